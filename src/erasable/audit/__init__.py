@@ -1,10 +1,35 @@
-"""After: prove that a model has forgotten.
+"""After: prove that a model has forgotten, or measure how much it still knows.
 
-`refit` learns again from what is left, `equality` compares. Anybody can run them, and they need
-nothing but the model and its records.
+`refit` learns again from what is left, `equality` compares: the proof for exact deletions. Anybody
+can run them, and they need nothing but the model and its records.
+
+`audit_membership` tells whether a model reveals which records it has learned from, by the attacks
+`RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
+All audits return an `AuditReport`.
 """
 
+from erasable.audit._attacks import RMIA, LiRA
 from erasable.audit._equality import Difference, Equality, equality
+from erasable.audit._influence import Influence, leave_one_out_influence
+from erasable.audit._membership import audit_membership, plan_membership
 from erasable.audit._refitting import refit
+from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._statistics import Rate, Separation
 
-__all__ = ["Difference", "Equality", "equality", "refit"]
+__all__ = [
+    "RMIA",
+    "AuditReport",
+    "Difference",
+    "Equality",
+    "Exposed",
+    "Group",
+    "Influence",
+    "LiRA",
+    "Rate",
+    "Separation",
+    "audit_membership",
+    "equality",
+    "leave_one_out_influence",
+    "plan_membership",
+    "refit",
+]

@@ -15,7 +15,7 @@ from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 
-__all__ = ["Sample", "refuse_overlap"]
+__all__ = ["Sample", "apart"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,22 +126,33 @@ class Sample:
         return list(zip(rows, self.y.tolist(), strict=True))
 
 
-def refuse_overlap(pool: Sample, members: Sample) -> None:
-    """Refuse a pool that holds records of the audited model's training set.
+def apart(sample: Sample, others: Sample) -> tuple[Sample, int]:
+    """Leave out records that are equal to one of others; return the rest, and how many there were.
+
+    A few equal records are natural in a table of few columns.
 
     Raises
     ------
     InvalidInputError
-        It does.
+        More than a tenth of them are: the same records were given twice.
+
+    Examples
+    --------
+    >>> X = [[float(i)] for i in range(40)]
+    >>> a, b = Sample.read((X[:20], [0] * 20), "a"), Sample.read((X[19:], [0] * 21), "b")
+    >>> rest, n_equal = apart(b, a)
+    >>> len(rest), n_equal
+    (20, 1)
     """
-    known = set(members.contents())
-    n_shared = sum(each in known for each in pool.contents())
-    if n_shared:
+    known = set(others.contents())
+    same = np.array([each in known for each in sample.contents()])
+    n_equal = int(same.sum())
+    if n_equal > 0.1 * len(sample):
         raise InvalidInputError(
-            f"{n_shared} of the {len(pool)} records of {pool.name} are records of {members.name}, "
-            "too; expected records that the audited model has not seen, or the audit would measure "
-            "the references"
+            f"{n_equal} of the {len(sample)} records of {sample.name} are records of "
+            f"{others.name}, too; expected records that are not among those"
         )
+    return (sample.take(np.flatnonzero(~same)) if n_equal else sample), n_equal
 
 
 def _is_text(X: Any) -> bool:

@@ -31,7 +31,8 @@ class Signals:
     Attributes
     ----------
     confidence : ndarray of shape (n_records,), float64
-        Logarithm of the probability of the target, at a temperature.
+        Logarithm of the probability of the target, at a temperature; for a regressor, minus half
+        the squared error over the variance of the targets.
     logit : ndarray of shape (n_records,), float64
         Logarithm of the odds of the target, nearly normal over models (Carlini et al. 2022,
         section IV.C); minus the squared error for a regressor.
@@ -126,8 +127,8 @@ def signals_of(
             )
         return Signals._from_logs(logs, columns, temperature)
     if is_regressor(model):
-        errors = np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y
-        return Signals(-(errors**2), -(errors**2))
+        squares = (np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y) ** 2
+        return Signals(-squares / (2.0 * (float(np.var(sample.y)) or 1.0)), -squares)
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
