@@ -5,10 +5,12 @@ can run them, and they need nothing but the model and its records.
 
 `audit_membership` tells whether a model reveals which records it has learned from, by the attacks
 `RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
+`make_canaries` and `audit_canaries` insert marked records, and look for them after their deletion.
 All audits return an `AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._canaries import Canaries, audit_canaries, make_canaries
 from erasable.audit._equality import Difference, Equality, equality
 from erasable.audit._influence import Influence, leave_one_out_influence
 from erasable.audit._membership import audit_membership, plan_membership
@@ -19,6 +21,7 @@ from erasable.audit._statistics import Rate, Separation
 __all__ = [
     "RMIA",
     "AuditReport",
+    "Canaries",
     "Difference",
     "Equality",
     "Exposed",
@@ -27,9 +30,11 @@ __all__ = [
     "LiRA",
     "Rate",
     "Separation",
+    "audit_canaries",
     "audit_membership",
     "equality",
     "leave_one_out_influence",
+    "make_canaries",
     "plan_membership",
     "refit",
 ]

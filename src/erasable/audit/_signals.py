@@ -21,6 +21,8 @@ __all__ = ["LEAST", "Signals", "signals_of"]
 LEAST = 1e-6
 """A probability below this counts as this much: of a forest or of neighbours many are 0."""
 
+_N_TOLD = 10
+
 Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
 
@@ -164,8 +166,13 @@ def _columns(model: Any, sample: Sample) -> Ints:
 
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
     if np.any(columns < 0):
-        labels = np.unique(sample.y[columns < 0]).tolist()
+        unknown = np.unique(sample.y[columns < 0]).tolist()
         raise InvalidInputError(
-            f"{sample.name} has the targets {shorten(labels[:5])}, and the model knows only the "
-            f"classes {shorten(list(model.classes_)[:20])}; expected records of these classes"
+            f"{sample.name} has the targets {_some(unknown)}, and the model knows only the "
+            f"classes {_some(list(model.classes_))}; expected records of these classes"
         )
+
+
+def _some(labels: list[Any]) -> str:
+    told = [shorten(each) for each in labels[:_N_TOLD]]
+    return ", ".join(told) + (", ..." if len(labels) > _N_TOLD else "")
