@@ -10,6 +10,7 @@ All audits return an `AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._black_box import BlackBox
 from erasable.audit._canaries import Canaries, audit_canaries, make_canaries
 from erasable.audit._equality import Difference, Equality, equality
 from erasable.audit._influence import Influence, leave_one_out_influence
@@ -21,6 +22,7 @@ from erasable.audit._statistics import Rate, Separation
 __all__ = [
     "RMIA",
     "AuditReport",
+    "BlackBox",
     "Canaries",
     "Difference",
     "Equality",
