@@ -561,11 +561,18 @@ def test_a_method_that_is_none():
 
 
 def test_records_that_are_shared():
-    both = tuple(np.concatenate([a, b[:2]]) for a, b in zip(KEPT, DELETED, strict=True))
-    with pytest.raises(InvalidInputError, match="2 of the 20 records of deleted are records of ke"):
+    both = tuple(np.concatenate([a, b[:3]]) for a, b in zip(KEPT, DELETED, strict=True))
+    with pytest.raises(InvalidInputError, match="3 of the 20 records of deleted are records of ke"):
         audit_deletion(MODEL, both, DELETED, recipe=refuses)
     with pytest.raises(InvalidInputError, match="20 of the 20 records of fresh are records of del"):
         audit_deletion(MODEL, KEPT, DELETED, recipe=refuses, fresh=DELETED)
+
+
+def test_a_copy_that_is_kept_is_left_out():
+    copied = tuple(np.concatenate([a, b[:1]]) for a, b in zip(KEPT, DELETED, strict=True))
+    report = audit_deletion(KNeighborsClassifier(1).fit(*copied), copied, DELETED)
+    assert report["deleted"].measures["records"] == 19
+    assert any(note.startswith("1 deleted records are equal to kept") for note in report.notes)
 
 
 def test_groups_that_are_empty():

@@ -1,24 +1,48 @@
-"""After: prove that a model has forgotten, or measure how much it still shows.
+"""After: prove that a model has forgotten, or measure how much it still knows.
 
-`refit` learns again from what is left, `equality` compares. Anybody can run them, and they need
-nothing but the model and its records. `audit_deletion` and `audit_deletion_method` test
-deletions of any model, exact or not.
+`refit` learns again from what is left, `equality` compares: the proof for exact deletions. Anybody
+can run them, and they need nothing but the model and its records.
+
+`audit_membership` tells whether a model reveals which records it has learned from, by the attacks
+`RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
+`make_canaries` and `audit_canaries` insert marked records, and look for them after their deletion.
+`audit_deletion` tests whether a model that claims to have deleted records is like one trained
+without them, `audit_deletion_method` judges the way in which models delete. All audits return an
+`AuditReport`.
 """
 
+from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._black_box import BlackBox
+from erasable.audit._canaries import Canaries, audit_canaries, make_canaries
 from erasable.audit._deletion import audit_deletion
 from erasable.audit._deletion_method import audit_deletion_method
 from erasable.audit._equality import Difference, Equality, equality
+from erasable.audit._influence import Influence, leave_one_out_influence
+from erasable.audit._membership import audit_membership, plan_membership
 from erasable.audit._refitting import refit
 from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._statistics import Rate, Separation
 
 __all__ = [
+    "RMIA",
     "AuditReport",
+    "BlackBox",
+    "Canaries",
     "Difference",
     "Equality",
     "Exposed",
     "Group",
+    "Influence",
+    "LiRA",
+    "Rate",
+    "Separation",
+    "audit_canaries",
     "audit_deletion",
     "audit_deletion_method",
+    "audit_membership",
     "equality",
+    "leave_one_out_influence",
+    "make_canaries",
+    "plan_membership",
     "refit",
 ]

@@ -15,7 +15,7 @@ from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 
-__all__ = ["Sample", "refuse_overlap"]
+__all__ = ["Sample", "apart", "is_text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Sample:
             raise InvalidInputError(f"{name} is {shorten(given)}; expected (X, y), or (X, y, ids)")
         X, y = given[0], np.asarray(given[1])
         frame = as_frame(X)
-        if frame is None and not issparse(X) and not _is_text(X):
+        if frame is None and not issparse(X) and not is_text(X):
             X = np.asarray(X)
         n = _length(X)
         ids = np.arange(n) if len(given) == 2 else np.asarray(given[2])
@@ -81,7 +81,7 @@ class Sample:
         frame = as_frame(self.X)
         if frame is not None:
             X = frame[rows.tolist()].to_native()
-        elif _is_text(self.X):
+        elif is_text(self.X):
             X = [self.X[row] for row in rows.tolist()]
         else:
             X = (self.X.tocsr() if issparse(self.X) else self.X)[rows]
@@ -97,8 +97,8 @@ class Sample:
                 "the same"
             )
         if mine is not None:
-            X = nw.concat([mine, theirs]).to_native()
-        elif _is_text(self.X):
+            X = nw.maybe_reset_index(nw.concat([mine, theirs])).to_native()
+        elif is_text(self.X):
             X = [*self.X, *other.X]
         elif issparse(self.X):
             X = vstack([self.X, other.X]).tocsr()
@@ -117,7 +117,7 @@ class Sample:
         frame = as_frame(self.X)
         if frame is not None:
             rows: Any = frame.rows()
-        elif _is_text(self.X):
+        elif is_text(self.X):
             rows = self.X
         elif issparse(self.X):
             rows = [(row.indices.tobytes(), row.data.tobytes()) for row in self.X.tocsr()]
@@ -126,25 +126,37 @@ class Sample:
         return list(zip(rows, self.y.tolist(), strict=True))
 
 
-def refuse_overlap(pool: Sample, members: Sample) -> None:
-    """Refuse a pool that holds records of the audited model's training set.
+def apart(sample: Sample, others: Sample) -> tuple[Sample, int]:
+    """Leave out records that are equal to one of others; return the rest, and how many there were.
+
+    A few equal records are natural in a table of few columns.
 
     Raises
     ------
     InvalidInputError
-        It does.
+        More than a tenth of them are: the same records were given twice.
+
+    Examples
+    --------
+    >>> X = [[float(i)] for i in range(40)]
+    >>> a, b = Sample.read((X[:20], [0] * 20), "a"), Sample.read((X[19:], [0] * 21), "b")
+    >>> rest, n_equal = apart(b, a)
+    >>> len(rest), n_equal
+    (20, 1)
     """
-    known = set(members.contents())
-    n_shared = sum(each in known for each in pool.contents())
-    if n_shared:
+    known = set(others.contents())
+    same = np.array([each in known for each in sample.contents()])
+    n_equal = int(same.sum())
+    if n_equal > 0.1 * len(sample):
         raise InvalidInputError(
-            f"{n_shared} of the {len(pool)} records of {pool.name} are records of {members.name}, "
-            "too; expected records that the audited model has not seen, or the audit would measure "
-            "the references"
+            f"{n_equal} of the {len(sample)} records of {sample.name} are records of "
+            f"{others.name}, too; expected records that are not among those"
         )
+    return (sample.take(np.flatnonzero(~same)) if n_equal else sample), n_equal
 
 
-def _is_text(X: Any) -> bool:
+def is_text(X: Any) -> bool:
+    """Tell whether records are a list of texts."""
     return isinstance(X, list) and bool(X) and isinstance(X[0], str)
 
 
@@ -155,6 +167,6 @@ def _length(X: Any) -> int:
 def _kind(X: Any) -> str:
     if as_frame(X) is not None:
         return "frame"
-    if _is_text(X):
+    if is_text(X):
         return "list of texts"
     return "sparse matrix" if issparse(X) else "array"

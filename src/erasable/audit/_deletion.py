@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from erasable.audit._data import Sample
-from erasable.audit._deletion_groups import Answers, Questions, stack
+from erasable.audit._deletion_groups import Answers, Questions, renumbered, stack
 from erasable.audit._deletion_plans import plan_of_model, refuse_numbers
 from erasable.audit._deletion_statistics import MemorisedTenth, mean_distances, uniform_ranks
 from erasable.audit._deletion_verdicts import (
@@ -209,9 +209,10 @@ def _train(
     recipe: Any, questions: Questions, signal: Signal | None, n_refits: int, n_controls: int,
     source: np.random.Generator, n_jobs: int,
 ) -> tuple[Answers, Answers | None]:  # fmt: skip
+    kept = renumbered(questions.kept)
     everything = questions.kept.join(questions.deleted)
-    everything = everything.take(source.permutation(len(everything)))
-    jobs = [questions.kept] * n_refits + [everything] * n_controls
+    everything = renumbered(everything.take(source.permutation(len(everything))))
+    jobs = [kept] * n_refits + [everything] * n_controls
     seeds = source.integers(_BELOW_SEED, size=len(jobs)).tolist()
 
     def one(sample: Sample, seed: int) -> Answers:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from erasable.audit._data import Sample
+from erasable.audit._data import Sample, apart
 from erasable.audit._signals import Signal, predicts_numbers, signals_of
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 
-__all__ = ["Answers", "Questions", "stack"]
+__all__ = ["Answers", "Questions", "renumbered", "stack"]
 
 _MOST_ASKED = 1000
 _DIGITS = 6
@@ -75,10 +75,15 @@ class Questions:
     def read(
         cls, kept: Any, deleted: Any, fresh: Any, domain: Any, source: np.random.Generator
     ) -> Questions:
-        """Read what a user passed, and refuse groups that are empty or share records."""
+        """Read what a user passed, and refuse groups that are empty or the same."""
         notes = []
         kept, deleted = Sample.read(kept, "kept"), Sample.read(deleted, "deleted")
-        _refuse_shared(deleted, kept, "the model may know them from there")
+        deleted, n_equal = apart(deleted, kept)
+        if n_equal:
+            notes.append(
+                f"{n_equal} deleted records are equal to kept ones, from which the model may know "
+                "them; they were left out"
+            )
         rows = {"retained": np.arange(len(kept))}
         if domain is not None:
             flags = np.asarray(domain)
@@ -102,8 +107,10 @@ class Questions:
             asked = asked.join(kept.take(each))
         if fresh is not None:
             fresh = Sample.read(fresh, "fresh")
-            _refuse_shared(fresh, kept, "they are not fresh")
-            _refuse_shared(fresh, deleted, "they are not fresh")
+            for others in (kept, deleted):
+                fresh, n_equal = apart(fresh, others)
+                if n_equal:
+                    notes.append(f"{n_equal} fresh records, equal to {others.name} ones, left out")
             groups["fresh"] = np.arange(len(asked), len(asked) + len(fresh))
             asked = asked.join(fresh)
         labels = np.unique(np.concatenate([kept.y, deleted.y]))
@@ -189,11 +196,6 @@ def stack(answers: list[Answers]) -> Answers:
     )
 
 
-def _refuse_shared(sample: Sample, other: Sample, why: str) -> None:
-    known = set(other.contents())
-    n_shared = sum(each in known for each in sample.contents())
-    if n_shared:
-        raise InvalidInputError(
-            f"{n_shared} of the {len(sample)} records of {sample.name} are records of "
-            f"{other.name}, too, and {why}; expected records that only {sample.name} has"
-        )
+def renumbered(sample: Sample) -> Sample:
+    """Give records their places for ids: those of two samples may be the same."""
+    return replace(sample, ids=np.arange(len(sample)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,18 @@ class Shadows:
         Of which records a shadow has learned.
     without : ndarray of shape (n_models, n_records), float64, or None
         The logit of a member when just that record is deleted from the shadow, exactly. NaN of
-        records that it has not learned from.
+        records that it has not learned from, and of those that were not paired.
     """
 
     confidence: Floats
     logit: Floats
     members: Flags
     without: Floats | None = None
+
+    def of_models(self, models: Any, n_records: int) -> Shadows:
+        """Return some models' answers on the first records, without what was paired."""
+        part = (models, slice(n_records))
+        return Shadows(self.confidence[part], self.logit[part], self.members[part])
 
 
 def train_shadows(
@@ -96,7 +101,7 @@ def train_shadows(
     ((4, 40), True)
     """
     rows = np.asarray(paired, dtype=np.int64)
-    if rows.size and not (isinstance(recipe, Erasable) and recipe.exactness == "exact"):
+    if rows.size and not (isinstance(recipe, Erasable) and recipe.exactness != "approximate"):
         raise InvalidInputError(
             f"paired records of a {type(recipe).__name__}; expected an estimator of erasable that "
             "deletes exactly"
@@ -113,12 +118,12 @@ def train_shadows(
 
     def one(k: int) -> tuple[Floats, Floats, Floats]:
         learned = np.flatnonzero(members[k])
-        part = pool.take(learned)
+        part = replace(pool.take(learned), ids=learned)  # those of members and others may repeat
         model = fit(recipe, part, seeds[k])
         told = signals_of(
             model, everything, temperature=temperature, signal=signal, knows_all=False
         )
-        without = np.full(rows.size, np.nan)
+        without = np.full(len(everything), np.nan)
         inside = np.flatnonzero(members[k][rows])
         if inside.size:
             places = np.searchsorted(learned, rows[inside])
@@ -126,7 +131,7 @@ def train_shadows(
             for row, left in zip(inside.tolist(), each, strict=True):
                 alone = pool.take(rows[[row]])
                 found = signals_of(left, alone, signal=signal, knows_all=False)
-                without[row] = found.logit[0]
+                without[rows[row]] = found.logit[0]
         return told.confidence, told.logit, without
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(k) for k in range(n_models))
@@ -137,7 +142,7 @@ def train_shadows(
 
 
 def fit(recipe: Any, sample: Sample, seed: int) -> Any:
-    """Train a model by a recipe.
+    """Train a model by a recipe; draws of one of erasable depend on the ids of the records.
 
     Raises
     ------
@@ -149,7 +154,8 @@ def fit(recipe: Any, sample: Sample, seed: int) -> Any:
         names = [n for n in model.get_params() if n.split("__")[-1] == "random_state"]
         source = np.random.default_rng(seed)
         model.set_params(**{name: int(source.integers(_BELOW_SEED)) for name in names})
-        return model.fit(sample.X, sample.y)
+        ids = {"ids": sample.ids} if isinstance(model, Erasable) else {}
+        return model.fit(sample.X, sample.y, **ids)
     if callable(recipe):
         return recipe(sample.X, sample.y, seed)
     raise InvalidInputError(

@@ -21,6 +21,8 @@ __all__ = ["LEAST", "Signals", "predicts_numbers", "signals_of"]
 LEAST = 1e-6
 """A probability below this counts as this much: of a forest or of neighbours many are 0."""
 
+_N_TOLD = 10
+
 Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
 
@@ -31,7 +33,8 @@ class Signals:
     Attributes
     ----------
     confidence : ndarray of shape (n_records,), float64
-        Logarithm of the probability of the target, at a temperature.
+        Logarithm of the probability of the target, at a temperature; for a regressor, minus half
+        the squared error over the variance of the targets.
     logit : ndarray of shape (n_records,), float64
         Logarithm of the odds of the target, nearly normal over models (Carlini et al. 2022,
         section IV.C); minus the squared error for a regressor.
@@ -126,8 +129,8 @@ def signals_of(
             )
         return Signals._from_logs(logs, columns, temperature)
     if predicts_numbers(model):
-        errors = np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y
-        return Signals(-(errors**2), -(errors**2))
+        squares = (np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y) ** 2
+        return Signals(-squares / (2.0 * (float(np.var(sample.y)) or 1.0)), -squares)
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
@@ -168,8 +171,13 @@ def _columns(model: Any, sample: Sample) -> Ints:
 
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
     if np.any(columns < 0):
-        labels = np.unique(sample.y[columns < 0]).tolist()
+        unknown = np.unique(sample.y[columns < 0]).tolist()
         raise InvalidInputError(
-            f"{sample.name} has the targets {shorten(labels[:5])}, and the model knows only the "
-            f"classes {shorten(list(model.classes_)[:20])}; expected records of these classes"
+            f"{sample.name} has the targets {_some(unknown)}, and the model knows only the "
+            f"classes {_some(list(model.classes_))}; expected records of these classes"
         )
+
+
+def _some(labels: list[Any]) -> str:
+    told = [shorten(each) for each in labels[:_N_TOLD]]
+    return ", ".join(told) + (", ..." if len(labels) > _N_TOLD else "")
