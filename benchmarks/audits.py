@@ -221,7 +221,7 @@ def _one_undeleted(name: str, seed: int) -> Found:
 
 def undeleted(quick: bool) -> Found:
     """Audit models that have not deleted, and models that were trained again."""
-    n = 2 if quick else 12
+    n = 2 if quick else 10
     rows = []
     for name, (_, n_records, width, n_deleted) in LEARNERS.items():
         done = in_processes(partial(_one_undeleted, name), n)
