@@ -147,13 +147,13 @@ def _alarm_lines(of: Found) -> list[str]:
 # Learners, how many records and features they have, and how many records leave.
 LEARNERS: dict[str, tuple[Any, int, int, int]] = {
     "nearest neighbour": (sklearn.neighbors.KNeighborsClassifier(1), 330, 10, 30),
-    "forest, 15 trees": (sklearn.ensemble.RandomForestClassifier(15), 330, 10, 30),
-    "boosting, 30 rounds, in `Refit`": (
-        Refit(sklearn.ensemble.GradientBoostingClassifier(n_estimators=30, subsample=0.7)),
+    "forest, 10 trees": (sklearn.ensemble.RandomForestClassifier(10), 330, 10, 30),
+    "boosting, 20 rounds, in `Refit`": (
+        Refit(sklearn.ensemble.GradientBoostingClassifier(n_estimators=20, subsample=0.7)),
         330, 10, 30,
     ),
     "overfitted network, 32 units": (
-        MLPClassifier((32,), alpha=0.0, learning_rate_init=0.01, max_iter=100), 330, 10, 30,
+        MLPClassifier((32,), alpha=0.0, learning_rate_init=0.01, max_iter=80), 330, 10, 30,
     ),
     "logistic regression, 200 features": (
         sklearn.linear_model.LogisticRegression(C=10.0, max_iter=500), 330, 200, 30,

@@ -213,6 +213,7 @@ def test_a_model_that_has_not_deleted_is_found(learner):
     report = audit_deletion(learner, KEPT, DELETED)
     assert report.verdict == "not found"
     assert report.parameters["controls_found"] >= 8
+    assert "needs 39 models that are trained again" in report.plan[0]
 
 
 def overfitted(seed):
@@ -521,7 +522,6 @@ MODEL = KNeighborsClassifier(1).fit(*KEPT)
     [
         ({"n_refits": 20}, r"n_refits is 20; expected 39 or more"),
         ({"n_refits": 18, "n_controls": 0}, r"n_refits is 18; expected 19 or more"),
-        ({"level": 0.001}, None),
         ({"level": 0.001, "n_refits": 64}, r"n_refits is 64; expected 1999 or more"),
         ({"n_controls": 1}, r"n_controls is 1; expected 0, or 2 and more"),
         ({"n_refits": True}, r"n_refits is True; expected a whole number"),
@@ -531,8 +531,6 @@ MODEL = KNeighborsClassifier(1).fit(*KEPT)
     ],
 )
 def test_parameters_of_a_model(changes, message):
-    if message is None:
-        return
     with pytest.raises(InvalidParameterError, match=message):
         audit_deletion(MODEL, KEPT, DELETED, recipe=refuses, **changes)
 

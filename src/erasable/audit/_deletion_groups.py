@@ -144,10 +144,11 @@ class Questions:
             signals = np.round(signals / unit, _DIGITS)
         return Answers(signals, None if outputs is None else outputs[np.newaxis], scale)
 
-    def about(self, model: Any, signal: Signal | None) -> list[str]:
-        """Return what a reader has to know of the model and the deleted records."""
+    def ask_twice(self, model: Any, signal: Signal | None) -> tuple[Answers, list[str]]:
+        """Ask one model, and return what a reader has to know of it and of the records."""
         notes = list(self.notes)
-        first, second = (self.ask(model, signal).signals for _ in range(2))
+        answers = self.ask(model, signal)
+        first, second = answers.signals, self.ask(model, signal).signals
         if not np.array_equal(first, second):
             apart = float(np.abs(first - second).max())
             notes.append(
@@ -160,7 +161,7 @@ class Questions:
                 f"all deleted records are of the class {label}: what changes for them may change "
                 "for all records of the class; pass others as fresh or as the domain, and compare"
             )
-        return notes
+        return answers, notes
 
     def _outputs(self, model: Any) -> tuple[Floats | None, float]:
         X = self.asked.X

@@ -176,9 +176,11 @@ def audit_deletion_method(
 
         def one(seed: int, first: bool) -> Answers:
             model = trainer.train(kind, seed)
-            if first:
-                notes.extend(questions.about(model, signal))
-            return questions.ask(model, signal)
+            if not first:
+                return questions.ask(model, signal)
+            answers, said = questions.ask_twice(model, signal)
+            notes.extend(said)
+            return answers
 
         tasks = (delayed(one)(seed, noted and k == 0) for k, seed in enumerate(seeds))
         return stack(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
