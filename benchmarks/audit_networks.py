@@ -1,4 +1,4 @@
-"""Audits of methods that forget about, on networks and CIFAR-10; for `audits.py`. It needs torch."""
+"""Audits of methods by which networks forget about, on CIFAR-10; for `audits.py`. Needs torch."""
 
 from __future__ import annotations
 
