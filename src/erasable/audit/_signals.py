@@ -173,9 +173,10 @@ def _columns(model: Any, sample: Sample) -> Ints:
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
     if np.any(columns < 0):
         unknown = np.unique(sample.y[columns < 0]).tolist()
+        known = np.asarray(model.classes_).tolist()
         raise InvalidInputError(
             f"{sample.name} has the targets {_some(unknown)}, and the model knows only the "
-            f"classes {_some(list(model.classes_))}; expected records of these classes"
+            f"classes {_some(known)}; expected records of these classes"
         )
 
 
