@@ -78,7 +78,7 @@ class Sample:
     def take(self, rows: Any) -> Sample:
         """Return some of the records."""
         rows = np.asarray(rows, dtype=np.int64)
-        frame = as_frame(self.X)
+        frame = None if isinstance(self.X, np.ndarray) else as_frame(self.X)
         if frame is not None:
             X = frame[rows.tolist()].to_native()
         elif is_text(self.X):
