@@ -5,10 +5,13 @@ can run them, and they need nothing but the model and its records.
 
 `audit_membership` tells whether a model reveals which records it has learned from, by the attacks
 `RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
+`audit_deletion` and `audit_deletion_method` test deletions of any model, exact or not.
 All audits return an `AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._deletion import audit_deletion
+from erasable.audit._deletion_method import audit_deletion_method
 from erasable.audit._equality import Difference, Equality, equality
 from erasable.audit._influence import Influence, leave_one_out_influence
 from erasable.audit._membership import audit_membership, plan_membership
@@ -27,6 +30,8 @@ __all__ = [
     "LiRA",
     "Rate",
     "Separation",
+    "audit_deletion",
+    "audit_deletion_method",
     "audit_membership",
     "equality",
     "leave_one_out_influence",

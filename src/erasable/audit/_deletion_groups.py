@@ -1,0 +1,200 @@
+"""The groups of records for which an audit of a deletion asks models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import is_regressor
+
+from erasable.audit._data import Sample
+from erasable.audit._signals import Signal, signals_of
+from erasable.core.arrays import Floats, Ints
+from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.ids import shorten
+
+__all__ = ["Answers", "Questions", "stack"]
+
+_MOST_ASKED = 1000
+_DIGITS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What models answered.
+
+    Attributes
+    ----------
+    signals : ndarray of shape (n_models, n_records), float64
+        How sure each is of the target: the logarithm of its odds; for regressors minus the squared
+        error, in variances of the targets.
+    outputs : ndarray of shape (n_models, n_records, n_outputs), float64, or None
+        Probabilities of all classes, or the prediction of a regressor; None where a model has
+        neither.
+    scale : float
+        See `mean_distances`.
+    """
+
+    signals: Floats
+    outputs: Floats | None
+    scale: float
+
+    def models(self, chosen: Any) -> Answers:
+        """Return the answers of some models."""
+        outputs = None if self.outputs is None else self.outputs[chosen]
+        return Answers(self.signals[chosen], outputs, self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """The records that models are asked for, and their groups.
+
+    Attributes
+    ----------
+    kept, deleted : Sample
+    asked : Sample
+        The deleted records come first.
+    groups : dict of str to ndarray
+        Rows of `asked`.
+    labels : ndarray
+        All targets of kept and deleted records.
+    notes : tuple of str
+    """
+
+    kept: Sample
+    deleted: Sample
+    asked: Sample
+    groups: Mapping[str, Ints]
+    labels: NDArray[Any]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls, kept: Any, deleted: Any, fresh: Any, domain: Any, source: np.random.Generator
+    ) -> Questions:
+        """Read what a user passed, and refuse groups that are empty or share records."""
+        notes = []
+        kept, deleted = Sample.read(kept, "kept"), Sample.read(deleted, "deleted")
+        _refuse_shared(deleted, kept, "the model may know them from there")
+        rows = {"retained": np.arange(len(kept))}
+        if domain is not None:
+            flags = np.asarray(domain)
+            if flags.dtype != np.bool_ or flags.shape != (len(kept),):
+                raise InvalidParameterError(
+                    f"domain is {shorten(domain)}; expected a flag for each of the {len(kept)} "
+                    "kept records"
+                )
+            rows = {"same domain": np.flatnonzero(flags), "retained": np.flatnonzero(~flags)}
+            for name, each in rows.items():
+                if each.size == 0:
+                    raise TooFewRecordsError(
+                        f"no kept record is {name}; expected one at least, or domain=None"
+                    )
+        asked, groups = deleted, {"deleted": np.arange(len(deleted))}
+        for name, each in rows.items():
+            if each.size > _MOST_ASKED:
+                notes.append(f"of {each.size} records {name}, {_MOST_ASKED} were asked for")
+                each = np.sort(source.choice(each, _MOST_ASKED, replace=False))
+            groups[name] = np.arange(len(asked), len(asked) + each.size)
+            asked = asked.join(kept.take(each))
+        if fresh is not None:
+            fresh = Sample.read(fresh, "fresh")
+            _refuse_shared(fresh, kept, "they are not fresh")
+            _refuse_shared(fresh, deleted, "they are not fresh")
+            groups["fresh"] = np.arange(len(asked), len(asked) + len(fresh))
+            asked = asked.join(fresh)
+        labels = np.unique(np.concatenate([kept.y, deleted.y]))
+        return cls(kept, deleted, asked, groups, labels, tuple(notes))
+
+    @property
+    def variance(self) -> float:
+        """Variance of the targets of kept and deleted records."""
+        return float(np.var(np.concatenate([self.kept.y, self.deleted.y]))) or 1.0
+
+    def ask(self, model: Any, signal: Signal | None) -> Answers:
+        """Ask one model for all records.
+
+        Raises
+        ------
+        InvalidInputError
+            The model has no scores, or fresh records have targets that no other record has.
+        """
+        if hasattr(model, "classes_"):
+            strange = np.setdiff1d(self.asked.y, self.labels)
+            if strange.size:
+                raise InvalidInputError(
+                    f"fresh has the targets {shorten(strange.tolist()[:5])}, which no record of "
+                    "kept or deleted has; expected records of the same classes"
+                )
+        found = signals_of(model, self.asked, signal=signal, knows_all=False)
+        outputs, scale = self._outputs(model)
+        signals = found.logit[np.newaxis]
+        if signal is None:  # of any unit; and a difference in the last bits is a tie
+            unit = 1.0 if hasattr(model, "classes_") else self.variance
+            signals = np.round(signals / unit, _DIGITS)
+        return Answers(signals, None if outputs is None else outputs[np.newaxis], scale)
+
+    def about(self, model: Any, signal: Signal | None) -> list[str]:
+        """Return what a reader has to know of the model and the deleted records."""
+        notes = list(self.notes)
+        first, second = (self.ask(model, signal).signals for _ in range(2))
+        if not np.array_equal(first, second):
+            apart = float(np.abs(first - second).max())
+            notes.append(
+                "asked twice for the same records, the model gave other answers, up to "
+                f"{apart:.3g} apart in log odds; the audit counts that as spread between models"
+            )
+        if hasattr(model, "classes_") and len(self.labels) > 1 and len(set(self.deleted.y)) == 1:
+            notes.append(
+                f"all deleted records are of the class {shorten(self.deleted.y[0])}: a method that "
+                "changes its answers for the whole class looks as one that treats these records "
+                "otherwise; compare the group of the same domain"
+            )
+        return notes
+
+    def _outputs(self, model: Any) -> tuple[Floats | None, float]:
+        X = self.asked.X
+        if hasattr(model, "classes_"):
+            if hasattr(model, "predict_proba"):
+                told = np.asarray(model.predict_proba(X), dtype=np.float64)
+            elif hasattr(model, "decision_function"):
+                odds = np.asarray(model.decision_function(X), dtype=np.float64)
+                told = np.column_stack([expit(-odds), expit(odds)])
+                if odds.ndim > 1:
+                    told = softmax(odds, axis=1)
+            else:
+                return None, 1.0
+            classes = np.asarray(model.classes_)
+            if told.shape[1] != len(classes):
+                return None, 1.0
+            found = np.zeros((len(told), len(self.labels)))
+            known = np.isin(classes, self.labels)
+            found[:, np.searchsorted(self.labels, classes[known])] = told[:, known]
+            return found, 0.5
+        if is_regressor(model):
+            return np.asarray(model.predict(X), dtype=np.float64).reshape(len(self.asked), -1), 1.0
+        return None, 1.0
+
+
+def stack(answers: list[Answers]) -> Answers:
+    """Put the answers of several models together."""
+    outputs = [each.outputs for each in answers if each.outputs is not None]
+    return Answers(
+        np.concatenate([each.signals for each in answers]),
+        np.concatenate(outputs) if len(outputs) == len(answers) else None,
+        answers[0].scale,
+    )
+
+
+def _refuse_shared(sample: Sample, other: Sample, why: str) -> None:
+    known = set(other.contents())
+    n_shared = sum(each in known for each in sample.contents())
+    if n_shared:
+        raise InvalidInputError(
+            f"{n_shared} of the {len(sample)} records of {sample.name} are records of "
+            f"{other.name}, too, and {why}; expected records that only {sample.name} has"
+        )
