@@ -22,10 +22,10 @@ __all__ = ["page_of", "roc_svg"]
 
 _LEAST = 1e-3
 _N_POINTS = 200
-_NONE = "–"
-_WIDTH, _HEIGHT = 460, 420
-_LEFT, _TOP, _SIDE = 52, 14, 360
-_LABEL_GAP, _LONGEST_LABEL = 16, 46
+_NONE = "–"  # noqa: RUF001
+_WIDTH, _HEIGHT = 386, 360
+_LEFT, _TOP, _SIDE = 52, 14, 300
+_LABEL_GAP, _LONGEST_LABEL = 16, 42
 _N_COLOURS = 5
 _TONES = {"found": "bad", "not found": "good", "equal": "good"}
 
@@ -58,6 +58,7 @@ th { text-align: left; color: var(--soft); font-weight: 500; font-size: 13px; ve
 td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical-align: top;
   font-variant-numeric: tabular-nums; }
 tr:last-child td { border-bottom: 0; }
+td.n, td small { white-space: nowrap; }
 td small { display: block; color: var(--soft); font-size: 13px; }
 .id { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 dl { display: grid; grid-template-columns: minmax(7em, max-content) 1fr; gap: 4px 18px; margin: 0; }
@@ -76,7 +77,7 @@ svg .label { font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke
   .groups td { border: 0; padding: 2px 0; }
   .groups td::before { content: attr(data-of) ": "; color: var(--soft); }
   .groups td:first-child::before { content: none; } .groups td:first-child { font-weight: 600; }
-  .groups td small { display: inline; }
+  .groups td small { display: inline; white-space: normal; }
 }
 @media print { body { background: #fff; } main { padding: 0; max-width: none; }
   section { break-inside: avoid; } }
@@ -140,7 +141,11 @@ def _groups(groups: tuple[Group, ...]) -> str:
         cells = [_text(group.name)]
         if attacked:
             cells.append(_area(group.separation))
-        of = {} if group.separation is None else {r.false_positives: r for r in group.separation.rates}
+        of = (
+            {}
+            if group.separation is None
+            else {r.false_positives: r for r in group.separation.rates}
+        )
         cells += [_rate(of.get(rate)) for rate in rates]
         cells += [_number(group.measures.get(name)) for name in measured]
         rows.append(cells)
@@ -189,7 +194,8 @@ def _exposed(report: AuditReport) -> str:
     if not report.exposed:
         return ""
     rows = "".join(
-        f'<tr><td class="id"><bdi>{_text(each.id)}</bdi></td><td>{_number(each.score)}</td></tr>'
+        f'<tr><td class="id"><bdi>{_text(each.id)}</bdi></td>'
+        f'<td class="n">{_number(each.score)}</td></tr>'
         for each in report.exposed
     )
     table = (
@@ -205,7 +211,9 @@ def _parameters(report: AuditReport) -> str:
         "attack": report.attack, "with": report.access, "error": f"{report.level:g}",
         **report.parameters, "seconds": f"{report.seconds:.3g}",
     }  # fmt: skip
-    shown = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts.items())
+    shown = "".join(
+        f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in facts.items()
+    )
     return _section("How it was done", f"<dl>{shown}</dl>")
 
 
@@ -286,7 +294,8 @@ def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
         short = name if len(name) <= _LONGEST_LABEL else name[: _LONGEST_LABEL - 1] + "…"
         drawn.append((max(last, _TOP + 12.0), colour, short))
     return [
-        f'<text class="label" x="{_LEFT + 8}" y="{y:.1f}" style="fill: {colour}">{_text(name)}</text>'
+        f'<text class="label" x="{_LEFT + 8}" y="{y:.1f}" style="fill: {colour}">'
+        f"{_text(name)}</text>"
         for y, colour, name in drawn
     ]
 

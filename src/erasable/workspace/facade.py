@@ -19,6 +19,7 @@ from erasable.workspace.store.own import refuse_own
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from erasable.audit import AuditReport
     from erasable.workspace.backups.copying import Copied
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
@@ -292,6 +293,30 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.models import verifying
 
         return verifying.verify(self.context, names, retrain=retrain)
+
+    def audit(
+        self,
+        name: str,
+        *,
+        fresh: str | os.PathLike[str] | None = None,
+        deleted: str | None = None,
+        records: str | os.PathLike[str] | None = None,
+        attack: str | None = None,
+        references: int | None = None,
+        level: float = 0.05,
+        seed: int = 0,
+    ) -> AuditReport:
+        """Test whether a model reveals its records, or has forgotten those of a request.
+
+        See `erasable.workspace.audits.auditing.audit`.
+        """
+        from erasable.workspace.audits import auditing
+
+        return auditing.audit(
+            self.context, name, fresh=None if fresh is None else os.fspath(fresh),
+            deleted=deleted, records=None if records is None else os.fspath(records),
+            attack=attack, references=references, level=level, seed=seed,
+        )  # fmt: skip
 
     # -- evidence ----------------------------------------------------------------------------------
 
