@@ -23,6 +23,7 @@ from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.domains.fresh import as_in
 from erasable.workspace.domains.judging import unfit
+from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger.schema import task
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version
@@ -115,7 +116,7 @@ def audit(
             context, name, deleted, records, fresh, attack, references, level, seed
         )
     if not context.ledger.is_read_only:
-        tell(context, name, version, report)
+        tell(context, name, version, report, deleted)
     return report
 
 
@@ -213,8 +214,8 @@ def _refuse_request(connection: Connection, model: Model, request: str) -> None:
     known = intake.find(connection, request)
     if known.state not in _CARRIED_OUT:
         raise WorkspaceError(
-            f"request {request} is {known.label}; expected one that was carried out; run "
-            "`erasable process`"
+            f"request {request} is {known.label}; expected one that was carried out"
+            + ("; run `erasable process`" if known.is_open else "")
         )
     done = connection.execute(
         select(task.c.treatment).where(
@@ -238,6 +239,8 @@ def _read_of(name: str, *given: str | None) -> list[str]:
 
 def _subject(context: Context, name: str) -> _Subject:
     """Read a model, and the records of the versions of its data sets that it has learned from."""
+    with context.ledger.reading() as connection:
+        reliance.check(context, connection)
     model, version, stored = opened(context, name)
     design = design_of(model)
     fitted: Any = None if design is None else of_bytes(stored)

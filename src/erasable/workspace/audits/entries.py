@@ -21,9 +21,13 @@ from erasable.workspace.models.catalogue import Version
 KIND = "model-audited"
 
 
-def tell(context: Context, name: str, version: Version, report: AuditReport) -> None:
-    """Enter an audit in the log."""
-    body = entries.audited(context.keys, version.number, version.commitment, report.to_dict())
+def tell(
+    context: Context, name: str, version: Version, report: AuditReport, request: str | None
+) -> None:
+    """Enter an audit in the log; `request` is that whose deletion was audited."""
+    body = entries.audited(
+        context.keys, version.number, version.commitment, report.to_dict(), request
+    )
     with (
         context.lock(reads=locking.models([name])),
         context.ledger.transaction() as connection,

@@ -145,7 +145,11 @@ def model(
 
 
 def audited(
-    keys: Keys, version: int, commitment: str | None, report: Mapping[str, Any]
+    keys: Keys,
+    version: int,
+    commitment: str | None,
+    report: Mapping[str, Any],
+    request: str | None = None,
 ) -> dict[str, Any]:
     """Tell that a model was audited (model-audited).
 
@@ -161,13 +165,15 @@ def audited(
     report : mapping
         All that was found, as `erasable.audit.AuditReport.to_dict` returns it. A keyed hash of it
         goes in, because it names records.
+    request : str, default=None
+        Whose deletion was audited.
 
     Examples
     --------
     >>> report = dict.fromkeys(("question", "verdict", "judged", "access", "attack", "level"))
     >>> sorted(audited(Keys.new(), 1, "c0", report))
     ['access', 'attack', 'audited_commitment', 'audited_version', 'judged', 'level', 'question',
-     'report', 'verdict']
+     'report', 'request', 'verdict']
     """
     told = ("question", "verdict", "judged", "access", "attack", "level")
     return {
@@ -175,6 +181,7 @@ def audited(
         "audited_version": version,
         "audited_commitment": commitment,
         "report": _keyed(keys, report),
+        "request": request,
     }
 
 
