@@ -6,10 +6,13 @@ can run them, and they need nothing but the model and its records.
 `audit_membership` tells whether a model reveals which records it has learned from, by the attacks
 `RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
 `audit_deletion` and `audit_deletion_method` test deletions of any model, exact or not.
+`make_canaries` and `audit_canaries` insert marked records, and look for them after their deletion.
 All audits return an `AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._black_box import BlackBox
+from erasable.audit._canaries import Canaries, audit_canaries, make_canaries
 from erasable.audit._deletion import audit_deletion
 from erasable.audit._deletion_method import audit_deletion_method
 from erasable.audit._equality import Difference, Equality, equality
@@ -22,6 +25,8 @@ from erasable.audit._statistics import Rate, Separation
 __all__ = [
     "RMIA",
     "AuditReport",
+    "BlackBox",
+    "Canaries",
     "Difference",
     "Equality",
     "Exposed",
@@ -30,11 +35,13 @@ __all__ = [
     "LiRA",
     "Rate",
     "Separation",
+    "audit_canaries",
     "audit_deletion",
     "audit_deletion_method",
     "audit_membership",
     "equality",
     "leave_one_out_influence",
+    "make_canaries",
     "plan_membership",
     "refit",
 ]

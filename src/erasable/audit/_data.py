@@ -15,7 +15,7 @@ from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 
-__all__ = ["Sample", "apart"]
+__all__ = ["Sample", "apart", "is_text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Sample:
             raise InvalidInputError(f"{name} is {shorten(given)}; expected (X, y), or (X, y, ids)")
         X, y = given[0], np.asarray(given[1])
         frame = as_frame(X)
-        if frame is None and not issparse(X) and not _is_text(X):
+        if frame is None and not issparse(X) and not is_text(X):
             X = np.asarray(X)
         n = _length(X)
         ids = np.arange(n) if len(given) == 2 else np.asarray(given[2])
@@ -78,10 +78,10 @@ class Sample:
     def take(self, rows: Any) -> Sample:
         """Return some of the records."""
         rows = np.asarray(rows, dtype=np.int64)
-        frame = as_frame(self.X)
+        frame = None if isinstance(self.X, np.ndarray) else as_frame(self.X)
         if frame is not None:
             X = frame[rows.tolist()].to_native()
-        elif _is_text(self.X):
+        elif is_text(self.X):
             X = [self.X[row] for row in rows.tolist()]
         else:
             X = (self.X.tocsr() if issparse(self.X) else self.X)[rows]
@@ -97,8 +97,8 @@ class Sample:
                 "the same"
             )
         if mine is not None:
-            X = nw.concat([mine, theirs]).to_native()
-        elif _is_text(self.X):
+            X = nw.maybe_reset_index(nw.concat([mine, theirs])).to_native()
+        elif is_text(self.X):
             X = [*self.X, *other.X]
         elif issparse(self.X):
             X = vstack([self.X, other.X]).tocsr()
@@ -117,7 +117,7 @@ class Sample:
         frame = as_frame(self.X)
         if frame is not None:
             rows: Any = frame.rows()
-        elif _is_text(self.X):
+        elif is_text(self.X):
             rows = self.X
         elif issparse(self.X):
             rows = [(row.indices.tobytes(), row.data.tobytes()) for row in self.X.tocsr()]
@@ -155,7 +155,8 @@ def apart(sample: Sample, others: Sample) -> tuple[Sample, int]:
     return (sample.take(np.flatnonzero(~same)) if n_equal else sample), n_equal
 
 
-def _is_text(X: Any) -> bool:
+def is_text(X: Any) -> bool:
+    """Tell whether records are a list of texts."""
     return isinstance(X, list) and bool(X) and isinstance(X[0], str)
 
 
@@ -166,6 +167,6 @@ def _length(X: Any) -> int:
 def _kind(X: Any) -> str:
     if as_frame(X) is not None:
         return "frame"
-    if _is_text(X):
+    if is_text(X):
         return "list of texts"
     return "sparse matrix" if issparse(X) else "array"

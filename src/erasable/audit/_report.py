@@ -68,6 +68,11 @@ class Exposed:
     id : int or str
     score : float
         Of the attack; the meaning is in its documentation.
+
+    Examples
+    --------
+    >>> Exposed("ann", 0.9).id
+    'ann'
     """
 
     id: int | str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,7 @@ def train_shadows(
 
     def one(k: int) -> tuple[Floats, Floats, Floats]:
         learned = np.flatnonzero(members[k])
-        part = pool.take(learned)
+        part = replace(pool.take(learned), ids=learned)  # those of members and others may repeat
         model = fit(recipe, part, seeds[k])
         told = signals_of(
             model, everything, temperature=temperature, signal=signal, knows_all=False
@@ -142,7 +142,7 @@ def train_shadows(
 
 
 def fit(recipe: Any, sample: Sample, seed: int) -> Any:
-    """Train a model by a recipe.
+    """Train a model by a recipe; draws of one of erasable depend on the ids of the records.
 
     Raises
     ------
@@ -154,7 +154,8 @@ def fit(recipe: Any, sample: Sample, seed: int) -> Any:
         names = [n for n in model.get_params() if n.split("__")[-1] == "random_state"]
         source = np.random.default_rng(seed)
         model.set_params(**{name: int(source.integers(_BELOW_SEED)) for name in names})
-        return model.fit(sample.X, sample.y)
+        ids = {"ids": sample.ids} if isinstance(model, Erasable) else {}
+        return model.fit(sample.X, sample.y, **ids)
     if callable(recipe):
         return recipe(sample.X, sample.y, seed)
     raise InvalidInputError(

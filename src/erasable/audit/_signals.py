@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
 from sklearn.base import is_regressor
 
 from erasable.audit._data import Sample
@@ -20,6 +19,8 @@ __all__ = ["LEAST", "Signals", "signals_of"]
 
 LEAST = 1e-6
 """A probability below this counts as this much: of a forest or of neighbours many are 0."""
+
+_N_TOLD = 10
 
 Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
@@ -65,11 +66,18 @@ class Signals:
     @classmethod
     def _from_logs(cls, logs: Floats, columns: NDArray[Any], temperature: float) -> Signals:
         rows = np.arange(columns.size)
-        confidence = log_softmax(logs / temperature, axis=1)[rows, columns]
-        logs = log_softmax(logs, axis=1)
+        warm = logs / temperature
+        confidence = warm[rows, columns] - _log_sum(warm)
         others = logs.copy()
         others[rows, columns] = -np.inf
-        return cls(confidence, logs[rows, columns] - logsumexp(others, axis=1))
+        return cls(confidence, logs[rows, columns] - _log_sum(others))
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """Return the logarithms of sums; SciPy's takes a third of a millisecond a call."""
+    most = logs.max(axis=1)
+    total: Floats = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
+    return total
 
 
 def signals_of(
@@ -123,7 +131,7 @@ def signals_of(
             _refuse_unknown(model, sample, columns)
         elif np.any(columns < 0):  # one more class, which the model has not seen
             logs = np.column_stack(
-                [logs - logsumexp(logs, axis=1, keepdims=True), np.full(len(logs), np.log(LEAST))]
+                [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
         return Signals._from_logs(logs, columns, temperature)
     if is_regressor(model):
@@ -164,8 +172,14 @@ def _columns(model: Any, sample: Sample) -> Ints:
 
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
     if np.any(columns < 0):
-        labels = np.unique(sample.y[columns < 0]).tolist()
+        unknown = np.unique(sample.y[columns < 0]).tolist()
+        known = np.asarray(model.classes_).tolist()
         raise InvalidInputError(
-            f"{sample.name} has the targets {shorten(labels[:5])}, and the model knows only the "
-            f"classes {shorten(list(model.classes_)[:20])}; expected records of these classes"
+            f"{sample.name} has the targets {_some(unknown)}, and the model knows only the "
+            f"classes {_some(known)}; expected records of these classes"
         )
+
+
+def _some(labels: list[Any]) -> str:
+    told = [shorten(each) for each in labels[:_N_TOLD]]
+    return ", ".join(told) + (", ..." if len(labels) > _N_TOLD else "")

@@ -1,0 +1,76 @@
+"""Audits of methods by which networks forget about, on CIFAR-10; for `audits.py`. Needs torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from data import FOLDER
+
+from erasable.audit import audit_deletion_method
+
+Found = dict[str, Any]
+CAT = 3
+
+
+def images(n_others: int) -> tuple[Any, Any]:
+    """Read cats, and some images of each other class, grey and of 16 x 16 pixels."""
+    with np.load(FOLDER / "cifar10" / "cifar10_cat_subset.npz") as file:
+        X, y = file["x_train"], file["y_train"].ravel()
+    chosen = [np.flatnonzero(y == k)[: 4 * n_others if k == CAT else n_others] for k in range(10)]
+    rows = np.sort(np.concatenate(chosen))
+    grey = X[rows].mean(axis=3).reshape(-1, 16, 2, 16, 2).mean(axis=(2, 4)) / 255.0
+    return grey.reshape(rows.size, -1), y[rows]
+
+
+def cifar(quick: bool) -> Found:
+    """Audit methods by which networks forget a quarter of the cats.
+
+    Among 300 images of each other class and 1,200 cats, of which 300 are to be forgotten and 300
+    are in no model; ten epochs. `Retrain` is the control: it is exact, but for its seed.
+    """
+    from erasable.neural import NetworkClassifier
+    from erasable.neural import approximate as ways
+
+    n_others, epochs, n_models = (40, 2, 4) if quick else (300, 10, 16)
+    X, y = images(n_others)
+    cats = np.flatnonzero(y == CAT)
+    gone, fresh = cats[:n_others], cats[n_others : 2 * n_others]
+    kept = np.setdiff1d(np.arange(y.size), np.concatenate([gone, fresh]))
+
+    def train(X: Any, y: Any, seed: int) -> Any:
+        network = NetworkClassifier(
+            "backbones.classes", shape=(1, 16, 16), max_epochs=epochs, random_state=seed
+        )
+        return network.fit(X, y)
+
+    rows = []
+    tried = {
+        "Retrain": ways.Retrain(epochs), "FineTune": ways.FineTune(), "SalUn": ways.SalUn(),
+        "NegGradPlus": ways.NegGradPlus(),
+    }  # fmt: skip
+    for name, way in tried.items():
+
+        def method(X: Any, y: Any, deleted: Any, seed: int, way: Any = way) -> Any:
+            left = np.setdiff1d(np.arange(len(y)), deleted)
+            forget, retain = (X[deleted], y[deleted]), (X[left], y[left])
+            way.set_params(random_state=seed)
+            return way(train(X, y, seed), forget, retain)[0]
+
+        report = audit_deletion_method(
+            method, (X[kept], y[kept]), (X[gone], y[gone]), recipe=train,
+            fresh=(X[fresh], y[fresh]), domain=y[kept] == CAT, n_models=n_models,
+            control=name == "Retrain", level=0.1 if quick else 0.05, random_state=1,
+        )  # fmt: skip
+        told = report.to_dict()
+        rows.append(
+            {"method": name}
+            | {key: told[key] for key in ("verdict", "sentence", "groups", "parameters", "seconds")}
+        )
+        print(name, report, flush=True)
+    return {
+        "records": int(kept.size + gone.size),
+        "deleted": int(gone.size),
+        "models": n_models,
+        "rows": rows,
+    }

@@ -1,0 +1,112 @@
+"""A model that only a command can ask."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.audit._data import is_text
+from erasable.core.arrays import Floats
+from erasable.core.errors import InvalidInputError
+from erasable.core.frames import as_frame
+from erasable.core.ids import shorten
+
+__all__ = ["BlackBox"]
+
+
+class BlackBox:
+    r"""Audit a model of any program: a command that reads records and writes probabilities.
+
+    Parameters
+    ----------
+    command : str
+        With ``{data}``, a CSV file of records with a header (``x0``, ``x1``, ... for an array,
+        ``text`` for texts), and ``{out}``, the CSV file to write: a header, and then for each
+        record the probability of each class. It is run without a shell.
+    classes : sequence
+        The class of each column that is written, as targets name it.
+    timeout : float, default=600.0
+        Seconds that the command may take.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+
+    Raises
+    ------
+    InvalidInputError
+        From `predict_proba`: the command fails, or writes something else.
+
+    Examples
+    --------
+    >>> import sys
+    >>> halves = "import sys; t = open(sys.argv[1]).read().split()[1:]; " \
+    ...     "open(sys.argv[2], 'w').write('no,yes\\n' + '0.5,0.5\\n' * len(t))"
+    >>> box = BlackBox(f'{sys.executable} -c "{halves}" {{data}} {{out}}', ["no", "yes"])
+    >>> box.predict_proba([[0.0], [1.0]])
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+
+    def __init__(self, command: str, classes: Sequence[Any], *, timeout: float = 600.0) -> None:
+        for name in ("{data}", "{out}"):
+            if name not in command:
+                raise InvalidInputError(f"the command is {shorten(command)}; expected {name} in it")
+        self.command, self.timeout = command, timeout
+        self.classes_: NDArray[Any] = np.asarray(classes)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Run the command, and return the probability of each class for each record."""
+        with tempfile.TemporaryDirectory() as folder:
+            data, out = Path(folder) / "data.csv", Path(folder) / "out.csv"
+            frame = _as_frame(X)
+            frame.write_csv(str(data))
+            words = [
+                word.replace("{data}", str(data)).replace("{out}", str(out))
+                for word in shlex.split(self.command)
+            ]
+            try:
+                subprocess.run(words, check=True, capture_output=True, timeout=self.timeout)
+                found = np.loadtxt(out, delimiter=",", skiprows=1, ndmin=2, dtype=np.float64)
+            except subprocess.CalledProcessError as error:
+                said = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+                raise InvalidInputError(
+                    f"the command ended with {error.returncode}{': ' if said else ''}"
+                    f"{' '.join(said)[:200]}; expected 0"
+                ) from None
+            except subprocess.TimeoutExpired:
+                raise InvalidInputError(
+                    f"the command took more than {self.timeout:g} seconds; expected less; give a "
+                    "longer timeout="
+                ) from None
+            except (OSError, ValueError) as error:
+                raise InvalidInputError(f"the command cannot be run or read: {error}") from None
+        expected = (len(frame), self.classes_.size)
+        if found.shape != expected or not np.isfinite(found).all():
+            raise InvalidInputError(
+                f"the command wrote {found.shape[0]} rows of {found.shape[1]} numbers; expected "
+                f"{expected[0]} rows with the probabilities of {expected[1]} classes"
+            )
+        return found
+
+
+def _as_frame(X: Any) -> Any:
+    frame = as_frame(X)
+    if frame is not None:
+        return frame
+    if is_text(X):
+        columns: dict[str, Any] = {"text": list(X)}
+    else:
+        table = np.asarray(X.toarray() if issparse(X) else X)
+        table = table.reshape(len(table), -1)
+        columns = {f"x{j}": table[:, j].tolist() for j in range(table.shape[1])}
+    return nw.from_dict(columns, backend="pyarrow")

@@ -1,0 +1,173 @@
+"""Numbers of attacks, against enumeration, scikit-learn and simulation."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from erasable.audit._statistics import (
+    clopper_pearson,
+    detectable_rate,
+    discernible_area,
+    permute_models,
+    records_for_rate,
+    refits_for_level,
+    separate,
+)
+from erasable.core.errors import InvalidInputError, TooFewRecordsError
+
+scores = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=12)
+
+
+@given(scores, scores)
+def test_the_area_is_that_of_scikit_learn(members: list[float], others: list[float]) -> None:
+    truth = [1] * len(members) + [0] * len(others)
+    found = separate(members, others, rates=())
+    assert found.area == pytest.approx(roc_auc_score(truth, members + others), abs=1e-12)
+    falses, trues, _ = roc_curve(truth, members + others, drop_intermediate=False)
+    assert np.allclose(found.curve, np.column_stack([falses, trues]))
+
+
+@given(scores, scores, st.sampled_from([0.1, 0.25, 0.5]))
+def test_the_rate_is_the_best_on_the_curve(
+    members: list[float], others: list[float], rate: float
+) -> None:
+    (found,) = separate(members, others, rates=[rate]).rates
+    if len(others) < records_for_rate(rate):
+        assert math.isnan(found.estimate)
+        assert "it needs" in str(found)
+        return
+    falses, trues, _ = roc_curve(
+        [1] * len(members) + [0] * len(others), members + others, drop_intermediate=False
+    )
+    assert found.estimate == pytest.approx(trues[falses <= rate + 1e-9].max())
+    assert found.low <= found.estimate <= found.high
+
+
+@pytest.mark.parametrize(
+    ("n_members", "n_others", "rate"), [(4, 4, 0.25), (5, 3, 0.5), (3, 6, 0.2)]
+)
+def test_the_p_value_of_a_rate_is_that_of_all_orders(
+    n_members: int, n_others: int, rate: float
+) -> None:
+    """Without ties: the share of all assignments that find so many members or more."""
+    n = n_members + n_others
+
+    def found(rows: tuple[int, ...]) -> float:
+        chosen = np.isin(np.arange(n), rows)
+        values = np.arange(n, dtype=float)
+        return separate(values[chosen], values[~chosen], rates=[rate]).rates[0].estimate
+
+    every = np.array([found(rows) for rows in combinations(range(n), n_members)])
+    for rows in list(combinations(range(n), n_members))[::7]:
+        chosen = np.isin(np.arange(n), rows)
+        values = np.arange(n, dtype=float)
+        (got,) = separate(values[chosen], values[~chosen], rates=[rate]).rates
+        assert got.p_value == pytest.approx(np.mean(every >= got.estimate - 1e-12))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_false_alarms_are_as_rare_as_said(ties: bool) -> None:
+    source = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(400):
+        drawn = source.normal(size=(2, 150))
+        drawn = np.round(drawn) if ties else drawn
+        alarms += separate(*drawn, rates=(0.01, 0.1)).p_value <= 0.05
+    assert binomtest(alarms, 400, 0.05, alternative="greater").pvalue > 0.001
+
+
+def test_a_leak_below_one_half_is_found_as_well() -> None:
+    source = np.random.default_rng(3)
+    found = separate(source.normal(size=200) - 1.0, source.normal(size=200), rates=())
+    assert found.area < 0.3
+    assert found.p_value < 1e-6
+
+
+def test_the_interval_holds_as_often_as_said() -> None:
+    """Normal groups one deviation apart, whose area is known."""
+    source = np.random.default_rng(5)
+    truth = 0.7602499
+    inside = 0
+    for _ in range(400):
+        found = separate(source.normal(1.0, size=60), source.normal(size=80), rates=())
+        inside += found.low <= truth <= found.high
+    assert 0.91 < inside / 400 < 0.985
+
+
+def test_shares_are_those_of_scipy() -> None:
+    for n_found, n in ((0, 7), (3, 10), (10, 10)):
+        interval = binomtest(n_found, n).proportion_ci(method="exact")
+        assert clopper_pearson(n_found, n) == pytest.approx((interval.low, interval.high))
+
+
+def test_models_are_exchanged() -> None:
+    """All exchanges of a few models, by hand."""
+    first, second = np.array([[3.0], [4.0]]), np.array([[1.0], [2.0], [2.5]])
+
+    def apart(a: np.ndarray, b: np.ndarray) -> float:
+        return abs(float(a.mean() - b.mean()))
+
+    both = np.concatenate([first, second])
+    given_ = apart(first, second)
+    every = []
+    for rows in combinations(range(5), 2):
+        chosen = np.isin(np.arange(5), rows)
+        every.append(apart(both[chosen], both[~chosen]) >= given_ - 1e-12)
+    assert permute_models(first, second, apart) == np.mean(every) == 0.2
+
+
+def test_records_that_share_models_raise_no_false_alarm() -> None:
+    """A test of records would: all of a model's signals move together."""
+    source = np.random.default_rng(1)
+
+    def apart(a: np.ndarray, b: np.ndarray) -> float:
+        return abs(float(a.mean() - b.mean()))
+
+    by_models = by_records = 0
+    for k in range(100):
+        moved = source.normal(size=(16, 1)) + 0.1 * source.normal(size=(16, 50))
+        by_models += permute_models(moved[:8], moved[8:], apart, n_draws=99, seed=k) <= 0.05
+        by_records += separate(moved[:8].ravel(), moved[8:].ravel(), rates=()).p_value <= 0.05
+    assert by_models <= 12
+    assert by_records > 50  # the negative control
+
+
+def test_how_many_are_needed() -> None:
+    assert records_for_rate(0.01) == 100
+    assert refits_for_level(0.01) == 99
+    assert refits_for_level(0.05, 3) == 3  # 20 exchanges
+    for wrong in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(InvalidInputError, match="from 0 to 1"):
+            records_for_rate(wrong)
+        with pytest.raises(InvalidInputError, match="from 0 to 1"):
+            refits_for_level(wrong)
+    with pytest.raises(TooFewRecordsError, match="0 members"):
+        separate([], [1.0])
+
+
+def test_the_plan_keeps_its_word() -> None:
+    """What it says is found with a power of 0.8 is found about so often."""
+    from scipy.special import ndtri
+
+    area = discernible_area(80, 120)
+    shift = math.sqrt(2.0) * float(ndtri(area))
+    source = np.random.default_rng(2)
+    hits = sum(
+        separate(source.normal(shift, size=80), source.normal(size=120), rates=()).p_value <= 0.05
+        for _ in range(400)
+    )
+    assert 0.7 < hits / 400 < 0.9
+    share = detectable_rate(500, 0.01)
+    bar = next(
+        k for k in range(500) if binomtest(k, 500, 0.01, alternative="greater").pvalue <= 0.05
+    )
+    reached = binomtest(bar, 500, share, alternative="greater").pvalue
+    assert reached == pytest.approx(0.8, abs=0.02)
