@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError
+from erasable.workspace.audit_methods import AuditMethods
 from erasable.workspace.backup_methods import BackupMethods
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
@@ -19,14 +20,13 @@ from erasable.workspace.store.own import refuse_own
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from erasable.audit import AuditReport
     from erasable.workspace.backups.copying import Copied
     from erasable.workspace.data.datasets import Change
     from erasable.workspace.models.fitting import Fitted
     from erasable.workspace.models.verifying import Verdict
 
 
-class Workspace(RequestMethods, BackupMethods):
+class Workspace(RequestMethods, BackupMethods, AuditMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
@@ -293,30 +293,6 @@ class Workspace(RequestMethods, BackupMethods):
         from erasable.workspace.models import verifying
 
         return verifying.verify(self.context, names, retrain=retrain)
-
-    def audit(
-        self,
-        name: str,
-        *,
-        fresh: str | os.PathLike[str] | None = None,
-        deleted: str | None = None,
-        records: str | os.PathLike[str] | None = None,
-        attack: str | None = None,
-        references: int | None = None,
-        level: float = 0.05,
-        seed: int = 0,
-    ) -> AuditReport:
-        """Test whether a model reveals its records, or has forgotten those of a request.
-
-        See `erasable.workspace.audits.auditing.audit`.
-        """
-        from erasable.workspace.audits import auditing
-
-        return auditing.audit(
-            self.context, name, fresh=None if fresh is None else os.fspath(fresh),
-            deleted=deleted, records=None if records is None else os.fspath(records),
-            attack=attack, references=references, level=level, seed=seed,
-        )  # fmt: skip
 
     # -- evidence ----------------------------------------------------------------------------------
 
