@@ -59,6 +59,8 @@ work --drain
 tasks
 retry
 verify
+audit risk --deleted R1
+audit risk --fresh later.csv --attack lira --references 16 --html risk.html
 receipt show R1
 receipt show R1 --output receipt.json
 key

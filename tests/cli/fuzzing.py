@@ -161,6 +161,11 @@ POOLS: dict[str, Sequence[str]] = {
     "retain_where": CONDITIONS,
     "retain_sample": ["5", "1", "1000"],
     "fresh": [*PLACES, "visits", "gone"],
+    "records": PLACES,
+    "html": PLACES,
+    "attack": ["rmia", "lira", "best"],
+    "references": ["1", "4", "2", "0", "x"],
+    "level": ["0.05", "0.5", "1", "x"],
     "delta": ["0.1", "1", "x"],
     "plot": ["curve.svg", "curve.png", "curve", "missing/curve.svg", "ledger.db"],
     "reason": ["a legal duty", ""],
@@ -238,7 +243,9 @@ def _repeats(draw: Any, param: Any) -> int:
 
 
 def _values(name: str, requests: Sequence[str]) -> st.SearchStrategy[str]:
-    known = st.sampled_from(list(requests) if name == "id_" else list(POOLS.get(name, HOSTILE)))
+    known = st.sampled_from(
+        list(requests) if name in ("id_", "deleted") else list(POOLS.get(name, HOSTILE))
+    )
     if name in RUN:
         return known
     if name in PRIVATE:

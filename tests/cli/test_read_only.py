@@ -60,6 +60,7 @@ def looks(request: str) -> list[list[str]]:
     return [
         ["status"], ["verify"], ["verify", "risk"], ["log", "verify"], ["log", "show"],
         ["receipt", "show", request], ["requests"], ["dataset", "list"], ["model", "list"],
+        ["audit", "risk", "--deleted", request],
     ]  # fmt: skip
 
 

@@ -176,6 +176,18 @@ class AuditReport:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the report as a page, complete in itself, and write it to a file if one is named.
+
+        The page has no script and refers to nothing outside. It names the most exposed records.
+        """
+        from erasable.audit._page import page_of
+
+        page = page_of(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
 
 def _plain(values: Any) -> Any:
     """Return values that JSON has: no NaN, no NumPy."""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from erasable.cli import (
+    audits,
     backups,
     compiling,
     datasets,
@@ -53,6 +54,6 @@ def _options(
 
 for group in (
     workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
-    people, compiling,
+    audits, people, compiling,
 ):  # fmt: skip
     app.add_typer(group.app)

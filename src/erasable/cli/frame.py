@@ -26,7 +26,7 @@ ORDER = [
     "init", "status", "report", "key", "workspace", "backup", "restore", "dataset", "model",
     "select", "request", "process", "work", "tasks", "retry", "remove-domain", "requests", "deny",
     "cancel", "hold",
-    "extend", "verify", "receipt", "log", "subject", "suppress", "compile",
+    "extend", "verify", "audit", "receipt", "log", "subject", "suppress", "compile",
 ]  # fmt: skip
 """The commands as the help lists them."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError
+from erasable.workspace.audit_methods import AuditMethods
 from erasable.workspace.backup_methods import BackupMethods
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from erasable.workspace.models.verifying import Verdict
 
 
-class Workspace(RequestMethods, BackupMethods):
+class Workspace(RequestMethods, BackupMethods, AuditMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters

@@ -312,6 +312,7 @@ def change(context: Context, table: Any, values: dict[str, Any], where: Any) -> 
 COMMANDS: list[list[str]] = [
     ["process"], ["verify", "--retrain"], ["model", "fit", "own"], ["model", "fit", "risk"],
     ["model", "publish", "risk", "--to", "mlflow:risk"], ["work", "--drain"],
+    ["audit", "own", "--fresh", "visits.csv"],
 ]  # fmt: skip
 
 

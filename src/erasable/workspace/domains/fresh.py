@@ -88,7 +88,7 @@ def read_fresh(
             f"the fresh records lack the columns {name_some(missing)}; expected those of "
             f"{known.name!r}; add them, or name other records with --fresh"
         )
-    found = _cast(found.select(wanted), known)
+    found = as_in(found.select(wanted), known)
     before, here = alike([table, found], wanted)
     copied = np.isin(here, before)
     if copied.all():
@@ -121,8 +121,14 @@ def _read(context: Context, given: str, known: DataSet) -> tuple[pa.Table, int |
     return plain(source.read()), None
 
 
-def _cast(found: pa.Table, known: DataSet) -> pa.Table:
+def as_in(found: pa.Table, known: DataSet, what: str = "fresh records") -> pa.Table:
+    """Give columns the types that they have in a data set.
 
+    Raises
+    ------
+    WorkspaceError
+        They hold something else.
+    """
     columns = []
     for name in found.column_names:
         wanted = known.schema.field(name).type
@@ -130,7 +136,7 @@ def _cast(found: pa.Table, known: DataSet) -> pa.Table:
             columns.append(found[name].cast(wanted))
         except (pa.ArrowException, ValueError):
             raise WorkspaceError(
-                f"column {name!r} of the fresh records holds {found[name].type}; expected "
+                f"column {name!r} of the {what} holds {found[name].type}; expected "
                 f"{wanted}, as in {known.name!r}; convert it"
             ) from None
     return pa.table(columns, names=found.column_names)

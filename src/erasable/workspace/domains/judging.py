@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils import get_tags
 
 from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
@@ -70,7 +68,7 @@ class Judge:
         self._model, self._version, stored = opened(context, name)
         design = design_of(self._model)
         self._fitted: Any = None if design is None else of_bytes(stored)
-        reason = _unfit(design, self._fitted)
+        reason = unfit(design, self._fitted)
         if design is None or reason is not None:
             self.remarks.append(f"not judged: {reason}")
             return
@@ -159,22 +157,13 @@ class Judge:
                 "no record is fresh: the model was trained on those that were named"
             )
             return
-        usable = self._complete(fresh.table)
+        usable = self._design.complete(fresh.table, self._fitted)
         if not usable.all():
             n = int((~usable).sum())
             self.remarks.append(f"{n:,} fresh records have gaps, and were left out")
         for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
             rows = np.flatnonzero(mask & usable)
             found[name] = self._group(fresh.table, rows, None, name)
-
-    def _complete(self, table: pa.Table) -> Any:
-
-        takes_gaps = get_tags(self._fitted).input_tags.allow_nan and not self._design.documents
-        wanted = [str(self._design.target), *(() if takes_gaps else self._design.features)]
-        usable = np.ones(table.num_rows, dtype=bool)
-        for name in wanted:
-            usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
-        return usable
 
     def _label_of(self, table: pa.Table, forget: Any) -> Any:
         """Return the class of the domain, where all of it is of one."""
@@ -204,7 +193,8 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _unfit(design: ModelColumns | None, fitted: Any) -> str | None:
+def unfit(design: ModelColumns | None, fitted: Any) -> str | None:
+    """Say why a model cannot be judged, None where it can."""
     if design is None:
         return "a program of its own made it"
     if design.target is None or not (is_classifier(fitted) or is_regressor(fitted)):

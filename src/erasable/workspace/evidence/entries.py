@@ -144,6 +144,47 @@ def model(
     }
 
 
+def audited(
+    keys: Keys,
+    version: int,
+    commitment: str | None,
+    report: Mapping[str, Any],
+    request: str | None = None,
+) -> dict[str, Any]:
+    """Tell that a model was audited (model-audited).
+
+    It names columns of no table: what a model is, an audit does not change.
+
+    Parameters
+    ----------
+    keys : Keys
+    version : int
+        Of the model.
+    commitment : str or None
+        To its digest.
+    report : mapping
+        All that was found, as `erasable.audit.AuditReport.to_dict` returns it. A keyed hash of it
+        goes in, because it names records.
+    request : str, default=None
+        Whose deletion was audited.
+
+    Examples
+    --------
+    >>> report = dict.fromkeys(("question", "verdict", "judged", "access", "attack", "level"))
+    >>> sorted(audited(Keys.new(), 1, "c0", report))
+    ['access', 'attack', 'audited_commitment', 'audited_version', 'judged', 'level', 'question',
+     'report', 'request', 'verdict']
+    """
+    told = ("question", "verdict", "judged", "access", "attack", "level")
+    return {
+        **{name: report[name] for name in told},
+        "audited_version": version,
+        "audited_commitment": commitment,
+        "report": _keyed(keys, report),
+        "request": request,
+    }
+
+
 def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return all that entries may say of a row of table `request`, but for its tasks."""
     scope = None

@@ -143,11 +143,28 @@ class ModelColumns:
             raise TooFewRecordsError(
                 "there is no record to learn from; expected one or more; add data first"
             )
-        labels = [] if self.target is None else [self.target]
-        takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
-        names = labels if takes_gaps or stored else [*self.features, *labels]
+        names = self._without_gaps(estimator)
+        if stored:
+            names = [name for name in names if name == self.target]
         advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
         refuse_gaps(_stacked(tables, names), names, advice)
+
+    def complete(self, table: pa.Table, estimator: BaseEstimator) -> Any:
+        """Tell which records the model can be asked for: those without gaps where none may be.
+
+        Returns
+        -------
+        ndarray of shape (n_records,), bool
+        """
+        usable = np.ones(table.num_rows, dtype=bool)
+        for name in self._without_gaps(estimator):
+            usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
+        return usable
+
+    def _without_gaps(self, estimator: BaseEstimator) -> list[str]:
+        labels = [] if self.target is None else [self.target]
+        takes_gaps = get_tags(estimator).input_tags.allow_nan and not self.documents
+        return labels if takes_gaps else [*self.features, *labels]
 
     def values(self, tables: Tables) -> Records:
         """Read the features alone; see `Records.twin`."""

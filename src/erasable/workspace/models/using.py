@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
+from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
@@ -104,10 +105,7 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
     SourceError
         The source cannot be read.
     """
-    from erasable.workspace.data.admission import plain
-    from erasable.workspace.data.array_files import ArrayFiles
     from erasable.workspace.data.catalogue import get
-    from erasable.workspace.data.sources import Source
 
     model, _, data = opened(context, name)
     design = design_of(model)
@@ -118,21 +116,7 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
         )
     with context.ledger.reading() as connection:
         known = get(connection, model.datasets[0])
-        id_column = known.id_column
-    given = Source.parse(source)
-    try:
-        table = given.read(text_columns=[id_column])
-    except SourceError:  # it may lack the ids alone
-        table = given.read(text_columns=[])
-    missing = [each for each in design.features if each not in table.column_names]
-    if missing:
-        raise WorkspaceError(
-            f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
-            "learned from"
-        )
-    files = [each for each in design.features if each in known.files]
-    read = ArrayFiles(given.folder, files, known.files) if files else None
-    table = plain(table if read is None else _together(read.read(table)))
+    table = read_source(source, known, design.features, name)
     fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
@@ -140,9 +124,49 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
             f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
         )
     found = {"prediction": pa.array(fitted.predict(design.given(table)).tolist())}
-    if id_column in table.column_names:
-        found = {id_column: table[id_column], **found}
+    if known.id_column in table.column_names:
+        found = {known.id_column: table[known.id_column], **found}
     return pa.table(found)
+
+
+def read_source(source: str, known: DataSet, columns: Sequence[str], name: str) -> pa.Table:
+    """Read records that a model is asked for from a source.
+
+    Parameters
+    ----------
+    source : str
+    known : DataSet
+        That the model has learned from. Its id column is read as text, where the source has it.
+    columns : sequence of str
+        What is needed.
+    name : str
+        Of the model.
+
+    Raises
+    ------
+    WorkspaceError
+        Columns are missing.
+    SourceError
+        The source cannot be read.
+    """
+    from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.array_files import ArrayFiles
+    from erasable.workspace.data.sources import Source
+
+    given = Source.parse(source)
+    try:
+        table = given.read(text_columns=[known.id_column])
+    except SourceError:  # it may lack the ids alone
+        table = given.read(text_columns=[])
+    missing = [each for each in columns if each not in table.column_names]
+    if missing:
+        raise WorkspaceError(
+            f"{source!r} lacks the columns {', '.join(missing)}; expected all that {name!r} "
+            "learned from"
+        )
+    files = [each for each in columns if each in known.files]
+    read = ArrayFiles(given.folder, files, known.files) if files else None
+    return plain(table if read is None else _together(read.read(table)))
 
 
 def _together(parts: Iterable[pa.Table]) -> pa.Table:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import TamperedError
+from erasable.workspace.audits import entries as audits
 from erasable.workspace.context import Context
 from erasable.workspace.data import overview
 from erasable.workspace.evidence import consistency, log, suppressions
@@ -27,7 +28,7 @@ def gather(context: Context) -> dict[str, Any]:
     -------
     dict
         workspace, now, status, requests, n_requests, erased, treatments, models, datasets,
-        waiting, verification, head, entries.
+        waiting, verification, audits, head, entries.
 
     Raises
     ------
@@ -69,6 +70,7 @@ def gather(context: Context) -> dict[str, Any]:
             "datasets": overview.datasets(connection),
             "waiting": _waiting(connection, counts),
             "verification": context.ledger.get(connection, "verification"),
+            "audits": audits.newest(connection),
             "head": head,
             "entries": entries[::-1],
         }
