@@ -546,7 +546,7 @@ def test_a_key_outside_of_the_folder_is_not_removed(context: Context) -> None:
 def test_an_entry_is_not_forged(context: Context) -> None:
     """Whoever lacks the keys can make a whole log of his own, but no seal."""
     with context.ledger.reading() as connection:
-        ((row, version),) = consistency.newest(connection, "dataset")
+        ((row, version),) = seals.newest(connection, "dataset")
         said = consistency.facts_of_dataset(context, row, version) | {"subjects": []}
     nobody(context)
     stranger = Context(context.root)
