@@ -38,6 +38,10 @@ def section(found: dict[str, Any]) -> str:
         f"| {name} | {' | '.join(shown)} |"
         for name, shown, _ in _totals(found, backends, fits, data)
     ]
+    server = without = ""
+    if "postgres" in backends:
+        server = f"; PostgreSQL {found['server']} on the same machine, as it is installed"
+        without = ", without the server's"
     lines = [
         "## Measured",
         "",
@@ -68,9 +72,8 @@ def section(found: dict[str, Any]) -> str:
         "",
         *_table(found, backends),
         "",
-        f"{found['machine']}; PostgreSQL {found['server']} on the same machine, as it is "
-        "installed. Every phase is a process of its own; peaks are of the process, without the "
-        f"server's.{_SHARED if found['shared'] else ''}",
+        f"{found['machine']}{server}. Every phase is a process of its own; peaks are of the process"
+        f"{without}.{_SHARED if found['shared'] else ''}",
         "",
     ]
     return "\n".join(lines)

@@ -36,9 +36,9 @@ ON_BOTH = {
         "test_using", "test_verifying",
     ],
     "requests": [
-        "test_after_an_erasure", "test_failing_models", "test_held_and_exported", "test_history",
-        "test_hooks",
-        "test_late_records", "test_no_match", "test_restoring", "test_types", "test_working",
+        "test_after_an_erasure", "test_failing_models", "test_few_statements",
+        "test_held_and_exported", "test_history", "test_hooks", "test_late_records",
+        "test_no_match", "test_restoring", "test_types", "test_working",
     ],
     "backups": ["test_restore"],
     "": [

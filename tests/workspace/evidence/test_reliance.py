@@ -547,7 +547,7 @@ def test_a_key_outside_of_the_folder_is_not_removed(context: Context) -> None:
 def test_an_entry_is_not_forged(context: Context) -> None:
     """Whoever lacks the keys can make a whole log of his own, but no seal."""
     with context.ledger.reading() as connection:
-        ((row, version),) = consistency.newest(connection, "dataset")
+        ((row, version),) = seals.newest(connection, "dataset")
         said = consistency.facts_of_dataset(context, row, version) | {"subjects": []}
     nobody(context)
     stranger = Context(context.root)
@@ -558,6 +558,17 @@ def test_an_entry_is_not_forged(context: Context) -> None:
     stranger.ledger.close()
     refuses(context)
     assert any("not written with the workspace's keys" in line for line in log.verify_log(context))
+
+
+def test_an_entry_about_another_model_is_not_taken_for_its_own(context: Context) -> None:
+    """Under which subject an entry is filed is in no hash: what it says itself counts."""
+    with context.ledger.reading() as connection:
+        query = select(log_entry.c.subject, func.max(log_entry.c.position))
+        models = query.where(log_entry.c.kind.startswith("model-")).group_by(log_entry.c.subject)
+        last = {subject: position for subject, position in connection.execute(models)}
+    mine, other = sorted(last, key=lambda name: last[name])  # its last entry is the older one
+    change(context, log_entry, {"subject": mine}, log_entry.c.position == last[other])
+    assert "is about something else" in refuses(context)
 
 
 # -- ledgers from before there were seals ----------------------------------------------------------

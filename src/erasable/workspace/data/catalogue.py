@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_EVERY = select(dataset_table).order_by(dataset_table.c.name)
+
+
 @dataclass(frozen=True, slots=True)
 class DataSet:
     """What the ledger knows of a data set.
@@ -128,8 +131,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
 
 def every(connection: Connection) -> list[DataSet]:
     """Return all data sets, by name."""
-    rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
-    return [_described(row) for row in rows]
+    return [_described(row) for row in connection.execute(_EVERY)]
 
 
 def record_type(dataset: str) -> str:

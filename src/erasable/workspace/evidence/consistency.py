@@ -24,11 +24,9 @@ from erasable.workspace.ledger.schema import (
     SEALED,
     SETTINGS,
     dataset,
-    dataset_version,
     log_entry,
     meta,
     model,
-    model_version,
     receipt,
     request,
     task,
@@ -90,8 +88,9 @@ def compare_ledger_with_log(context: Context) -> list[str]:
                 "says that it was"
             )
         if seals.sealed(connection):
-            for thing in TABLES:
-                found += seals.unsealed_files(context, connection, thing)
+            for thing in seals.TABLES:
+                newest = seals.newest(connection, thing)
+                found += seals.unsealed_files(context, connection, thing, newest)
             found += seals.unsealed_settings(context, connection)
         found += _strays(connection)
     return found
@@ -161,8 +160,8 @@ def differences(facts: dict[str, Any], about: dict[str, Said]) -> Iterator[str]:
 
 
 def _same(value: Any, said: Any) -> bool:
-    """Tell whether two values are written as the same JSON; most are texts, or nothing."""
-    if value is None or value.__class__ is str:
+    """Tell whether two values are written as the same JSON; most are texts, numbers or nothing."""
+    if value is None or value.__class__ in (str, int):
         return said.__class__ is value.__class__ and bool(said == value)
     return pack(value) == pack(said)
 
@@ -181,7 +180,7 @@ def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str,
         facts = facts_of_request(context, row, tasks.get(row.id, []))
         yield "request", row.id, {**facts, "receipt": receipts.get(row.id)}
     for thing, facts_of in FACTS.items():
-        for row, version in newest(connection, thing):
+        for row, version in seals.newest(connection, thing):
             yield thing, row.name, facts_of(context, row, version)
 
 
@@ -206,23 +205,7 @@ def facts_of_model(context: Context, row: Row[Any], version: Row[Any] | None) ->
     )
 
 
-def newest(
-    connection: Connection, thing: str, name: str | None = None
-) -> list[tuple[Row[Any], Row[Any] | None]]:
-    """Return the rows of data sets or models, by default of all, each with its newest version."""
-    table, versions = TABLES[thing]
-    owner = versions.c[f"{thing}_id"]
-    rows = select(table).order_by(table.c.name)
-    at = (owner == table.c.id) & (versions.c.number == table.c.version)
-    current = select(versions).join(table, at)
-    if name is not None:
-        rows, current = rows.where(table.c.name == name), current.where(table.c.name == name)
-    found = {getattr(row, owner.name): row for row in connection.execute(current)}
-    return [(row, found.get(row.id)) for row in connection.execute(rows)]
-
-
 FACTS = {"dataset": facts_of_dataset, "model": facts_of_model}
-TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
 
 
 def _digest(body: bytes, public_pem: bytes) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, insert, select
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
@@ -26,6 +26,7 @@ from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
 from erasable.workspace.ledger.schema import log_entry
 
 _RESERVED = frozenset({"kind", "subject", "at"})
+_INSERT = insert(log_entry)
 
 
 class Entry(NamedTuple):
@@ -104,7 +105,7 @@ def append_many(
             }
         )  # fmt: skip
     if rows:
-        connection.execute(log_entry.insert(), rows)
+        connection.execute(_INSERT, rows)
         context.ledger.set(connection, "frontier", frontier.to_json())
     return first
 

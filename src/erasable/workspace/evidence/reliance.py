@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
@@ -108,10 +109,10 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
     except EvidenceError as error:
         raise _tampered(f"the last signed head of the log: {error}") from None
     for thing in _THINGS:
-        found = consistency.newest(connection, thing)
+        found = seals.newest(connection, thing)
         _refuse(_missing(connection, thing, (row.name for row, _ in found)))
         _refuse(_differences(context, connection, thing, found))
-        _refuse(seals.unsealed_files(context, connection, thing))
+        _refuse(seals.unsealed_files(context, connection, thing, found))
     check_requests(context, connection, requests)
 
 
@@ -132,8 +133,9 @@ def check_one(context: Context, connection: Connection, thing: str, name: str) -
     name : str
     """
     _check_sealed(connection)
-    _refuse(_differences(context, connection, thing, consistency.newest(connection, thing, name)))
-    _refuse(seals.unsealed_files(context, connection, thing, name))
+    found = seals.newest(connection, thing, name=name)
+    _refuse(_differences(context, connection, thing, found))
+    _refuse(seals.unsealed_files(context, connection, thing, found))
 
 
 def check_requests(context: Context, connection: Connection, ids: Sequence[str]) -> None:
@@ -160,44 +162,58 @@ def check_requests(context: Context, connection: Connection, ids: Sequence[str])
 
 def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[str]:
     """Tell of what the log knows, and the ledger does not any more."""
-    first = select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[thing])).distinct()
-    gone = set(connection.execute(first).scalars()) - set(rows)
+    gone = set(connection.execute(_first_entries(thing)).scalars()) - set(rows)
     return [f"{_THINGS[thing]} {name!r}: it is in the log, and not in the ledger" for name in gone]
 
 
 def _differences(
-    context: Context, connection: Connection, thing: str, found: Sequence[tuple[Row[Any], Any]]
+    context: Context, connection: Connection, thing: str, found: seals.Newest
 ) -> Iterator[str]:
     """Tell where rows are not what the last entries of the log about them say."""
-    table = consistency.TABLES[thing][0]
+    only = {"wanted": found[0][0].name} if len(found) == 1 else {}
+    rows = connection.execute(_last_entries(thing, bool(only)), only)
+    last = {entry.name: entry for entry in rows}
+    for row, version in found:
+        name, entry = f"{_THINGS[thing]} {row.name!r}", last[row.name]
+        if entry.position is None:
+            yield f"{name}: the log does not know of it"
+            continue
+        _refuse(log.altered(context, entry))
+        said: Any = {}
+        consistency.note(said, entry.position, entry.body)
+        if (thing, row.name) not in said:
+            yield f"{name}: entry {entry.position} of the log is about something else"
+            continue
+        try:
+            facts = consistency.FACTS[thing](context, row, version)
+            for line in consistency.differences(facts, said[thing, row.name]):
+                yield f"{name}: {line}"
+        except EvidenceError:  # what is in the row cannot even be written down
+            yield f"{name}: it holds what entry {entry.position} of the log does not say"
+
+
+@cache
+def _first_entries(thing: str) -> Select[Any]:
+    """Ask what the log knows of: made once, as those of `seals` are."""
+    return select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[thing])).distinct()
+
+
+@cache
+def _last_entries(thing: str, only_one: bool) -> Select[Any]:
+    """Ask for names, each with the last entry that says all of it, or nothing where none does."""
+    table, _ = seals.TABLES[thing]
+    entry = log_entry.alias()
     last = (
-        select(log_entry.c.position)
-        .where(log_entry.c.subject == table.c.name, log_entry.c.kind.in_(_WHOLE[thing]))
-        .order_by(log_entry.c.position.desc())
+        select(entry.c.position)
+        .where(entry.c.subject == table.c.name, entry.c.kind.in_(_WHOLE[thing]))
+        .order_by(entry.c.position.desc())
         .limit(1)
         .scalar_subquery()
     )
-    names = [row.name for row, _ in found]
-    query = select(table.c.name, last)
-    if len(names) == 1:
-        query = query.where(table.c.name == names[0])
-    positions = {name: position for name, position in connection.execute(query)}
-    at = sorted(position for position in positions.values() if position is not None)
-    said = [_said(context, connection, log_entry.c.position.in_(some)) for some in in_parts(at)]
-    about = {key: each for some in said for key, each in some.items()}
-    for row, version in found:
-        name = f"{_THINGS[thing]} {row.name!r}"
-        if positions[row.name] is None:
-            yield f"{name}: the log does not know of it"
-        elif (thing, row.name) not in about:
-            yield f"{name}: entry {positions[row.name]} of the log is about something else"
-        else:
-            try:
-                facts = consistency.FACTS[thing](context, row, version)
-                for line in consistency.differences(facts, about[thing, row.name]):
-                    yield f"{name}: {line}"
-            except EvidenceError:  # what is in the row cannot even be written down
-                yield f"{name}: it holds what entry {positions[row.name]} of the log does not say"
+    query = select(table.c.name, log_entry).outerjoin_from(
+        table, log_entry, log_entry.c.position == last
+    )
+    return query.where(table.c.name == bindparam("wanted")) if only_one else query
 
 
 def _said(context: Context, connection: Connection, where: Any) -> Any:

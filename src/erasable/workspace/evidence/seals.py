@@ -11,10 +11,11 @@ entries pass for the newest. For that a head of the log is kept elsewhere; see `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, select, update
 
 from erasable.core.errors import EvidenceError, LedgerError
 from erasable.workspace.context import Context
@@ -22,7 +23,6 @@ from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
-    IN_USE,
     SEAL,
     SEALED,
     dataset,
@@ -38,6 +38,12 @@ MARK = {"sealed": True}
 
 _LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
 _NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
+
+TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
+"""Data sets and models, each with its versions."""
+
+Newest = list[tuple[Row[Any], Row[Any] | None]]
+"""Rows of data sets or models, each with its newest version, or None where it has none yet."""
 
 
 def of_entry(keys: Keys, position: int, leaf: bytes) -> str:
@@ -74,38 +80,45 @@ def put(context: Context, connection: Connection, thing: str, id: int | None = N
     id : int, default=None
         By default all of them.
     """
-    table, facts, _ = _THINGS[thing]
-    query = select(table) if id is None else select(table).where(table.c.id == id)
-    for owner, seal in facts(context, connection, connection.execute(query).all()).items():
+    facts, _ = _THINGS[thing]
+    for owner, seal in facts(context, connection, newest(connection, thing, id=id)).items():
         context.ledger.set(connection, f"{SEAL}{thing}:{owner}", seal)
 
 
+def newest(
+    connection: Connection, thing: str, *, name: str | None = None, id: int | None = None
+) -> Newest:
+    """Return the rows of data sets or models, by default of all, each with its newest version."""
+    only = "name" if name is not None else "id" if id is not None else None
+    wanted = {} if only is None else {"wanted": name if only == "name" else id}
+    rows, versions = _newest(thing, only)
+    found = {getattr(row, f"{thing}_id"): row for row in connection.execute(versions, wanted)}
+    return [(row, found.get(row.id)) for row in connection.execute(rows, wanted)]
+
+
 def unsealed_files(
-    context: Context, connection: Connection, thing: str, name: str | None = None
+    context: Context, connection: Connection, thing: str, found: Newest
 ) -> list[str]:
-    """Tell of data sets or models, by default of all, whose files are not those written down."""
-    table, facts, label = _THINGS[thing]
-    query = select(table).order_by(table.c.name)
-    if name is not None:
-        query = query.where(table.c.name == name)
-    rows = connection.execute(query).all()
-    seals = _kept(connection, [f"{thing}:{row.id}" for row in rows])
-    made = facts(context, connection, rows)
+    """Tell of data sets or models whose files are not those that were written down."""
+    facts, label = _THINGS[thing]
+    names = {row.id: f"{SEAL}{thing}:{row.id}" for row, _ in found}
+    seals = settings(connection, names.values())
+    made = facts(context, connection, found)
     return [
         f"{label} {row.name!r}: its files are not those that were written down"
-        for row in rows
-        if seals.get(f"{thing}:{row.id}") != made[row.id]
+        for row, _ in found
+        if seals.get(names[row.id]) != made[row.id]
     ]
 
 
 def unsealed_settings(context: Context, connection: Connection) -> list[str]:
     """Tell of settings that were altered, removed or added."""
-    values, seals = settings(connection, SEALED), _kept(connection, SEALED)
-    made = {name: of_setting(context.keys, name, value) for name, value in values.items()}
+    found = settings(connection, _SETTINGS)
+    made = {name: of_setting(context.keys, name, found[name]) for name in SEALED if name in found}
     return [
         f"the setting {name!r} is not what was written down"
         for name in sorted(SEALED)
-        if seals.get(name) != made.get(name)
+        if found.get(f"{SEAL}{name}") != made.get(name)
     ]
 
 
@@ -114,14 +127,13 @@ def unsealed_settings(context: Context, connection: Connection) -> list[str]:
 
 def sealed(connection: Connection) -> bool:
     """Tell whether every entry of the log has a seal, as the log itself says."""
-    first = connection.execute(select(log_entry.c.body).where(log_entry.c.position == 0)).scalar()
+    first = connection.execute(_FIRST).scalar()
     try:
         if first is not None and unpack(first, "it").get("sealed") is True:
             return True
     except EvidenceError:
         pass  # verify_log says so
-    later = select(log_entry.c.position).where(log_entry.c.kind == _LATER).limit(1)
-    return connection.execute(later).first() is not None
+    return connection.execute(_SEALED_LATER).first() is not None
 
 
 def seal_older(context: Context) -> None:
@@ -169,55 +181,70 @@ def seal_all(context: Context, connection: Connection) -> None:
 # -- how they are made and kept --------------------------------------------------------------------
 
 
-def _of_datasets(
-    context: Context, connection: Connection, rows: Sequence[Row[Any]]
-) -> dict[int, str]:
-    files = _grouped(connection, rows, fragment, fragment.c.id, _OF_FRAGMENT)
-    number = dataset_version.c.number
-    versions = _grouped(connection, rows, dataset_version, number, ("number", "columns"))
+def _of_datasets(context: Context, connection: Connection, found: Newest) -> dict[int, str]:
+    ids = [row.id for row, _ in found]
+    files, versions = (_grouped(connection, ids, of) for of in ("files", "versions"))
     made = {}
-    for row in rows:
+    for row, _ in found:
         facts = {"id": row.id, "name": row.name, "files": files[row.id]}
         said = pack({**facts, "versions": versions[row.id]}).decode()
         made[row.id] = context.keys.token(_NAMESPACE, f"data set {said}")
     return made
 
 
-def _grouped(
-    connection: Connection, rows: Sequence[Row[Any]], table: Table, order: Any, names: Sequence[str]
-) -> dict[int, list[list[Any]]]:
-    """Return columns of what belongs to each of some data sets."""
-    found: dict[int, list[list[Any]]] = {row.id: [] for row in rows}
-    query = select(table.c.dataset_id, *(table.c[name] for name in names))
-    if len(rows) == 1:
-        query = query.where(table.c.dataset_id == rows[0].id)
-    for owner, *values in connection.execute(query.order_by(table.c.dataset_id, order)):
-        if owner in found:
-            found[owner].append(values)
+def _grouped(connection: Connection, ids: Sequence[int], of: str) -> dict[int, list[Any]]:
+    """Return what belongs to each of some data sets: their files, or their versions."""
+    found: dict[int, list[Any]] = {id: [] for id in ids}
+    only = {"wanted": ids[0]} if len(ids) == 1 else {}
+    for row in connection.execute(_belonging(of, bool(only)), only).all():
+        if row[0] in found:
+            found[row[0]].append(row[1:])
     return found
 
 
-def _of_models(
-    context: Context, connection: Connection, rows: Sequence[Row[Any]]
-) -> dict[int, str]:
-    query = select(model_version).join(model, IN_USE)
-    if len(rows) == 1:
-        query = query.where(model.c.id == rows[0].id)
-    versions = {version.model_id: version for version in connection.execute(query)}
+def _of_models(context: Context, connection: Connection, found: Newest) -> dict[int, str]:
     made = {}
-    for row in rows:
-        version = versions.get(row.id)
+    for row, version in found:
         file = None if version is None else [version.key, version.sha256, version.salt]
         facts = {"id": row.id, "name": row.name, "number": row.version, "file": file}
         made[row.id] = context.keys.token(_NAMESPACE, f"model {pack(facts).decode()}")
     return made
 
 
-_THINGS = {"dataset": (dataset, _of_datasets, "data set"), "model": (model, _of_models, "model")}
-_OF_FRAGMENT = ("id", "bucket", "since", "until", "key", "sha256", "n_records")
+_THINGS = {"dataset": (_of_datasets, "data set"), "model": (_of_models, "model")}
+_SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 
 
-def _kept(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
-    """Return the seals of files and settings that there are, by what they are of."""
-    found = settings(connection, [f"{SEAL}{name}" for name in names])
-    return {name.removeprefix(SEAL): seal for name, seal in found.items()}
+# -- what is asked of the ledger -------------------------------------------------------------------
+#
+# Each statement is made once. Every transaction that takes requests in, and every model of a batch,
+# asks these; to make one again, and to find what was compiled of it, takes longer than its answer.
+
+_FIRST = select(log_entry.c.body).where(log_entry.c.position == 0)
+_SEALED_LATER = select(log_entry.c.position).where(log_entry.c.kind == _LATER).limit(1)
+
+
+@cache
+def _newest(thing: str, only: str | None) -> tuple[Select[Any], Select[Any]]:
+    table, versions = TABLES[thing]
+    at = (versions.c[f"{thing}_id"] == table.c.id) & (versions.c.number == table.c.version)
+    rows, current = select(table).order_by(table.c.name), select(versions).join(table, at)
+    if only is None:
+        return rows, current
+    one = table.c[only] == bindparam("wanted")
+    return rows.where(one), current.where(one)
+
+
+@cache
+def _belonging(of: str, only_one: bool) -> Select[Any]:
+    table, order, names = {
+        "files": (
+            fragment, fragment.c.id,
+            ("id", "bucket", "since", "until", "key", "sha256", "n_records"),
+        ),
+        "versions": (dataset_version, dataset_version.c.number, ("number", "columns")),
+    }[of]  # fmt: skip
+    query = select(table.c.dataset_id, *(table.c[name] for name in names))
+    if only_one:
+        query = query.where(table.c.dataset_id == bindparam("wanted"))
+    return query.order_by(table.c.dataset_id, order)

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from erasable.core.errors import InvalidIdsError, NotInWorkspaceError
 from erasable.workspace.context import Context
@@ -23,6 +23,11 @@ from erasable.workspace.ledger.schema import identity
 DEFAULT_TYPE = "id"
 
 _TYPES = "identity_types"  # the entry of `meta` that lists them
+_OF_TOKENS = (
+    select(identity)
+    .where(identity.c.token.in_(bindparam("tokens", expanding=True)))
+    .order_by(identity.c.token)
+)
 
 
 def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
@@ -245,8 +250,10 @@ def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]
 
 
 def _rows(connection: Connection, tokens: Iterable[str]) -> list[Row[Any]]:
-    known = select(identity).order_by(identity.c.token)
-    return list(rows_in(connection, known, identity.c.token, sorted(tokens)))
+    found: list[Row[Any]] = []
+    for some in in_parts(sorted(tokens)):
+        found += connection.execute(_OF_TOKENS, {"tokens": some})
+    return found
 
 
 def _known(context: Context, connection: Connection, value: Any, type: str | None) -> str:

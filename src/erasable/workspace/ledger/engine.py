@@ -27,6 +27,10 @@ REVISION = "0004"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
+_SETTINGS = select(meta.c.name, meta.c.value).where(
+    meta.c.name.in_(bindparam("wanted", expanding=True))
+)
+_CHANGE = meta.update().where(meta.c.name == bindparam("wanted")).values(value=bindparam("new"))
 
 
 class Ledger:
@@ -242,7 +246,7 @@ class Ledger:
 
     def set(self, connection: Connection, name: str, value: Any) -> None:
         """Write an entry of the table `meta`, and the seal of one that is relied on."""
-        changed = connection.execute(meta.update().where(meta.c.name == name).values(value=value))
+        changed = connection.execute(_CHANGE, {"wanted": name, "new": value})
         if changed.rowcount == 0:
             connection.execute(meta.insert().values(name=name, value=value))
         if name in SEALED and self.sealer is not None:
@@ -300,7 +304,7 @@ def setting(connection: Connection, name: str, default: Any = None) -> Any:
 
 def settings(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
     """Return those entries of the table `meta` that there are; see `setting`."""
-    found = connection.execute(select(meta.c.name, meta.c.value).where(meta.c.name.in_(names)))
+    found = connection.execute(_SETTINGS, {"wanted": list(names)})
     return {name: _fitting(name, value) for name, value in found}
 
 

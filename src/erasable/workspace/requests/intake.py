@@ -33,6 +33,7 @@ OPEN = ("pending", "in_progress", "swapped", "purged")
 NO_MATCH = "no_match"
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
 _LONGEST_REASON = 500
+_INSERT = insert(request_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ def enter(
                 {**row, "id": _new_id(), "state": "pending", "salt": secrets.token_hex(32)}
                 for row in some
             ]
-            connection.execute(insert(request_table), new)
+            connection.execute(_INSERT, new)
             bodies = [entries.acknowledged(context.keys, row) for row in new]
             logged = [
                 ("request-acknowledged", row["id"], body, row["changed_at"])
