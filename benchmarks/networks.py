@@ -282,7 +282,22 @@ def _approximate_lines(of: Found) -> list[str]:
         seconds = f"{row['seconds']:.1f}" if "seconds" in row else "-"
         name = row["method"] if row["method"] == "before" else f"`{row['method']}`"
         lines.append(f"| {name} | {' | '.join(scores)} | {share} | {seconds} |")
-    return [*lines, "", *_misses(of)]
+    return [*lines, "", *_ruined(of), *_misses(of)]
+
+
+def _ruined(of: Found) -> list[str]:
+    """Say which methods leave a network that is of no use for what it was to keep."""
+    others = {row["method"]: np.mean(row["scores"]["others"]) for row in of["rows"]}
+    bad = [name for name, score in others.items() if score < 0.5 * others["Retrain"]]
+    names = [f"`{name}`" for name in dict.fromkeys(name.partition("(")[0] for name in bad)]
+    if not names:
+        return []
+    every = f"{', '.join(names[:-1])} and {names[-1]} make" if names[1:] else f"{names[0]} makes"
+    return [
+        f"**{every} this network useless with the paper's settings, and should not be used as "
+        "they are**: it no longer knows the classes that were to stay.",
+        "",
+    ]
 
 
 def _misses(of: Found) -> list[str]:

@@ -47,6 +47,19 @@ def words() -> nn.Module:
 
 
 @backbone
+def few_words() -> nn.Module:
+    """Take numbers of letters, and of nothing."""
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Embedding(27, 3), nn.Flatten())
+
+
+def no_numbers(text: str) -> object:
+    """Make of a text what is no list of whole numbers."""
+    made = {"n": None, "s": list(text), "r": [[1], [1, 2]], "x": [1.5]}
+    return made[text[0]]
+
+
+@backbone
 def numbers_of_letters(text: str) -> list[int]:
     """Cut a text into numbers from 1 to 26."""
     return [ord(letter) % 26 + 1 for letter in text]
@@ -95,6 +108,18 @@ def drawing() -> nn.Module:
 
 def of_batches() -> nn.Module:
     return nn.Sequential(nn.Unflatten(1, (1, -1)), nn.BatchNorm1d(1, track_running_stats=False))
+
+
+class _Keeping(nn.Linear):
+    def get_extra_state(self) -> object:
+        return {"more": 1}
+
+    def set_extra_state(self, state: object) -> None:
+        pass
+
+
+def keeping() -> nn.Module:
+    return _Keeping(4, 3)
 
 
 def lazy() -> nn.Module:

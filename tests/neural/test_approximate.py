@@ -246,7 +246,7 @@ def test_the_bound_is_not_that_of_the_linear_part_alone() -> None:
 def test_products_are_differences_of_gradients() -> None:
     forget, retain = sets()
     network = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Tanh(), torch.nn.Linear(6, 3))
-    subject = Subject.of(network.double())
+    subject = Subject.of(network)
     from erasable.neural._learning import Plan
     from erasable.neural.approximate._base import Work
 
@@ -275,6 +275,63 @@ def test_of_a_linear_layer_both_ways_agree() -> None:
     places, vector = np.arange(70), torch.randn(15, dtype=torch.float64)
     assert_allclose(*(way.gradient(places).numpy() for way in ways), rtol=1e-4, atol=1e-6)
     assert_allclose(*(way.product(places, vector).numpy() for way in ways), rtol=1e-4, atol=1e-6)
+
+
+class _Around(torch.nn.Module):
+    """A linear layer, and what a look at its parts does not show."""
+
+    def __init__(self, after: Any, *more: Any) -> None:
+        super().__init__()
+        self.layer, self.after, self.more = line(), after, torch.nn.ParameterList(more)
+
+    def forward(self, rows: Any) -> Any:
+        return self.after(self.layer(rows))
+
+
+def test_no_bound_is_told_of_what_only_looks_linear() -> None:
+    forget, retain = sets()
+    step = NewtonStep(0.1, weight_decay=0.01, share=1.0, random_state=0)
+    torch.manual_seed(5)
+    square = torch.nn.Linear(3, 3)
+    networks = [
+        _Around(lambda made: 3 * made.tanh()),
+        _Around(lambda made: made, torch.ones(7)),
+        torch.nn.Sequential(line(), square, square),
+        torch.nn.Sequential(line(), torch.nn.Tanh()),
+    ]
+    for network in networks:
+        assert step(network, forget, retain)[1].bound is None
+    nested = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Sequential(line()))
+    found, report = step(nested, forget, retain)
+    plain, told = step(line(), forget, retain)
+    assert report.residual <= report.bound == told.bound
+    assert bits(found) == bits(plain)
+
+
+class _HeadFirst(torch.nn.Module):
+    """Its last parameters are not those of its outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(6)
+        self.head, self.body = torch.nn.Linear(2, 3), torch.nn.Linear(4, 2)
+
+    def forward(self, rows: Any) -> Any:
+        return self.head(self.body(rows).relu())
+
+
+def test_classes_are_counted_in_what_a_network_makes() -> None:
+    forget, retain = sets()
+    in_order = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU(), torch.nn.Linear(2, 3))
+    odd = _HeadFirst()
+    in_order[0].load_state_dict(odd.body.state_dict())
+    in_order[2].load_state_dict(odd.head.state_dict())
+    one, _ = Scrub(random_state=0)(odd, forget, retain)
+    two, _ = Scrub(random_state=0)(in_order, forget, retain)
+    assert_allclose(one.head.weight.detach(), two[2].weight.detach(), rtol=1e-6)
+    for method in METHODS:
+        with pytest.raises(InvalidParameterError, match="makes 1 number of a record"):
+            method()(torch.nn.Linear(4, 1), (forget[0], forget[1] * 0), (retain[0], retain[1] * 0))
 
 
 @pytest.mark.parametrize("method", METHODS)

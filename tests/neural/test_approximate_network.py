@@ -13,7 +13,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import erasable  # noqa: E402
 from erasable import Records, load  # noqa: E402
 from erasable.core.errors import (  # noqa: E402
-    InvalidInputError,
     InvalidParameterError,
     UnlearnableError,
 )
@@ -129,8 +128,13 @@ def test_bad_input_is_told() -> None:
         model("SalUn", depth=3).fit(X, y)
     with pytest.raises(InvalidParameterError, match="expected a NetworkClassifier"):
         ApproximateNetwork(StandardScaler(), "SalUn").fit(X, y)
-    with pytest.raises((InvalidInputError, InvalidParameterError), match="share"):
-        model("SalUn", share=7.0).fit(X, y).delete(GONE)
+    with pytest.raises(InvalidParameterError, match="share"):
+        model("SalUn", share=7.0).fit(X, y)
+    with pytest.raises(InvalidParameterError, match="method_params has 'random_state'; expected"):
+        model("SalUn", random_state=3).fit(X, y)
+    own = NetworkRegressor("neural.backbones.layers", max_epochs=1)
+    with pytest.raises(InvalidParameterError, match="Scrub is for networks that learn classes"):
+        ApproximateNetwork(own, "Scrub").fit(X, X[:, 0])
 
 
 def test_it_is_listed_among_no_others() -> None:

@@ -138,6 +138,49 @@ def test_a_text_is_cut_and_filled_up() -> None:
     np.testing.assert_array_equal(model.transform(["abcdef"]), model.transform(["abc"]))
 
 
+def test_a_network_may_know_few_words() -> None:
+    cut = {"tokenizer": f"{HOME}.numbers_of_letters", "max_length": 3}
+    texts, y = ["abc", "z", "", "mnop", "abc", "q"], [1.0, 2.0, 5.0, 3.0, 1.5, 0.0]
+    model = make_pipeline(embedding("few_words", **cut), Ridge()).fit(texts, y)
+    table = backbones.few_words()[0].weight.detach().numpy()
+    want = np.concatenate([table[ord("z") % 26 + 1], table[0], table[0]])
+    np.testing.assert_array_equal(model[0].transform(["z"]), want[None])
+    rest = make_pipeline(embedding("few_words", **cut), Ridge())
+    rest.fit(texts[1:], y[1:], ids=[1, 2, 3, 4, 5])
+    assert model.delete([0]).digest_after == rest.digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("n", "makes a NoneType of"), ("s", "makes <U1 of"), ("r", "raised ValueError of"),
+     ("x", "makes float64 of"), ("unknown", "raised KeyError of")],
+)  # fmt: skip
+def test_a_tokenizer_that_makes_no_numbers_is_told(text: str, told: str) -> None:
+    model = embedding("words", tokenizer=f"{HOME}.no_numbers", max_length=3)
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        model.fit([text])
+    assert "unknown" not in str(caught.value)
+
+
+def test_words_that_a_network_does_not_know_are_told() -> None:
+    cut = {"tokenizer": f"{HOME}.numbers_of_letters", "max_length": 3}
+    model = embedding("few_words", **cut).fit(["abc"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backbones, "numbers_of_letters", lambda text: [1, 99])
+        with pytest.raises(InvalidInputError, match="cannot take 3 numbers of a text: IndexError"):
+            model.transform(["abc"])
+
+
+def test_what_the_caller_has_torch_do_changes_no_vector() -> None:
+    X, _ = images()
+    plain = embedding("images", shape=(1, 8, 8)).fit(X)
+    for around in (torch.autocast("cpu", torch.bfloat16), torch.inference_mode()):
+        with around:
+            other = embedding("images", shape=(1, 8, 8)).fit(X)
+            assert other.digest() == plain.digest()
+            np.testing.assert_array_equal(other.transform(X), plain.transform(X))
+
+
 # -- what is kept ----------------------------------------------------------------------------------
 
 
@@ -266,6 +309,7 @@ def test_a_file_does_not_choose_what_is_run(tmp_path: Path) -> None:
         ("no_network", r"no_network\(\) returned a int; expected a torch.nn.Module"),
         ("raising", r"raising\(\) raised RuntimeError: out of order"),
         ("lazy", "parameters that have no shape yet"),
+        ("keeping", "keeps a dict under '_extra_state'; expected tensors"),
         ("drawing", "makes other numbers of the same record each time"),
         ("of_batches", "takes the statistics of each batch"),
         ("nothing_at_all", "makes 0 numbers of a record; expected from 1 to 1048576"),
@@ -286,7 +330,12 @@ def test_networks_that_cannot_be_frozen_are_refused(name: str, message: str) -> 
         ({"backbone": backbones.linear}, r"Got a function instead; pass a string like 'neural"),
         ({"backbone": "linear"}, "must be the import path of a function"),
         ({"backbone": "no.such.module"}, "cannot be imported"),
+        ({"backbone": ".small"}, "Got '.small' instead"),
+        ({"backbone": "nets."}, "Got 'nets.' instead"),
         ({"shape": (2, 3)}, r"shape=\(2, 3\) has 6 values; expected 4"),
+        ({"shape": (2, -2)}, r"shape=\(2, -2\) is not of whole numbers from 1"),
+        ({"shape": ("a",)}, r"shape=\('a',\) is not of whole numbers from 1"),
+        ({"shape": (4,), "tokenizer": "a.b", "max_length": 4}, "beside a tokenizer"),
         ({"tokenizer": f"{HOME}.numbers_of_letters"}, "tokenizer and max_length belong together"),
         ({"max_length": 4}, "tokenizer and max_length belong together"),
         ({"batch_size": 0}, "batch_size"),

@@ -89,6 +89,32 @@ def test_it_learns_as_by_hand(tmp_path: Path) -> None:
     assert not np.allclose(found, more, rtol=1e-4, atol=1e-5)
 
 
+def test_what_the_caller_has_torch_do_changes_no_bit() -> None:
+    X, y = records(60)
+    plain = bits(classifier().fit(X, y).weights_)
+    for around in (torch.no_grad(), torch.inference_mode(), torch.autocast("cpu", torch.bfloat16)):
+        with around:
+            assert bits(classifier().fit(X, y).weights_) == plain
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        classifier().fit(X, y)
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_batches_that_weigh_nothing_teach_nothing() -> None:
+    X, y = records(60)
+    weights = np.r_[np.zeros(57), np.ones(3)]
+    given = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": 2, "max_epochs": 1}
+    model = classifier("line", **given).fit(X, y, weights)
+    first = classifier("line", **{**given, "learning_rate": 1e-30}).fit(X, y)
+    steps = np.abs(model.weights_["bias"] - first.weights_["bias"])
+    assert 0 < steps.max() <= 3 * 0.1  # of three records, each of which moves it by less than 1
+    early = classifier("line", early_stopping=True, validation_fraction=0.1).fit(X, y, weights)
+    assert np.isfinite(early.weights_["bias"]).all()
+
+
 def test_a_regression_comes_to_that_of_least_squares() -> None:
     X, _ = records()
     y = np.column_stack([X @ [1, 2, 0, 0, 3.0], X[:, 1] - 4])
@@ -294,6 +320,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     ),
     "another shape": ({"shape": (2, 2)}, InvalidParameterError, "has 4 values; expected 5"),
     "no device": ({"device": "cuda:7"}, InvalidParameterError, "device='cuda:7' is not there"),
+    "a device that computes nothing": ({"device": "meta"}, InvalidParameterError, "is not there"),
     "a rate beyond": (
         {"learning_rate": 1e30, "optimizer": "sgd"}, UnlearnableError, "smaller learning_rate",
     ),

@@ -10,7 +10,9 @@ from erasable.core.arrays import Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.params import check_params
 from erasable.neural import approximate
+from erasable.neural._estimators import NetworkClassifier
 from erasable.neural._network import Network
 from erasable.neural.approximate import Method
 from erasable.refit import Refit
@@ -93,7 +95,8 @@ class ApproximateNetwork(Refit):
                 "a NetworkRegressor; wrap others in Refit"
             )
         super()._validate_params()
-        self._method(0, self.method, self.method_params)
+        method = self._method(0, self.method, self.method_params)
+        method.refuse_numbers(learns_classes=isinstance(self.estimator, NetworkClassifier))
 
     @staticmethod
     def _method(seed: int, name: str, params: dict[str, Any] | None) -> Method:
@@ -106,14 +109,15 @@ class ApproximateNetwork(Refit):
             raise InvalidParameterError(
                 f"method={shorten(name)}; expected one of {', '.join(sorted(known))}"
             )
-        try:
-            made: Method = known[name](**{**(params or {}), "random_state": seed})
-        except TypeError:
-            allowed = sorted(known[name]().get_params())
+        allowed = sorted({*known[name]().get_params()} - {"random_state"})
+        others = [each for each in params or {} if each not in allowed]
+        if others:
             raise InvalidParameterError(
-                f"method_params={shorten(params)}; expected parameters of {name}: "
-                f"{', '.join(allowed)}"
-            ) from None
+                f"method_params has {', '.join(map(shorten, others))}; expected parameters of "
+                f"{name}: {', '.join(allowed)}"
+            )
+        made: Method = known[name](**(params or {}), random_state=seed)
+        check_params(made)
         return made
 
     def _prepare_deletion(self, rows: Ints) -> None:

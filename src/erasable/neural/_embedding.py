@@ -28,6 +28,7 @@ from erasable.core.trust import origin
 from erasable.core.values import Values
 from erasable.neural._factories import find_factory, refuse_no_path
 from erasable.neural._frozen import MOST_OUTPUTS, Frozen, Platform
+from erasable.neural._modules import shaped
 
 
 @dataclass
@@ -160,6 +161,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
             raise InvalidParameterError(
                 "tokenizer and max_length belong together. Got one of them; pass both, or neither"
             )
+        if self.tokenizer is not None and self.shape is not None:
+            raise InvalidParameterError(
+                f"shape={tuple(self.shape)} beside a tokenizer, which makes max_length numbers of "
+                "a record; expected one of them; leave shape out"
+            )
 
     def _fit_rows(self) -> None:
         held = self._attached()
@@ -178,16 +184,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _record_shape(self) -> tuple[tuple[int, ...], Any]:
         if self._at_fit("tokenizer") is not None:
             return (self._at_fit("max_length"),), np.int64
-        shape = self._at_fit("shape")
-        n_columns = self.n_features_in_
-        if shape is None:
-            return (n_columns,), np.float32
-        if int(np.prod(shape)) != n_columns:
-            raise InvalidParameterError(
-                f"shape={tuple(shape)} has {int(np.prod(shape))} values; expected {n_columns}, "
-                "the number of columns"
-            )
-        return tuple(map(int, shape)), np.float32
+        return shaped(self._at_fit("shape"), self.n_features_in_), np.float32
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         self._accelerator.forget(rows)
@@ -269,11 +266,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         cut = find_factory(path, trusted=True)
         given = np.zeros((len(matrix), length), dtype=np.int64)
         for place, text in enumerate(matrix[:, 0].tolist()):
-            numbers = np.asarray(cut(text))[:length]
-            if numbers.size and numbers.dtype.kind not in "iu":
-                raise InvalidInputError(
-                    f"{path} makes {numbers.dtype} of a text; expected a list of whole numbers"
-                )
+            numbers = _numbers_of(text, cut, path)[:length]
             given[place, : numbers.size] = numbers
         return given
 
@@ -327,3 +320,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
             tags.input_tags.string = tags.input_tags.one_d_array = True
             tags.input_tags.two_d_array = False
         return tags
+
+
+def _numbers_of(text: str, cut: Any, path: str) -> Ints:
+    """Return what a tokenizer makes of a text, which no message repeats."""
+    try:
+        made = cut(text)
+        numbers = np.asarray(made)
+    except Exception as error:
+        raise InvalidInputError(
+            f"{path} raised {type(error).__name__} of a text; expected a list of whole numbers; "
+            "call it yourself"
+        ) from error
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        told = numbers.dtype if numbers.ndim == 1 else f"a {type(made).__name__}"
+        raise InvalidInputError(f"{path} makes {told} of a text; expected a list of whole numbers")
+    return numbers

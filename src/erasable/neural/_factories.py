@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError
+from erasable.core.ids import shorten
 from erasable.core.params import function_path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,12 +52,14 @@ def backbone(function: Function) -> Function:
 
 def refuse_no_path(value: Any, name: str) -> None:
     """Raise InvalidParameterError where a function is given, and not its import path."""
-    if isinstance(value, str) and "." in value:
+    parts = value.split(".") if isinstance(value, str) else []
+    if len(parts) > 1 and all(part.isidentifier() for part in parts):
         return
     path = repr(function_path(value)) if hasattr(value, "__qualname__") else "'nets.small'"
+    got = shorten(value) if isinstance(value, str) else f"a {type(value).__name__}"
     raise InvalidParameterError(
         f"The {name!r} parameter must be the import path of a function, so that a "
-        f"file can name it. Got a {type(value).__name__} instead; pass a string like {path}"
+        f"file can name it. Got {got} instead; pass a string like {path}"
     )
 
 
@@ -88,9 +91,10 @@ def find_factory(path: str, *, trusted: bool) -> Any:
         return found
     try:
         found = getattr(importlib.import_module(home), name, None)
-    except ImportError as error:
+    except Exception as error:  # whatever the module raises
+        told = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
         raise InvalidParameterError(
-            f"{path!r} cannot be imported: {error}; expected the import path of a function, "
+            f"{path!r} cannot be imported: {told}; expected the import path of a function, "
             "like 'nets.small'; is its module on sys.path?"
         ) from error
     if not callable(found):

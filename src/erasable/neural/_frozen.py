@@ -23,6 +23,7 @@ from erasable.neural._settings import kind_of_machine, settled
 _OF_BATCHES = torch.nn.modules.batchnorm._BatchNorm
 MOST_OUTPUTS = 2**20
 _PROBES = 4
+_WORDS = 97
 _CHUNK = 64  # batches that a thread takes at a time
 
 
@@ -123,6 +124,12 @@ class Frozen:
             ) from error
         except Exception as error:
             shape = tuple(buffer.shape)
+            if buffer.dtype == torch.int64:
+                raise InvalidInputError(
+                    f"{self.path} cannot take {shape[1]} numbers of a text: "
+                    f"{type(error).__name__}: {error}; expected a network of whole numbers that "
+                    "knows all that the tokenizer makes, and 0"
+                ) from error
             raise InvalidInputError(
                 f"{self.path} cannot take records of shape {shape[1:]}: "
                 f"{type(error).__name__}: {error}; expected the shape of what it was trained on; "
@@ -146,10 +153,7 @@ class Frozen:
         InvalidParameterError
             It makes something else of the same record a second time.
         """
-        spread = np.arange(_PROBES * int(np.prod(shape)), dtype=np.int64) * 40503 % 65536
-        given = spread % 97 if kind == np.int64 else spread / 65536.0
-        rows = given.reshape(_PROBES, *shape).astype(kind)
-        first, second = self.vectors(rows), self.vectors(rows)
+        first, second = self._probed(shape, kind), self._probed(shape, kind)
         if first.tobytes() != second.tobytes():
             raise InvalidParameterError(
                 f"{self.path} makes other numbers of the same record each time; expected a "
@@ -165,6 +169,16 @@ class Frozen:
             sha256(first.tobytes()).hexdigest(),
         )
         return int(first.shape[1]), made
+
+    def _probed(self, shape: tuple[int, ...], kind: Any) -> Any:
+        spread = np.arange(_PROBES * int(np.prod(shape)), dtype=np.int64) * 40503 % 65536
+        spread = spread.reshape(_PROBES, *shape)
+        if kind != np.int64:
+            return self.vectors((spread / 65536.0).astype(kind))
+        try:
+            return self.vectors(spread % _WORDS)
+        except InvalidInputError:  # it knows fewer
+            return self.vectors(spread % 2)
 
     def refuse_place_dependent(self, rows: Ints) -> None:
         """Raise InvalidParameterError where bits depend on a record's place in a batch.
@@ -225,6 +239,11 @@ def _refuse_unsettled(network: torch.nn.Module, path: str) -> None:
 def _digest(network: torch.nn.Module) -> str:
     hasher = sha256()
     for name, value in sorted(network.state_dict().items()):
+        if not isinstance(value, torch.Tensor):
+            raise InvalidParameterError(
+                f"the network keeps a {type(value).__name__} under {name!r}; expected tensors "
+                "alone; take a network that is not quantized, and keeps nothing else"
+            )
         array = value.detach().contiguous()
         hasher.update(f"{name}:{array.dtype}:{tuple(array.shape)}:".encode())
         hasher.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())

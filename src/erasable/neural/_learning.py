@@ -23,6 +23,8 @@ from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, UnlearnableError
 from erasable.neural._settings import seeded, settled
 
+_SMALLEST = float(np.finfo(np.float32).tiny)
+
 Loss = Callable[[Any, Any], Any]
 """Of what a network makes of a batch, and of targets: the loss of each record."""
 
@@ -75,7 +77,8 @@ class Plan:
         """Have torch compute as planned, and draw from a generator of this seed; then as before."""
         device = find_device(self.device)
         narrow = torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision)
-        with settled(self.n_threads), seeded(seed, device), narrow:
+        learning = torch.inference_mode(False), torch.enable_grad()  # wherever the caller is
+        with settled(self.n_threads), seeded(seed, device), narrow, learning[0], learning[1]:
             yield
 
 
@@ -91,6 +94,7 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
+        torch.autocast(device.type, torch.bfloat16, enabled=False)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         told = str(error).splitlines()[0]
         raise InvalidParameterError(
@@ -164,7 +168,9 @@ def mean_loss(network: nn.Module, data: Batches, places: Ints, loss: Loss, plan:
     """Return the mean loss of a batch, through which gradients flow."""
     rows, targets, weights = data.on(torch.device(plan.device), places)
     losses = loss(passed(network, rows), targets)
-    return losses.mean() if weights is None else (losses * weights).sum() / weights.sum()
+    if weights is None:
+        return losses.mean()
+    return (losses * weights).sum() / weights.sum().clamp(min=_SMALLEST)  # all may weigh nothing
 
 
 def passed(network: nn.Module, rows: torch.Tensor) -> torch.Tensor:

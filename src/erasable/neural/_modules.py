@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,30 @@ def made(path: str, *, trusted: bool, **params: Any) -> torch.nn.Module:
             "whose layers know their sizes"
         )
     return network
+
+
+def shaped(shape: Sequence[int] | None, n_columns: int) -> tuple[int, ...]:
+    """Return the shape of a record, as a user asks for it.
+
+    Raises
+    ------
+    InvalidParameterError
+        A record has not as many values.
+
+    Examples
+    --------
+    >>> shaped((2, 3), 6), shaped(None, 6)
+    ((2, 3), (6,))
+    """
+    if shape is None:
+        return (n_columns,)
+    whole = all(isinstance(each, Integral) and each > 0 for each in shape)
+    if not (whole and math.prod(shape) == n_columns):
+        told = f"has {math.prod(shape)} values" if whole else "is not of whole numbers from 1"
+        raise InvalidParameterError(
+            f"shape={tuple(shape)} {told}; expected {n_columns}, the number of columns"
+        )
+    return tuple(map(int, shape))
 
 
 def takes(function: Any, name: str) -> bool:

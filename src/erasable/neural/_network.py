@@ -18,13 +18,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.errors import InvalidInputError
 from erasable.core.params import check_params
 from erasable.core.trust import Naming
 from erasable.neural import _learning as learning
 from erasable.neural._factories import find_factory, refuse_no_path
 from erasable.neural._learning import Batches, Plan
-from erasable.neural._modules import arrays_of, made, take_arrays, take_weights, takes
+from erasable.neural._modules import arrays_of, made, shaped, take_arrays, take_weights, takes
 from erasable.neural._settings import kind_of_machine
 
 _BELOW_SEED = 2**31
@@ -238,15 +238,7 @@ class Network(Naming, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} does not implement _read_targets()")
 
     def _shaped(self, X: Any) -> Any:
-        if self.shape is None:
-            return X
-        shape = tuple(map(int, self.shape))
-        if int(np.prod(shape)) != X.shape[1]:
-            raise InvalidParameterError(
-                f"shape={shape} has {int(np.prod(shape))} values; expected {X.shape[1]}, the "
-                "number of columns"
-            )
-        return X.reshape(len(X), *shape)
+        return X.reshape(len(X), *shaped(self.shape, X.shape[1]))
 
     # -- answering -----------------------------------------------------------------------------
 

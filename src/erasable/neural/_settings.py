@@ -30,7 +30,8 @@ def settled(threads: int | None = None) -> Iterator[None]:
         if threads is not None:
             torch.set_num_threads(threads)
         try:
-            yield
+            with torch.autocast("cpu", enabled=False):
+                yield
         finally:
             torch.set_num_threads(before)
             torch.set_float32_matmul_precision(precision)
@@ -43,11 +44,12 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)
         exact = torch.are_deterministic_algorithms_enabled()
+        warned = torch.is_deterministic_algorithms_warn_only_enabled()
         torch.use_deterministic_algorithms(True)
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(exact)
+            torch.use_deterministic_algorithms(exact, warn_only=warned)
 
 
 def kind_of_machine() -> tuple[str, str]:

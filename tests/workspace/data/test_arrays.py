@@ -224,17 +224,17 @@ class _Runs:
 
 FILES = {
     "nothing": (None, "is not there; expected one, by its name relative to the folder"),
-    "pickle": (pickle.dumps(_Runs()), "is neither of these"),
+    "pickle": (pickle.dumps(_Runs()), "is of another kind"),
     "objects": (npy(np.array([_Runs()], object)), "is damaged, or holds objects of Python"),
     "texts": (npy(np.array(["Bloggs"])), "holds <U6"),
     "complex": (npy(np.ones(3, complex)), "holds complex128"),
     "empty array": (npy(np.ones((0, 3))), "has 0 numbers; expected from 1"),
     "huge": (npy(np.ones(3))[:-24].replace(b"(3,)", b"(9999999999,)"), "is damaged"),
     "cut array": (npy(np.ones(3))[:-4], "is damaged"),
-    "empty": (b"", "is neither of these"),
+    "empty": (b"", "is of another kind"),
     "cut image": (image(gray()[0])[:-30], "is a damaged image"),
     "no image": (b"\x89PNG\r\n\x1a\n" + b"0" * 99, "is a damaged image"),
-    "gif": (image(gray()[0], "GIF"), "is neither of these"),
+    "gif": (image(gray()[0], "GIF"), "is of another kind"),
     "transparent": (image(np.zeros((2, 2, 4), np.uint8)), "is an image of mode RGBA"),
     "other size": (image(gray()[0].T), "is of shape 1x5x6 (uint8); expected 1x6x5 (uint8)"),
     "other colours": (image(np.zeros((6, 5, 3), np.uint8)), "is of shape 3x6x5"),
@@ -280,6 +280,24 @@ def test_files_elsewhere_are_not_opened(workspace, tmp_path, name):
     (folder / "scans").mkdir()
     with pytest.raises(SourceError, match=r"is not in the folder of the source|is not there"):
         add(workspace, source(folder, [name]))
+
+
+def test_links_are_followed_inside_of_the_folder_alone(workspace, tmp_path):
+    np.save(tmp_path / "secret.npy", np.ones(3))
+    folder = tmp_path / "given"
+    (folder / "scans").mkdir(parents=True)
+    (tmp_path / "by-link").symlink_to(folder)
+    np.save(folder / "own.npy", np.arange(3.0))
+    (folder / "scans" / "own").symlink_to("../own.npy")
+    (folder / "scans" / "out").symlink_to(tmp_path / "secret.npy")
+    (folder / "up").symlink_to("..")
+    (folder / "round").symlink_to("round")
+    for name in ("scans/out", "up/secret.npy", "round"):
+        with pytest.raises(SourceError, match=r"no link to elsewhere|is not there"):
+            add(workspace, source(folder, [name]))
+    source(folder, ["scans/own"])
+    add(workspace, tmp_path / "by-link" / "scans.csv")
+    assert workspace.datasets()[0]["n_records"] == 1
 
 
 def test_images_of_too_many_numbers_are_refused(workspace, tmp_path, monkeypatch):

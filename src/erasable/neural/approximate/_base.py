@@ -86,7 +86,8 @@ class Work:
     """A network while it forgets, and the count of what that took."""
 
     def __init__(self, subject: Subject, forget: Batches, retain: Batches, seed: int) -> None:
-        self.subject, self.forget, self.retain, self.seed = subject, forget, retain, seed
+        self.subject = subject.shown(retain)
+        self.forget, self.retain, self.seed = forget, retain, seed
         self.network = subject.network.to(subject.plan.device)
         self.loss = subject.loss
         self.generator = np.random.default_rng(seed)
@@ -192,11 +193,7 @@ class Method(BaseEstimator):
         check_params(self)
         began = time.perf_counter()
         subject = Subject.of(network)
-        if self.of_classes_only and subject.n_classes is None:
-            raise InvalidParameterError(
-                f"{type(self).__name__} is for networks that learn classes; expected a "
-                "NetworkClassifier; take FineTune or NegGradPlus for numbers"
-            )
+        self.refuse_numbers(learns_classes=subject.n_classes is not None)
         gone, left = subject.records(forget, "forget"), subject.records(retain, "retain")
         if not allow_copies:
             refuse_copies(gone, left)
@@ -219,6 +216,14 @@ class Method(BaseEstimator):
             "seconds": time.perf_counter() - began,
         }
         return subject.returned(changed), self._report(found, told)
+
+    def refuse_numbers(self, *, learns_classes: bool) -> None:
+        """Raise InvalidParameterError for a network of numbers, if the method takes none."""
+        if self.of_classes_only and not learns_classes:
+            raise InvalidParameterError(
+                f"{type(self).__name__} is for networks that learn classes; expected a "
+                "NetworkClassifier; take FineTune or NegGradPlus for numbers"
+            )
 
     def _plan(self) -> Plan:
         given = self.get_params(deep=False)

@@ -19,6 +19,9 @@ of a direction under any probabilities is at most half its square, and no entry 
 mean than the root of 2 times its length."""
 
 
+_STRAIGHT = (torch.nn.Linear, torch.nn.Flatten)
+
+
 @dataclass(frozen=True)
 class NewtonReport(ApproximateReport):
     """What a Newton step did.
@@ -284,9 +287,15 @@ class _Linear(_System):
 
 def _layer(network: torch.nn.Module) -> Any:
     """Return the one linear layer that a network is, or None; all of its weights learn."""
-    parts = [each for each in network.modules() if not list(each.children())]
-    linear = [each for each in parts if isinstance(each, torch.nn.Linear)]
-    rest = [each for each in parts if not isinstance(each, torch.nn.Linear | torch.nn.Flatten)]
-    if len(linear) != 1 or rest:
+    parts = _in_turn(network)
+    linear = [each for each in parts if type(each) is torch.nn.Linear]
+    if len(linear) != 1 or any(type(each) not in _STRAIGHT for each in parts):
         return None
     return linear[0] if all(each.requires_grad for each in linear[0].parameters()) else None
+
+
+def _in_turn(network: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the layers that a record goes through; a module of another class may do anything."""
+    if type(network) is not torch.nn.Sequential:
+        return [network]
+    return [part for each in network for part in _in_turn(each)]

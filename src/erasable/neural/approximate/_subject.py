@@ -20,6 +20,7 @@ from erasable.neural._modules import arrays_of
 from erasable.neural._network import Network
 
 _EPOCHS = 10  # of a training, where a network does not say
+_UNSEEN = 0  # classes of a network of torch, before it is shown a record
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,26 @@ class Subject:
             return self.read(X, y)
         except ValueError as error:
             raise InvalidDataError(f"{name}: {error}") from error
+
+    def shown(self, data: Batches) -> Subject:
+        """Return it with its number of classes, which a network of torch tells by a record.
+
+        Raises
+        ------
+        InvalidParameterError
+            It makes one number of a record.
+        """
+        if self.n_classes != _UNSEEN:
+            return self
+        rows, _, _ = data.on(torch.device(self.plan.device), np.arange(1))
+        with torch.no_grad():
+            n = learning.passed(self.network.eval(), rows).shape[1]
+        if n < 2:
+            raise InvalidParameterError(
+                f"the network makes {n} number of a record; expected one for each of two or more "
+                "classes; pass a fitted NetworkRegressor, if it learns numbers"
+            )
+        return replace(self, n_classes=n)
 
     def other(self, plan: Plan) -> Plan:
         """Return a plan with the device, the precision and the threads of the network's."""
@@ -169,15 +190,7 @@ def _of_module(module: torch.nn.Module) -> Subject:
         found.load_state_dict(changed.state_dict())
         return found
 
-    with torch.no_grad():
-        n_classes = _outputs(network)
-    return Subject(network, loss, Plan(), _EPOCHS, n_classes, read, returned, fresh)
-
-
-def _outputs(network: torch.nn.Module) -> int:
-    """Return how many classes it knows: the size of the last parameter, a bias or a matrix."""
-    last = [each for each in network.parameters()]
-    return int(last[-1].shape[0]) if last else 0
+    return Subject(network, loss, Plan(), _EPOCHS, _UNSEEN, read, returned, fresh)
 
 
 def refuse_copies(forget: Batches, retain: Batches) -> None:

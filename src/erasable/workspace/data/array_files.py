@@ -8,6 +8,7 @@ the source is opened, and no message repeats a file's name, which may name a per
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -132,11 +133,18 @@ class ArrayFiles:
 
     def _path(self, file: str) -> Path:
         assert self._folder is not None
-        if "\0" in file or Path(file).is_absolute() or ".." in Path(file).parts:
+        path = self._folder / file
+        if "\0" in file or ".." in path.parts[len(self._folder.parts) :] or not self._holds(path):
             raise _NoArrayError(
-                "is not in the folder of the source; expected a name relative to that, without '..'"
+                "is not in the folder of the source; expected a name relative to that, without "
+                "'..', and no link to elsewhere"
             )
-        return self._folder / file
+        return path
+
+    def _holds(self, path: Path) -> bool:
+        """Tell whether a file lies in the folder, also where links lead."""
+        folder = os.path.realpath(self._folder or "")
+        return Path(os.path.realpath(path)).is_relative_to(folder)
 
 
 class _NoArrayError(Exception):
@@ -160,7 +168,7 @@ def _opened(path: Path) -> NDArray[Any]:
     elif data.startswith((_PNG, _JPEG)):
         made = _of_image(data)
     else:
-        raise _NoArrayError(f"is neither of these; {_EXPECTED}; convert it")
+        raise _NoArrayError(f"is of another kind; {_EXPECTED}; convert it")
     if not 1 <= made.size <= MOST:
         raise _NoArrayError(f"has {made.size} numbers; expected from 1 to {MOST}")
     return made
