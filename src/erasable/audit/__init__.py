@@ -7,7 +7,9 @@ can run them, and they need nothing but the model and its records.
 `RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
 `audit_deletion` and `audit_deletion_method` test deletions of any model, exact or not.
 `make_canaries` and `audit_canaries` insert marked records, and look for them after their deletion.
-All audits return an `AuditReport`.
+`audit_deletion` tests whether a model that claims to have deleted records is like one trained
+without them, `audit_deletion_method` judges the way in which models delete. All audits return an
+`AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from erasable.audit._data import Sample
-from erasable.audit._deletion_groups import Answers, Questions, stack
+from erasable.audit._deletion_groups import Answers, Questions, renumbered, stack
 from erasable.audit._deletion_plans import plan_of_model, refuse_numbers
 from erasable.audit._deletion_statistics import MemorisedTenth, mean_distances, uniform_ranks
 from erasable.audit._deletion_verdicts import (
@@ -20,6 +20,7 @@ from erasable.audit._deletion_verdicts import (
     count,
     equal_sentence,
     most_exposed,
+    reaches,
     verdict_of_model,
 )
 from erasable.audit._equality import Equality, equality
@@ -130,7 +131,7 @@ def audit_deletion(
     plan, n_refits = plan_of_model(level, n_refits, n_controls)
     source = np.random.default_rng(random_state)
     questions = Questions.read(kept, deleted, fresh, domain, source)
-    notes = questions.about(model, signal)
+    told, notes = questions.ask_twice(model, signal)
     own_ids = not isinstance(kept, Sample) and len(kept) == 2
     proof, said = _by_digest(model, questions.kept, own_ids)
     notes += said
@@ -144,16 +145,15 @@ def audit_deletion(
     if recipe is None and hasattr(model, "get_params") and hasattr(model, "fit"):
         recipe = clone(model)
     if recipe is None:
-        return _against_fresh(model, questions, notes, level, signal, start)
-    arms = _train(recipe, questions, signal, n_refits, n_controls, source, n_jobs)
-    told, (refitted, learned) = questions.ask(model, signal), arms
+        return _against_fresh(model, questions, told.signals[0], notes, level, start)
+    refitted, learned = _train(recipe, questions, signal, n_refits, n_controls, source, n_jobs)
     tests = _Tests(questions.groups["deleted"], refitted.signals, learned)
     p_value = tests.p_value(told.signals[0], None)
-    found = p_value <= level
+    found = reaches(p_value, level)
     n_found = 0
     if learned is not None:
         controls = [tests.p_value(each, k) for k, each in enumerate(learned.signals)]
-        n_found = sum(each <= level for each in controls)
+        n_found = sum(reaches(each, level) for each in controls)
     if not np.ptp(refitted.signals, axis=0).any():
         notes.append(
             "all refits answered alike, so that any difference from them is found, however small"
@@ -209,9 +209,10 @@ def _train(
     recipe: Any, questions: Questions, signal: Signal | None, n_refits: int, n_controls: int,
     source: np.random.Generator, n_jobs: int,
 ) -> tuple[Answers, Answers | None]:  # fmt: skip
+    kept = renumbered(questions.kept)
     everything = questions.kept.join(questions.deleted)
-    everything = everything.take(source.permutation(len(everything)))
-    jobs = [questions.kept] * n_refits + [everything] * n_controls
+    everything = renumbered(everything.take(source.permutation(len(everything))))
+    jobs = [kept] * n_refits + [everything] * n_controls
     seeds = source.integers(_BELOW_SEED, size=len(jobs)).tolist()
 
     def one(sample: Sample, seed: int) -> Answers:
@@ -289,8 +290,7 @@ def _differs_everywhere(groups: Sequence[Group]) -> bool:
 
 
 def _against_fresh(
-    model: Any, questions: Questions, notes: list[str], level: float, signal: Signal | None,
-    start: float,
+    model: Any, questions: Questions, signals: Floats, notes: list[str], level: float, start: float
 ) -> AuditReport:  # fmt: skip
     rows = questions.groups.get("fresh")
     if rows is None:
@@ -298,7 +298,6 @@ def _against_fresh(
             f"a {type(model).__name__} cannot be trained again and there are no fresh records; "
             "expected recipe=, or fresh= to compare the deleted records with"
         )
-    signals = questions.ask(model, signal).signals[0]
     own = signals[questions.groups["deleted"]]
     told = separate(own, signals[rows], level=level)
     records = count(len(questions.deleted))
@@ -307,7 +306,7 @@ def _against_fresh(
         f"This audit cannot tell whether the model has deleted {records}: it is as sure of fresh "
         "ones, and without its recipe nobody knows how sure it would be otherwise."
     )
-    if told.p_value <= level:
+    if reaches(told.p_value, level):
         verdict = "found"
         sentence = (
             f"The model is not as sure of {records} as of fresh ones (p = {told.p_value:.3g}): if "

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.base import is_regressor
 
-from erasable.audit._data import Sample
-from erasable.audit._signals import Signal, signals_of
+from erasable.audit._data import Sample, apart
+from erasable.audit._signals import Signal, predicts_numbers, signals_of
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 
-__all__ = ["Answers", "Questions", "stack"]
+__all__ = ["Answers", "Questions", "renumbered", "stack"]
 
 _MOST_ASKED = 1000
 _DIGITS = 6
@@ -76,10 +75,15 @@ class Questions:
     def read(
         cls, kept: Any, deleted: Any, fresh: Any, domain: Any, source: np.random.Generator
     ) -> Questions:
-        """Read what a user passed, and refuse groups that are empty or share records."""
+        """Read what a user passed, and refuse groups that are empty or the same."""
         notes = []
         kept, deleted = Sample.read(kept, "kept"), Sample.read(deleted, "deleted")
-        _refuse_shared(deleted, kept, "the model may know them from there")
+        deleted, n_equal = apart(deleted, kept)
+        if n_equal:
+            notes.append(
+                f"{n_equal} deleted records are equal to kept ones, from which the model may know "
+                "them; they were left out"
+            )
         rows = {"retained": np.arange(len(kept))}
         if domain is not None:
             flags = np.asarray(domain)
@@ -103,8 +107,10 @@ class Questions:
             asked = asked.join(kept.take(each))
         if fresh is not None:
             fresh = Sample.read(fresh, "fresh")
-            _refuse_shared(fresh, kept, "they are not fresh")
-            _refuse_shared(fresh, deleted, "they are not fresh")
+            for others in (kept, deleted):
+                fresh, n_equal = apart(fresh, others)
+                if n_equal:
+                    notes.append(f"{n_equal} fresh records, equal to {others.name} ones, left out")
             groups["fresh"] = np.arange(len(asked), len(asked) + len(fresh))
             asked = asked.join(fresh)
         labels = np.unique(np.concatenate([kept.y, deleted.y]))
@@ -138,10 +144,11 @@ class Questions:
             signals = np.round(signals / unit, _DIGITS)
         return Answers(signals, None if outputs is None else outputs[np.newaxis], scale)
 
-    def about(self, model: Any, signal: Signal | None) -> list[str]:
-        """Return what a reader has to know of the model and the deleted records."""
+    def ask_twice(self, model: Any, signal: Signal | None) -> tuple[Answers, list[str]]:
+        """Ask one model, and return what a reader has to know of it and of the records."""
         notes = list(self.notes)
-        first, second = (self.ask(model, signal).signals for _ in range(2))
+        answers = self.ask(model, signal)
+        first, second = answers.signals, self.ask(model, signal).signals
         if not np.array_equal(first, second):
             apart = float(np.abs(first - second).max())
             notes.append(
@@ -149,12 +156,12 @@ class Questions:
                 f"{apart:.3g} apart in log odds; the audit counts that as spread between models"
             )
         if hasattr(model, "classes_") and len(self.labels) > 1 and len(set(self.deleted.y)) == 1:
+            label = shorten(self.deleted.y.tolist()[0])
             notes.append(
-                f"all deleted records are of the class {shorten(self.deleted.y[0])}: a method that "
-                "changes its answers for the whole class looks as one that treats these records "
-                "otherwise; compare the group of the same domain"
+                f"all deleted records are of the class {label}: what changes for them may change "
+                "for all records of the class; pass others as fresh or as the domain, and compare"
             )
-        return notes
+        return answers, notes
 
     def _outputs(self, model: Any) -> tuple[Floats | None, float]:
         X = self.asked.X
@@ -175,7 +182,7 @@ class Questions:
             known = np.isin(classes, self.labels)
             found[:, np.searchsorted(self.labels, classes[known])] = told[:, known]
             return found, 0.5
-        if is_regressor(model):
+        if predicts_numbers(model):
             return np.asarray(model.predict(X), dtype=np.float64).reshape(len(self.asked), -1), 1.0
         return None, 1.0
 
@@ -190,11 +197,6 @@ def stack(answers: list[Answers]) -> Answers:
     )
 
 
-def _refuse_shared(sample: Sample, other: Sample, why: str) -> None:
-    known = set(other.contents())
-    n_shared = sum(each in known for each in sample.contents())
-    if n_shared:
-        raise InvalidInputError(
-            f"{n_shared} of the {len(sample)} records of {sample.name} are records of "
-            f"{other.name}, too, and {why}; expected records that only {sample.name} has"
-        )
+def renumbered(sample: Sample) -> Sample:
+    """Give records their places for ids: those of two samples may be the same."""
+    return replace(sample, ids=np.arange(len(sample)))

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from erasable.audit._data import Sample
-from erasable.audit._deletion_groups import Answers, Questions, stack
+from erasable.audit._deletion_groups import Answers, Questions, renumbered, stack
 from erasable.audit._deletion_plans import (
     ATTACKS,
     plan_of_method,
@@ -176,9 +176,11 @@ def audit_deletion_method(
 
         def one(seed: int, first: bool) -> Answers:
             model = trainer.train(kind, seed)
-            if first:
-                notes.extend(questions.about(model, signal))
-            return questions.ask(model, signal)
+            if not first:
+                return questions.ask(model, signal)
+            answers, said = questions.ask_twice(model, signal)
+            notes.extend(said)
+            return answers
 
         tasks = (delayed(one)(seed, noted and k == 0) for k, seed in enumerate(seeds))
         return stack(Parallel(n_jobs=n_jobs, prefer="threads")(tasks))
@@ -233,9 +235,9 @@ class _Trainer:
         part = self._kept.take(source.permutation(len(self._kept))[: self._n])
         seed = int(source.integers(_BELOW_SEED))
         if kind == "retrained":
-            return fit(self._recipe, part, seed)
+            return fit(self._recipe, renumbered(part), seed)
         order = source.permutation(len(part) + len(self._deleted))
-        everything = part.join(self._deleted).take(order)
+        everything = renumbered(part.join(self._deleted).take(order))
         if kind == "everything":
             return fit(self._recipe, everything, seed)
         return self._delete(everything, np.flatnonzero(order >= len(part)), seed)

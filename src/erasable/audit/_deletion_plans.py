@@ -50,11 +50,15 @@ def plan_of_model(
             f"n_refits is {n_refits}; expected {needed} or more: with one model against {n_refits} "
             f"and {over}, no error is below {n_tests}/{n_refits + 1}, and the level is {level:g}"
         )
-    plan = (
-        f"an error of {level:g} with {over} needs {needed} models trained again; {n_refits} are",
-        f"{n_controls} models trained with all records tell whether the audit would find one",
-    )
-    return plan, n_refits
+    plan = [
+        f"an error of {level:g} with {over} needs {needed} models that are trained again; "
+        f"{n_refits} are made"
+    ]
+    if n_controls:
+        plan.append(
+            f"{n_controls} models trained with all records tell whether the audit would find one"
+        )
+    return tuple(plan), n_refits
 
 
 def read_attacks(attacks: Sequence[str]) -> tuple[str, ...]:

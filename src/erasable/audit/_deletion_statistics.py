@@ -85,7 +85,7 @@ def _held_out(deleted: Floats, retrained: Floats, source: np.random.Generator) -
     """Return likelihood ratios of models that were held out, in two directions.
 
     Of each record, the signals of each arm are normal, with means and variances of one half of its
-    models; the other half is tested. The variance is common to both arms with few models.
+    models; the other half is tested. With few models the variance is common to both arms.
 
     Returns
     -------
@@ -97,19 +97,14 @@ def _held_out(deleted: Floats, retrained: Floats, source: np.random.Generator) -
     found = []
     for fitted, tested in ((0, 1), (1, 0)):
         means = [half[fitted].mean(axis=0) for half in halves]
-        squares = [
-            ((half[fitted] - mean) ** 2).sum(axis=0)
-            for half, mean in zip(halves, means, strict=True)
+        if min(len(half[fitted]) for half in halves) < _FEWEST_FOR_VARIANCE:
+            # With one variance, the ratio grows with this, and is 0 where this is.
+            middle, apart = (means[0] + means[1]) / 2, means[0] - means[1]
+            found += [(half[tested] - middle) * apart for half in halves]
+            continue
+        variances = [
+            np.maximum(half[fitted].var(axis=0, ddof=1), _LEAST_SPREAD**2) for half in halves
         ]
-        counts = [len(half[fitted]) for half in halves]
-        if min(counts) < _FEWEST_FOR_VARIANCE:
-            common = sum(squares) / max(1, sum(counts) - 2)
-            variances = [np.maximum(common, _LEAST_SPREAD**2)] * 2
-        else:
-            variances = [
-                np.maximum(each / (count - 1), _LEAST_SPREAD**2)
-                for each, count in zip(squares, counts, strict=True)
-            ]
         for half in halves:
             densities = [
                 -0.5 * (half[tested] - mean) ** 2 / variance - 0.5 * np.log(variance)

@@ -10,7 +10,7 @@ from erasable.core.arrays import Floats
 
 __all__ = [
     "ELSEWHERE", "UNSAID_OF_METHOD", "UNSAID_OF_MODEL", "count", "equal_sentence", "most_exposed",
-    "verdict_of_method", "verdict_of_model",
+    "reaches", "verdict_of_method", "verdict_of_model",
 ]  # fmt: skip
 
 POWER = 0.8
@@ -29,7 +29,12 @@ UNSAID_OF_METHOD = (
 
 def count(n: int) -> str:
     """Name the deleted records by their number."""
-    return "the deleted record" if n == 1 else f"the {n} deleted records"
+    return "the one record" if n == 1 else f"the {n} records"
+
+
+def reaches(p_value: float, level: float) -> bool:
+    """Tell whether a p-value is as small as a level, whatever the last bits of its product."""
+    return p_value <= level * (1.0 + 1e-9)
 
 
 def most_exposed(sample: Sample, scores: Floats) -> tuple[Exposed, ...]:
@@ -51,6 +56,7 @@ def verdict_of_model(
     n_deleted: int, found: bool, p_value: float, ranks: Floats, n_refits: int, n_found: int,
     n_controls: int,
 ) -> tuple[str, str]:  # fmt: skip
+    """Return the verdict on one model, and the sentence that says it."""
     records = count(n_deleted)
     if found:
         surer = "surer" if ranks.mean() > 0.5 else "less sure"
@@ -78,8 +84,9 @@ def verdict_of_model(
 def verdict_of_method(
     n_deleted: int, p_value: float, control: float | None, level: float
 ) -> tuple[str, str]:
+    """Return the verdict on a method, and the sentence that says it."""
     records = count(n_deleted)
-    if p_value <= level:
+    if reaches(p_value, level):
         return "found", (
             f"Models that deleted {records} by this method can be told from models that never had "
             f"them (p = {p_value:.3g}): the method does not delete completely."
@@ -89,7 +96,7 @@ def verdict_of_method(
             f"Nothing was found, but whether the audit would find a method that deletes nothing "
             f"of {records} was not tried (control=False), so it cannot tell."
         )
-    if control > level:
+    if not reaches(control, level):
         return "cannot tell", (
             f"This audit cannot tell whether the method deletes {records}: even models that had "
             "not deleted them could not be told from models that never had them "

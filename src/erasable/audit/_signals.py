@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["LEAST", "Signals", "signals_of"]
+__all__ = ["LEAST", "Signals", "predicts_numbers", "signals_of"]
 
 LEAST = 1e-6
 """A probability below this counts as this much: of a forest or of neighbours many are 0."""
@@ -134,13 +134,18 @@ def signals_of(
                 [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
         return Signals._from_logs(logs, columns, temperature)
-    if is_regressor(model):
+    if predicts_numbers(model):
         squares = (np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y) ** 2
         return Signals(-squares / (2.0 * (float(np.var(sample.y)) or 1.0)), -squares)
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
     )
+
+
+def predicts_numbers(model: Any) -> bool:
+    """Return whether a model is a regressor; what scikit-learn does not know is none."""
+    return hasattr(model, "__sklearn_tags__") and bool(is_regressor(model))
 
 
 def _logs_of(model: Any, X: Any) -> Floats | None:
