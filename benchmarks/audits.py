@@ -1,7 +1,7 @@
 """Audits: how often they raise a false alarm, and what they find.
 
 ``python benchmarks/audits.py`` writes benchmarks/results/audits.json, and the section "Measured" of
-docs/how-to/audit.md from it; 20 minutes on two cores. `--parts` measures some of it, `--quick` a
+docs/how-to/audit.md from it; 20 minutes of one core. `--parts` measures some of it, `--quick` a
 few audits of each, and writes nothing.
 
 - ``alarms``: audits of exact deletions, each on data of its own; every alarm is a false one.
@@ -29,7 +29,7 @@ import sklearn.ensemble
 import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.neighbors
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
@@ -132,13 +132,16 @@ def _alarm_lines(of: Found) -> list[str]:
     ]
     alone = [value for row in of["rows"] for value in row["alone"].values()]
     total = sum(row["seconds"] for row in of["rows"])
+    n = of["rows"][0]["audits"]
+    by_chance = binom.ppf(0.975, n, of["level"]) / n
     return [
         *lines,
         "",
         "An audit makes four tests and takes the smallest p-value times four, so that alarms are "
         f"rarer than the error allows. Single tests are below {of['level']:g} in "
-        f"{100 * min(alone):.1f} to {100 * max(alone):.1f} % of the audits. The last column is the "
-        f"power of such small audits. {total:,.0f} seconds.",
+        f"{100 * min(alone):.1f} to {100 * max(alone):.1f} % of the audits (where an error is "
+        f"exactly {100 * of['level']:g} %, chance makes it up to {100 * by_chance:.1f} %). The "
+        f"last column is the power of such small audits. {total:,.0f} seconds.",
     ]
 
 
@@ -280,9 +283,9 @@ def _undeleted_lines(of: Found) -> list[str]:
         f"`cannot tell` counts such verdicts of undeleted and of retrained models. Of the models "
         f"in `Refit` that were trained again, the digest told {equal} before any test. The nearest "
         "neighbour, logistic regression and naive Bayes are the same at each refit, so that any "
-        "difference in a model is found; what naive Bayes of 2,000 records reveals of three of "
-        "them shows no more when each model learns from a part of its own, and the audit of the "
-        "method says that it cannot tell.",
+        "difference in a model is found. What naive Bayes of 2,000 records reveals of three hardly "
+        "shows once each model learns from a part of its own; where the audit of the method found "
+        "nothing, it said that it cannot tell.",
     ]
 
 
