@@ -35,7 +35,7 @@ POSTPONING = """
     delete from meta where name in ('frontier', 'seal:frontier');
     update request set batch = null, changed_at = 0 where state = 'pending';
 """
-"""Takes away what stays of requests that were taken up, could not be carried out, and wait again."""
+"""Takes away what stays of requests that were taken up, failed, and wait again."""
 
 HOSTILE = [
     "", " ", "-", "--", "---", "-1", "..", "*", "%s", "{data}", "[red]", ":smile:", "\x1b[31m",
