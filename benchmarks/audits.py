@@ -7,6 +7,10 @@ few audits of each, and writes nothing.
 - ``alarms``: audits of exact deletions, each on data of its own; every alarm is a false one.
 - ``undeleted``: models that claim to have deleted and have not, beside models that were trained
   again.
+- ``gaussian``: attacks on a case whose best attack is known.
+- ``forest``: offline RMIA of a forest on Adult.
+- ``paired``: shadows paired by deletion, and by refits.
+- ``networks``: methods by which networks forget about, on CIFAR-10; it needs torch.
 
 Seconds are those of the processor, so that other work on the machine does not count.
 """
@@ -24,6 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import audit_attacks
+import audit_networks
 import numpy as np
 import sklearn.ensemble
 import sklearn.linear_model
@@ -291,9 +297,20 @@ def _undeleted_lines(of: Found) -> list[str]:
 
 # -- the page -------------------------------------------------------------------------------------
 
-PARTS: dict[str, Callable[[bool], Found]] = {"alarms": alarms, "undeleted": undeleted}
+
+def networks(quick: bool) -> Found:
+    """Audit methods by which networks forget about; needs torch."""
+    return audit_networks.cifar(quick)
+
+
+PARTS: dict[str, Callable[[bool], Found]] = {
+    "alarms": alarms, "undeleted": undeleted, "gaussian": audit_attacks.gaussian,
+    "forest": audit_attacks.forest, "paired": audit_attacks.paired, "networks": networks,
+}  # fmt: skip
 LINES: dict[str, Callable[[Found], list[str]]] = {
-    "alarms": _alarm_lines, "undeleted": _undeleted_lines
+    "alarms": _alarm_lines, "undeleted": _undeleted_lines, "gaussian": audit_attacks.gaussian_lines,
+    "forest": audit_attacks.forest_lines, "paired": audit_attacks.paired_lines,
+    "networks": audit_networks.lines,
 }  # fmt: skip
 """What the page says of each part."""
 

@@ -349,6 +349,11 @@ def test_overlaps_are_refused_and_a_few_equal_records_left_out() -> None:
     again, labels = np.vstack([X[100:], X[:2]]), np.concatenate([y[100:], y[:2]])
     report = audit_membership(model, (X[:100], y[:100]), (again, labels), random_state=0)
     assert report.notes == ("2 of the others are equal to members, and were left out",)
+    objects = X.astype(str).astype(object)
+    same = Sample.read((np.array(objects.tolist(), object), y), "b")
+    assert apart(Sample.read((objects[100:], y[100:]), "a"), same.take(range(100)))[1] == 0
+    with pytest.raises(InvalidInputError, match="300 of the 300"):
+        apart(Sample.read((objects, y), "a"), same)
     rest, n_equal = apart(Sample.read((again, labels), "a"), Sample.read((X[:100], y[:100]), "b"))
     assert (len(rest), n_equal) == (200, 2)
 

@@ -121,6 +121,8 @@ class Sample:
             rows = self.X
         elif issparse(self.X):
             rows = [(row.indices.tobytes(), row.data.tobytes()) for row in self.X.tocsr()]
+        elif self.X.dtype == object:  # whose bytes are addresses
+            rows = [tuple(row.ravel().tolist()) for row in self.X]
         else:
             rows = [row.tobytes() for row in np.ascontiguousarray(self.X)]
         return list(zip(rows, self.y.tolist(), strict=True))

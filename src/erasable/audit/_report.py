@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Group:
         if self.separation is not None:
             of = self.separation
             told.insert(0, f"AUC {of.area:.3f} ({of.low:.3f} to {of.high:.3f})")
-            lines = [f"  finds {rate}" for rate in of.rates]
+            lines = [f"  {'' if isnan(rate.estimate) else 'finds '}{rate}" for rate in of.rates]
         return "\n".join([f"{self.name}: {', '.join(told)}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
