@@ -188,9 +188,9 @@ def gaussian_lines(of: Found) -> list[str]:
     cases = [name for name in of if name != "targets"]
     lines = [
         "",
-        f"**A known case**: two normal classes of 150 features, 1,000 of 2,000 records learned from; "
-        f"mean area under the curve of {of['targets']} targets, ± the standard error. The best attack "
-        "knows the distributions of each record's log odds, from 500 more models.",
+        "**A known case**: two normal classes of 150 features, 1,000 of 2,000 records learned "
+        f"from; mean area under the curve of {of['targets']} targets, ± the standard error. The "
+        "best attack knows the distributions of each record's log odds, from 500 more models.",
         "",
         f"| attack | {' | '.join(cases)} |",
         f"|---|{'---:|' * len(cases)}",
@@ -205,8 +205,8 @@ def forest_lines(of: Found) -> list[str]:
     """Write what the audit of forests showed."""
     lines = [
         "",
-        "**A forest of 100 trees on Adult**, by RMIA with four references, two threads; half of the "
-        "official test set is the pool. Seconds by the clock.",
+        "**A forest of 100 trees on Adult**, by RMIA with four references, two threads; half of "
+        "the official test set is the pool. Seconds by the clock.",
         "",
         "| forest | seconds | AUC | at 1 % false positives | at 0.1 % | control |",
         "|---|---:|---:|---:|---:|---:|",
@@ -227,10 +227,10 @@ def paired_lines(of: Found) -> list[str]:
     """Write what pairs cost."""
     lines = [
         "",
-        "**Pairs**: 100 records of Adult, deleted from each of 64 shadows that have learned from them "
-        "(16,000 records each), and asked for; against training every pair again. One thread. "
-        f"{next(iter(of.values()))['refitted']} of the refits were made, and agree to the last bit; "
-        "their mean stands for all.",
+        "**Pairs**: 100 records of Adult, deleted from each of 64 shadows that have learned from "
+        "them (16,000 records each), and asked for; against training every pair again. One thread. "
+        f"{next(iter(of.values()))['refitted']} of the refits were made, and agree to the last "
+        "bit; their mean stands for all.",
         "",
         "| estimator | pairs | shadows | deletions | refits | refits / deletions |",
         "|---|---:|---:|---:|---:|---:|",

@@ -81,11 +81,12 @@ def lines(of: Found) -> list[str]:
     """Write what audits of approximate methods showed."""
     told = [
         "",
-        f"**Methods by which networks forget about**: a small network on CIFAR-10 (grey, 16 x 16 "
+        "**Methods by which networks forget about**: a small network on CIFAR-10 (grey, 16 x 16 "
         f"pixels, {of['records']:,} images, of which {of['deleted']} cats are to be forgotten), "
-        f"{of['models']} models that forgot against {of['models']} that never had them. U-LiRA: the "
-        "share of held-out models that the attack tells apart, 0.5 by chance. KLoM: how far the "
-        "margins of half of the models are from those of retraining, and that of retraining from itself.",
+        f"{of['models']} models that forgot against {of['models']} that never had them. U-LiRA: "
+        "the share of held-out models that the attack tells apart, 0.5 by chance. KLoM: how far "
+        "the margins of half of the models are from those of retraining, and its floor: "
+        "retraining from itself.",
         "",
         "| method | verdict | group | U-LiRA | KLoM | floor | distance | floor |",
         "|---|---|---|---:|---:|---:|---:|---:|",
