@@ -98,7 +98,20 @@ def lines(of: Found) -> list[str]:
             told.append(
                 f"| `{row['method']}` | {row['verdict']} | {group['name']} | {' | '.join(cells)} |"
             )
-    return told
+    found = [f"`{row['method']}`" for row in of["rows"] if row["verdict"] == "found"]
+    rest = [f"`{row['method']}`" for row in of["rows"] if row["verdict"] != "found"]
+    return [
+        *told,
+        "",
+        f"What to conclude: {' and '.join(rest)} cannot be told from models that never had the "
+        f"records; {', '.join(found)} can. Accuracy would not have shown it: an average over "
+        "forgotten and new cats hides what the attack sees in single records, and so does the "
+        "average over records (look at the most memorised). Where a method is told apart on "
+        "records that stayed, or that no model had, it has changed the model as a whole: that is "
+        "a trace of the deletion, too. Who has promised erasure should train again, or use an "
+        "estimator that deletes exactly; who uses an approximate method should say so, and show "
+        "an audit of these records, because another request may end otherwise.",
+    ]
 
 
 def _cell(value: float | None) -> str:
