@@ -86,7 +86,7 @@ def lines(of: Found) -> list[str]:
         f"{of['models']} models that forgot against {of['models']} that never had them. U-LiRA: "
         "the share of held-out models that the attack tells apart, 0.5 by chance. KLoM: how far "
         "the margins of half of the models are from those of retraining, and its floor: "
-        "retraining from itself.",
+        "retraining from itself, which is high with so few models (published figures take 100).",
         "",
         "| method | verdict | group | U-LiRA | KLoM | floor | distance | floor |",
         "|---|---|---|---:|---:|---:|---:|---:|",
