@@ -573,6 +573,19 @@ def test_a_copy_that_is_kept_is_left_out():
     assert any(note.startswith("1 deleted records are equal to kept") for note in report.notes)
 
 
+def test_fresh_records_that_are_equal_to_deleted_ones_stay():
+    """As deleted ones that are equal to fresh ones do: otherwise the two would not be alike."""
+    X, y = DELETED
+    again = np.vstack([X + 1, X[:1]]), np.append(y, y[0])
+
+    def first_feature(model, X, y):
+        return X[:, 0]
+
+    report = audit_deletion(object(), KEPT, DELETED, fresh=again, signal=first_feature)
+    assert report["deleted"].separation.n_others == 21
+    assert "1 fresh records are equal to deleted ones" in report.notes
+
+
 def test_groups_that_are_empty():
     with pytest.raises(TooFewRecordsError, match="no kept record is same domain"):
         audit_deletion(MODEL, KEPT, DELETED, domain=np.zeros(70, dtype=bool))

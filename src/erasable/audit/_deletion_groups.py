@@ -107,10 +107,12 @@ class Questions:
             asked = asked.join(kept.take(each))
         if fresh is not None:
             fresh = Sample.read(fresh, "fresh")
-            for others in (kept, deleted):
-                fresh, n_equal = apart(fresh, others)
-                if n_equal:
-                    notes.append(f"{n_equal} fresh records, equal to {others.name} ones, left out")
+            fresh, n_equal = apart(fresh, kept)
+            if n_equal:
+                notes.append(f"{n_equal} fresh records, equal to kept ones, left out")
+            _, n_equal = apart(fresh, deleted)  # which stay: deleted ones equal to fresh ones do
+            if n_equal:
+                notes.append(f"{n_equal} fresh records are equal to deleted ones")
             groups["fresh"] = np.arange(len(asked), len(asked) + len(fresh))
             asked = asked.join(fresh)
         labels = np.unique(np.concatenate([kept.y, deleted.y]))

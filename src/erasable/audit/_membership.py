@@ -125,7 +125,9 @@ def audit_membership(
     extra = None if pool is None else Sample.read(pool, "pool")
     source = np.random.default_rng(seed_from(random_state))
     _refuse_options(model, attack, paired, level)
-    outside, n_equal = apart(outside, inside)
+    # Others that are equal to members stay: without them others would be rarer records than members
+    # are, and any model is less sure of those.
+    _, n_equal = apart(outside, inside)
     if extra is not None:
         extra = apart(apart(extra, inside)[0], outside)[0]
     elif not attack.online:
@@ -329,7 +331,10 @@ def _notes(
     """Say what a reader has to know: answers that vary, and shadows of another size."""
     notes = []
     if n_equal:
-        notes.append(f"{n_equal} of the others are equal to members, and were left out")
+        notes.append(
+            f"{n_equal} of the others are equal to members, so that the model may know them, too: "
+            "it may reveal more than was measured"
+        )
     rows = np.arange(min(len(asked), _N_ASKED_TWICE))
     again = signals_of(
         model, asked.take(rows), temperature=attack.temperature, signal=signal
