@@ -9,6 +9,7 @@ from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import beta, binom, hypergeom, mannwhitneyu, rankdata
 
@@ -80,8 +81,8 @@ class Separation:
         Area under the ROC curve: the probability that a member scores above another record, ties
         counted as half. 0.5 tells nothing; far below it leaks as much as far above.
     low, high : float
-        Interval of the area, by DeLong's variance. It is of these models: other models were not
-        drawn.
+        Interval of the area: the wider ends of DeLong's and of Newcombe's, which holds with few
+        records and near 1, too. It is of these models: other models were not drawn.
     rates : tuple of Rate
     p_value : float
         Of the two-sided test of the area and the tests of all rates, by Bonferroni.
@@ -141,7 +142,9 @@ def separate(
     References
     ----------
     DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver
-    operating characteristic curves", Biometrics 1988.
+    operating characteristic curves", Biometrics 1988. Newcombe, "Confidence intervals for an effect
+    size measure based on the Mann-Whitney statistic. Part 2", Statistics in Medicine 2006, method
+    5.
 
     Examples
     --------
@@ -159,14 +162,33 @@ def separate(
     below = 1.0 - (ranks[a.size :] - rankdata(b)) / a.size
     area = float(above.mean())
     spread = sum(float(x.var(ddof=1)) / x.size if x.size > 1 else 0.25 for x in (above, below))
-    half = float(ndtri(1 - level / 2)) * math.sqrt(spread)
+    deviations = float(ndtri(1 - level / 2))
+    half = deviations * math.sqrt(spread)
+    low, high = _score_interval(area, a.size, b.size, deviations)
     found = tuple(_rate(a, b, rate, level) for rate in rates)
     tests = [float(mannwhitneyu(a, b).pvalue) if np.ptp(ranks) else 1.0]
     tests += [rate.p_value for rate in found if not math.isnan(rate.p_value)]
     return Separation(
-        int(a.size), int(b.size), area, max(0.0, area - half), min(1.0, area + half), found,
-        min(1.0, len(tests) * min(tests)), _curve(a, b),
+        int(a.size), int(b.size), area, max(0.0, min(low, area - half)),
+        min(1.0, max(high, area + half)), found, min(1.0, len(tests) * min(tests)), _curve(a, b),
     )  # fmt: skip
+
+
+def _score_interval(
+    area: float, n_members: int, n_others: int, deviations: float
+) -> tuple[float, float]:
+    """Return the areas that are no more than some of their own deviations from a measured one."""
+    pairs, n = n_members * n_others, (n_members + n_others) / 2
+
+    def beyond(true: float) -> float:
+        variance = true * (1 - true) / pairs
+        variance *= 2 * n - 1 - (3 * n - 3) / ((2 - true) * (1 + true))
+        return abs(true - area) - deviations * math.sqrt(max(0.0, variance))
+
+    # 0 and 1 are solutions for themselves, too, and not the ones that are wanted.
+    low = float(brentq(beyond, 0.0, min(area, 1.0 - 1e-9))) if area > 0.0 else 0.0
+    high = float(brentq(beyond, max(area, 1e-9), 1.0)) if area < 1.0 else 1.0
+    return low, high
 
 
 def _rate(members: Floats, others: Floats, rate: float, level: float) -> Rate:
