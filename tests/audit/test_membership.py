@@ -11,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -96,6 +97,42 @@ def test_classes_that_a_model_does_not_know() -> None:
     rest = np.arange(40) != 3
     assert told.confidence[3] == pytest.approx(np.log(LEAST), abs=1e-5)
     assert told.confidence[rest] == pytest.approx(known.confidence[rest], abs=2e-6)
+
+
+def test_one_class_alone_tells_nothing() -> None:
+    X, y = noise(40)[0], np.zeros(40, dtype=int)
+    model = GaussianNB().fit(X, y)
+    told = signals_of(model, Sample.read((X, y), "records"))
+    assert np.unique(told.logit) == pytest.approx([-np.log(LEAST)])
+    split = (X[:20], y[:20]), (X[20:], y[20:])
+    report = audit_membership(model, *split, attack=LiRA(4), random_state=0)
+    assert report["audited records"].separation is not None
+    assert report["audited records"].separation.p_value == 1.0
+
+
+def test_answers_that_are_no_numbers_are_refused() -> None:
+    class Gaps(DecisionTreeClassifier):
+        def predict_proba(self, X: Any) -> Any:
+            p = super().predict_proba(X)
+            p[:5] = np.nan
+            return p
+
+    X, y = noise(40)
+    sample = Sample.read((X, y), "records")
+    with pytest.raises(InvalidInputError, match="Gaps gave no finite number for 5 of 40 records"):
+        signals_of(Gaps().fit(X, y), sample)
+    several = MultiOutputClassifier(GaussianNB()).fit(X, np.column_stack([y, y]))
+    with pytest.raises(InvalidInputError, match="has 2 targets for each record; expected one"):
+        signals_of(several, sample)
+    with pytest.raises(InvalidInputError, match=r"array of shape \(40, 2\); expected \(40,\)"):
+        signals_of(LinearRegression().fit(X, np.column_stack([y, y])), sample)
+    column = signals_of(LinearRegression().fit(X, y.reshape(-1, 1)), sample)
+    assert column.logit == pytest.approx(signals_of(LinearRegression().fit(X, y), sample).logit)
+    for wrong in (np.append(y[1:], np.nan), np.append(y[1:], None), np.full(40, "a")):
+        with pytest.raises(InvalidInputError, match="records has targets that are no finite num"):
+            signals_of(LinearRegression().fit(X, y), Sample.read((X, wrong), "records"))
+    with pytest.raises(InvalidInputError, match="records has the targets None, and the model"):
+        signals_of(GaussianNB().fit(X, y), Sample.read((X, [None, *y[1:]]), "records"))
 
 
 def test_a_regressor_is_sure_where_it_is_near() -> None:
@@ -318,7 +355,8 @@ def test_regressors_are_audited() -> None:
     X, y = source.normal(size=(500, 3)), source.normal(size=500)
     model = DecisionTreeRegressor(random_state=0).fit(X[:200], y[:200])
     split = (X[:200], y[:200]), (X[200:], y[200:])
-    assert audit_membership(model, *split, random_state=0).verdict == "found"
+    report = audit_membership(model, *split, random_state=0)
+    assert (report.verdict, report.notes) == ("found", ())
     assert audit_membership(Ridge().fit(X[:200], y[:200]), *split, random_state=0).verdict == (
         "not found"
     )
@@ -406,6 +444,16 @@ def test_bad_input_is_one_clear_error() -> None:
         LiRA(3)
     with pytest.raises(InvalidInputError, match="recipe"):
         audit_membership(model, *split, recipe=3)
+
+
+def test_a_half_of_one_class_is_one_clear_error() -> None:
+    X, y = noise(60)[0], (np.arange(60) % 30 == 0).astype(int)
+    split = (X[:30], y[:30]), (X[30:], y[30:])
+    model = LogisticRegression().fit(*split[0])
+    with pytest.raises(TooFewRecordsError, match=r"its [67] records, .* all of the class 0; expected"):
+        audit_membership(model, *split, random_state=0)
+    tree = DecisionTreeClassifier().fit(*split[0])  # which can learn from one class
+    assert audit_membership(tree, *split, random_state=0).verdict == "cannot tell"
 
 
 def test_a_plan_says_what_cannot_be_measured() -> None:

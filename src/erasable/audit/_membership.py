@@ -172,7 +172,7 @@ def audit_membership(
         attack=str(attack) + (", paired by exact deletion" if paired else ""), level=level,
         plan=plan, groups=tuple(groups),
         exposed=_exposed(inside, audited(scores)[0], audited(shown)[0]),
-        notes=_notes(model, everything, told.confidence, shadows, signal, attack, n_equal),
+        notes=_notes(model, everything, told, shadows, signal, n_equal),
         parameters=asdict(attack), seconds=time.perf_counter() - began,
     )  # fmt: skip
 
@@ -322,10 +322,9 @@ def _exposed(members: Sample, scores: Floats, shown: Floats) -> tuple[Exposed, .
 def _notes(
     model: Any,
     asked: Sample,
-    told: Floats,
+    told: Signals,
     shadows: Shadows,
     signal: Any,
-    attack: Any,
     n_equal: int,
 ) -> tuple[str, ...]:
     """Say what a reader has to know: answers that vary, and shadows of another size."""
@@ -336,14 +335,13 @@ def _notes(
             "it may reveal more than was measured"
         )
     rows = np.arange(min(len(asked), _N_ASKED_TWICE))
-    again = signals_of(
-        model, asked.take(rows), temperature=attack.temperature, signal=signal
-    ).confidence
-    apart = float(np.abs(again - told[rows]).max())
-    if apart > 1e-6 and signal is None:
+    again = signals_of(model, asked.take(rows), signal=signal).logit
+    apart = float(np.abs(again - told.logit[rows]).max())
+    if apart > 1e-6 * max(1.0, float(np.abs(told.logit).max())) and signal is None:
+        unit = "log odds" if hasattr(model, "classes_") else "squared error"
         notes.append(
-            f"asked again, the model answered otherwise, by up to {apart:.3g} in log-likelihood: "
-            "it is random, or depends on the records that are asked together"
+            f"asked again, the model answered otherwise, by up to {apart:.3g} in {unit}: it is "
+            "random, or depends on the records that are asked together"
         )
     n_learned = int(shadows.members[0].sum())
     n_model = getattr(model, "n_records_", None)

@@ -15,6 +15,7 @@ from erasable.audit._signals import Signal, signals_of
 from erasable.core.arrays import Flags, Floats
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.ids import shorten
 from erasable.core.without import each_without
 
 __all__ = ["Recipe", "Shadows", "train_shadows"]
@@ -88,7 +89,7 @@ def train_shadows(
     Raises
     ------
     TooFewRecordsError
-        The pool has too few records.
+        The pool has too few records, or a half of it has one class alone and the recipe fails.
     InvalidInputError
         `paired` for an estimator that does not delete exactly.
 
@@ -119,7 +120,7 @@ def train_shadows(
     def one(k: int) -> tuple[Floats, Floats, Floats]:
         learned = np.flatnonzero(members[k])
         part = replace(pool.take(learned), ids=learned)  # those of members and others may repeat
-        model = fit(recipe, part, seeds[k])
+        model = _fit_half(recipe, part, seeds[k], everything)
         told = signals_of(
             model, everything, temperature=temperature, signal=signal, knows_all=False
         )
@@ -139,6 +140,20 @@ def train_shadows(
     if asked is not None:
         members = np.hstack([members, np.zeros((n_models, len(asked)), dtype=bool)])
     return Shadows(confidence, logit, members, without if rows.size else None)
+
+
+def _fit_half(recipe: Any, part: Sample, seed: int, everything: Sample) -> Any:
+    """Train a model, and say so where it cannot for want of a class that other records have."""
+    try:
+        return fit(recipe, part, seed)
+    except ValueError as error:
+        if np.any(part.y != part.y[0]) or np.all(everything.y == part.y[0]):
+            raise
+        raise TooFewRecordsError(
+            f"a model to compare with cannot learn from its {len(part)} records, half of the pool, "
+            f"which are all of the class {shorten(part.y.tolist()[0])}; expected several classes "
+            "in every half; give more others, or a pool="
+        ) from error
 
 
 def fit(recipe: Any, sample: Sample, seed: int) -> Any:

@@ -124,19 +124,24 @@ def signals_of(
                 "expected a finite number for each"
             )
         return Signals(found, found)
+    _refuse_several_targets(model)
     logs = _logs_of(model, sample.X)
     if logs is not None:
+        _refuse_answers(model, logs, (len(sample), len(model.classes_)))
         columns = _columns(model, sample)
         if knows_all:
             _refuse_unknown(model, sample, columns)
-        elif np.any(columns < 0):  # one more class, which the model has not seen
+        if logs.shape[1] == 1 or np.any(columns < 0):  # one more class, which it has not seen
             logs = np.column_stack(
                 [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
         return Signals._from_logs(logs, columns, temperature)
     if predicts_numbers(model):
-        squares = (np.asarray(model.predict(sample.X), dtype=np.float64) - sample.y) ** 2
-        return Signals(-squares / (2.0 * (float(np.var(sample.y)) or 1.0)), -squares)
+        told = np.asarray(model.predict(sample.X), dtype=np.float64)
+        told = told[:, 0] if told.shape == (len(sample), 1) else told
+        _refuse_answers(model, told, (len(sample),))
+        y = _numbers(sample)
+        return Signals(-((told - y) ** 2) / (2.0 * (float(np.var(y)) or 1.0)), -((told - y) ** 2))
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
@@ -168,21 +173,55 @@ def _logs(probabilities: Any) -> Floats:
 
 def _columns(model: Any, sample: Sample) -> Ints:
     """Return which class each target is, and -1 for one that the model does not know."""
-    classes = np.asarray(model.classes_)
-    order = np.argsort(classes, kind="stable")
-    found = np.clip(np.searchsorted(classes, sample.y, sorter=order), 0, classes.size - 1)
-    columns = order[found]
-    return np.where(classes[columns] == sample.y, columns, -1).astype(np.int64)
+    places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
+    return np.array([places.get(label, -1) for label in sample.y.tolist()], dtype=np.int64)
 
 
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
     if np.any(columns < 0):
-        unknown = np.unique(sample.y[columns < 0]).tolist()
+        unknown = sorted(set(sample.y[columns < 0].tolist()), key=str)
         known = np.asarray(model.classes_).tolist()
         raise InvalidInputError(
             f"{sample.name} has the targets {_some(unknown)}, and the model knows only the "
             f"classes {_some(known)}; expected records of these classes"
         )
+
+
+def _refuse_several_targets(model: Any) -> None:
+    classes = getattr(model, "classes_", None)
+    if isinstance(classes, list) and any(np.ndim(each) for each in classes):
+        raise InvalidInputError(
+            f"a {type(model).__name__} has {len(classes)} targets for each record; expected one; "
+            "audit the model of each target"
+        )
+
+
+def _refuse_answers(model: Any, told: Floats, expected: tuple[int, ...]) -> None:
+    if told.shape != expected:
+        raise InvalidInputError(
+            f"a {type(model).__name__} answered with an array of shape {told.shape}; expected "
+            f"{expected}"
+        )
+    n_wrong = int((~np.isfinite(told)).reshape(len(told), -1).any(axis=1).sum())
+    if n_wrong:
+        raise InvalidInputError(
+            f"a {type(model).__name__} gave no finite number for {n_wrong} of {len(told)} records; "
+            "expected one for each"
+        )
+
+
+def _numbers(sample: Sample) -> Floats:
+    """Return targets of a regressor."""
+    try:
+        y = sample.y.astype(np.float64)
+    except (TypeError, ValueError):
+        y = np.full(len(sample), np.nan)
+    if not np.isfinite(y).all():
+        raise InvalidInputError(
+            f"{sample.name} has targets that are no finite numbers; expected numbers for a "
+            "regressor"
+        )
+    return y
 
 
 def _some(labels: list[Any]) -> str:
