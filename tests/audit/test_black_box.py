@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,3 +83,23 @@ def test_texts_are_a_column(tmp_path: Path) -> None:
     (tmp_path / "ask.py").write_text(code)
     box = BlackBox(f"{sys.executable} {tmp_path}/ask.py {{data}} {{out}}", ["a"])
     assert box.predict_proba(["one, two", "é"]).ravel().tolist() == [8.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("of", "told"),
+    [
+        ((5, ["a", "b"]), "the command is 5"),
+        (("x {data} {out}", []), "one or more, each of them once"),
+        (("x {data} {out}", ["a", "a"]), "one or more, each of them once"),
+        (("x {data} {out}", ["a", "b"], -1.0), "timeout is -1.0"),
+        (("x {data} {out}", ["a", "b"], "x"), "timeout is 'x'"),
+    ],
+)
+def test_what_a_black_box_is_made_of(of: Any, told: str) -> None:
+    with pytest.raises(InvalidInputError, match=told):
+        BlackBox(*of[:2], timeout=of[2] if len(of) > 2 else 600.0)
+
+
+def test_a_command_that_cannot_be_read() -> None:
+    with pytest.raises(InvalidInputError, match="No closing quotation"):
+        BlackBox("x '{data} {out}", ["a", "b"]).predict_proba([[1.0]])

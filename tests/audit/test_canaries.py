@@ -102,3 +102,7 @@ def test_bad_input_is_refused() -> None:
         make_canaries(csr_array(TABLE), y)
     with pytest.raises(InvalidParameterError, match="level"):
         audit_canaries(None, make_canaries(TABLE, y, 4), level=0.0)
+    with pytest.raises(InvalidParameterError, match="power is 3"):
+        audit_canaries(None, make_canaries(TABLE, y, 4), power=3)
+    with pytest.raises(InvalidParameterError, match="expected what make_canaries returned"):
+        audit_canaries(None, "canaries")  # type: ignore[arg-type]

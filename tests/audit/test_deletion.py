@@ -558,6 +558,13 @@ def test_a_method_that_is_none():
         audit_deletion_method(lambda X, y, rows, seed: MODEL, KEPT, DELETED)
 
 
+def test_parameters_of_another_type():
+    with pytest.raises(InvalidParameterError, match="attacks is 5"):
+        audit_deletion_method(KNeighborsClassifier(1), KEPT, DELETED, attacks=5)
+    with pytest.raises(InvalidParameterError, match="share is 'x'"):
+        audit_deletion_method(KNeighborsClassifier(1), KEPT, DELETED, share="x")
+
+
 def test_records_that_are_shared():
     both = tuple(np.concatenate([a, b[:3]]) for a, b in zip(KEPT, DELETED, strict=True))
     with pytest.raises(InvalidInputError, match="3 of the 20 records of deleted are records of ke"):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from erasable import audit
-from erasable.core.errors import DetachedError
+from erasable.core.errors import DetachedError, InvalidInputError
 from integer_sums import IntegerSums, PlainSums, SortedValues
 
 X = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
@@ -137,3 +137,14 @@ def test_what_cannot_be_refitted(tmp_path):
     SortedValues().fit(X).save(tmp_path / "m")
     with pytest.raises(DetachedError):
         audit.equality(SortedValues.load(tmp_path / "m"))
+
+
+def test_other_models_have_no_refit_and_no_digest():
+    model = PlainSums().fit(X)
+    for wrong in (
+        lambda: audit.refit("x"),
+        lambda: audit.equality(3),
+        lambda: audit.equality(model, X),
+    ):
+        with pytest.raises(InvalidInputError, match="expected an estimator of erasable"):
+            wrong()

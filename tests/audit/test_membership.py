@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import numpy as np
@@ -362,6 +363,37 @@ def test_regressors_are_audited() -> None:
     )
 
 
+def test_ids_of_any_kind_are_told() -> None:
+    X, y = noise(200)
+    model = DecisionTreeClassifier(random_state=0).fit(X[:100], y[:100])
+    ids: Any
+    for ids in (
+        [float("nan")] * 100, [b"\xff"] * 100, [None] * 100, ["<script>"] * 100,
+        [7, *["a"] * 99], np.arange(100).astype("datetime64[D]"),
+    ):  # fmt: skip
+        members = (X[:100], y[:100], ids)
+        report = audit_membership(model, members, (X[100:], y[100:]), random_state=0)
+        told = json.loads(pickle.loads(pickle.dumps(report)).to_json())
+        assert {each["id"] for each in told["exposed"]} <= {
+            each if isinstance(each, int) else str(each) for each in list(ids)
+        }
+        assert "<script" not in report.to_html()
+        assert str(report)
+
+
+def test_threads_and_generators_change_nothing() -> None:
+    X, y = noise(200)
+    model = GaussianNB().fit(X[:100], y[:100])
+    split = (X[:100], y[:100]), (X[100:], y[100:])
+    seeds = [np.random.default_rng(5), np.random.default_rng(5), np.random.default_rng(6)]
+    first, second, third = (
+        audit_membership(model, *split, random_state=seed, n_jobs=jobs)
+        for seed, jobs in zip(seeds, (1, 2, 1), strict=True)
+    )
+    assert first.to_dict() | {"seconds": 0} == second.to_dict() | {"seconds": 0}
+    assert first.to_dict()["groups"] != third.to_dict()["groups"]
+
+
 def test_a_model_that_answers_at_random_is_told() -> None:
     class Random(DecisionTreeClassifier):
         def predict_proba(self, X: Any) -> Any:
@@ -437,9 +469,27 @@ def test_bad_input_is_one_clear_error() -> None:
         audit_membership(model, *split, level=5)
     with pytest.raises(TooFewRecordsError, match="find nothing"):
         audit_membership(model, (X[:2], y[:2]), (X[50:54], y[50:54]))
+    wrong: Any
     for wrong in ({"n_references": 0}, {"gamma": 0.0}, {"temperature": -1.0}, {"a": 2.0}):
         with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
             RMIA(**wrong)
+    for wrong in ({"gamma": "2"}, {"temperature": np.inf}, {"a": "1"}):
+        with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+            RMIA(**wrong)
+    for wrong in ({"level": "x"}, {"level": None}, {"power": 2.0}, {"rates": 0.01}):
+        with pytest.raises(InvalidParameterError, match=f"{next(iter(wrong))} is"):
+            audit_membership(model, *split, **wrong)
+    with pytest.raises(InvalidInputError, match="false positives is 'x'"):
+        audit_membership(model, *split, rates=("x",))
+    for wrong in ((0, 10), (10, -5), ("a", 10), (10.5, 10)):
+        with pytest.raises(InvalidParameterError, match="expected a whole number, 1 or more"):
+            plan_membership(*wrong)
+    with pytest.raises(InvalidInputError, match="expected a function"):
+        audit_membership(model, *split, signal="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="of dtype <U1; expected a number for each"):
+        audit_membership(model, *split, signal=lambda model, X, y: np.full(len(y), "a"))
+    with pytest.raises(InvalidInputError, match="members has the records 'x'; expected a table"):
+        audit_membership(model, ("x", [1]), split[1])
     with pytest.raises(InvalidParameterError, match="n_shadows"):
         LiRA(3)
     with pytest.raises(InvalidInputError, match="recipe"):
@@ -450,7 +500,9 @@ def test_a_half_of_one_class_is_one_clear_error() -> None:
     X, y = noise(60)[0], (np.arange(60) % 30 == 0).astype(int)
     split = (X[:30], y[:30]), (X[30:], y[30:])
     model = LogisticRegression().fit(*split[0])
-    with pytest.raises(TooFewRecordsError, match=r"its [67] records, .* all of the class 0; expected"):
+    with pytest.raises(
+        TooFewRecordsError, match=r"its [67] records, .* all of the class 0; expected"
+    ):
         audit_membership(model, *split, random_state=0)
     tree = DecisionTreeClassifier().fit(*split[0])  # which can learn from one class
     assert audit_membership(tree, *split, random_state=0).verdict == "cannot tell"

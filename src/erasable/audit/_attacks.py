@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -63,9 +64,9 @@ class RMIA:
         """Check the parameters."""
         _refuse_count("n_references", self.n_references, 1)
         for name, value in (("gamma", self.gamma), ("temperature", self.temperature)):
-            if not value > 0.0:
+            if not isinstance(value, Real) or not 0.0 < value < np.inf:
                 raise InvalidParameterError(f"{name} is {value!r}; expected a number above 0")
-        if self.a is not None and not 0.0 <= self.a <= 1.0:
+        if self.a is not None and not (isinstance(self.a, Real) and 0.0 <= self.a <= 1.0):
             raise InvalidParameterError(f"a is {self.a!r}; expected None, or a number from 0 to 1")
 
     def __str__(self) -> str:

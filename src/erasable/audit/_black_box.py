@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,17 @@ class BlackBox:
 
     def __init__(self, command: str, classes: Sequence[Any], *, timeout: float = 600.0) -> None:
         for name in ("{data}", "{out}"):
-            if name not in command:
+            if not isinstance(command, str) or name not in command:
                 raise InvalidInputError(f"the command is {shorten(command)}; expected {name} in it")
         self.command, self.timeout = command, timeout
         self.classes_: NDArray[Any] = np.asarray(classes)
+        names = self.classes_.tolist()
+        if self.classes_.ndim != 1 or not names or len(set(names)) < len(names):
+            raise InvalidInputError(
+                f"classes is {shorten(classes)}; expected one or more, each of them once"
+            )
+        if not isinstance(timeout, Real) or not timeout > 0.0:
+            raise InvalidInputError(f"timeout is {shorten(timeout)}; expected seconds, above 0")
 
     def predict_proba(self, X: Any) -> Floats:
         """Run the command, and return the probability of each class for each record."""
@@ -70,11 +78,11 @@ class BlackBox:
             data, out = Path(folder) / "data.csv", Path(folder) / "out.csv"
             frame = _as_frame(X)
             frame.write_csv(str(data))
-            words = [
-                word.replace("{data}", str(data)).replace("{out}", str(out))
-                for word in shlex.split(self.command)
-            ]
             try:
+                words = [
+                    word.replace("{data}", str(data)).replace("{out}", str(out))
+                    for word in shlex.split(self.command)
+                ]
                 subprocess.run(words, check=True, capture_output=True, timeout=self.timeout)
                 found = np.loadtxt(out, delimiter=",", skiprows=1, ndmin=2, dtype=np.float64)
             except subprocess.CalledProcessError as error:

@@ -14,10 +14,17 @@ from sklearn.utils.multiclass import type_of_target
 from erasable.audit._data import Sample, is_text
 from erasable.audit._report import AuditReport, Exposed, Group
 from erasable.audit._signals import Signal, signals_of
-from erasable.audit._statistics import RATES, Separation, discernible_area, separate
+from erasable.audit._statistics import (
+    RATES,
+    Separation,
+    discernible_area,
+    refuse_probability,
+    separate,
+)
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.frames import as_frame
+from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer, seed_from
 
 __all__ = ["Canaries", "audit_canaries", "make_canaries"]
@@ -181,8 +188,12 @@ def audit_canaries(
     'not found'
     """
     began = time.perf_counter()
-    if not 0.0 < level < 1.0:
-        raise InvalidParameterError(f"level is {level!r}; expected an error from 0 to 1")
+    for name, value in (("level", level), ("power", power)):
+        refuse_probability(name, value)
+    if not isinstance(canaries, Canaries):
+        raise InvalidParameterError(
+            f"canaries is {shorten(canaries)}; expected what make_canaries returned"
+        )
     after, scores = _compare(model, canaries, signal, level)
     groups = [Group("after the deletion", after)]
     knew = None

@@ -60,8 +60,12 @@ class Sample:
         frame = as_frame(X)
         if frame is None and not issparse(X) and not is_text(X):
             X = np.asarray(X)
+            if X.ndim == 0:
+                raise InvalidDataError(
+                    f"{name} has the records {shorten(X.item())}; expected a table"
+                )
         n = _length(X)
-        ids = np.arange(n) if len(given) == 2 else np.asarray(given[2])
+        ids = np.arange(n) if len(given) == 2 else _as_ids(given[2])
         if n == 0:
             raise InvalidDataError(f"{name} has no records; expected one at least")
         for what, values in (("targets", y), ("ids", ids)):
@@ -160,6 +164,13 @@ def apart(sample: Sample, others: Sample) -> tuple[Sample, int]:
 def is_text(X: Any) -> bool:
     """Tell whether records are a list of texts."""
     return isinstance(X, list) and bool(X) and isinstance(X[0], str)
+
+
+def _as_ids(given: Any) -> NDArray[Any]:
+    ids = np.asarray(given)
+    if ids.dtype.kind == "U" and not all(isinstance(each, str) for each in given):
+        return np.array(list(given), dtype=object)  # numbers stay numbers
+    return ids
 
 
 def _length(X: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def plan_of_model(
 
 def read_attacks(attacks: Sequence[str]) -> tuple[str, ...]:
     """Return the attacks that were named."""
-    named = (attacks,) if isinstance(attacks, str) else tuple(attacks)
+    named = tuple(attacks) if isinstance(attacks, list | tuple) else (attacks,)
     if not named or len(set(named)) < len(named) or set(named) - set(ATTACKS):
         raise InvalidParameterError(
             f"attacks is {shorten(attacks)}; expected one or both of {', '.join(ATTACKS)}"
@@ -84,7 +85,7 @@ def plan_of_method(
     _refuse_count("n_models", n_models, _FEWEST)
     _refuse_count("n_retrained", n_retrained, _FEWEST)
     _refuse_count("n_exchanges", n_exchanges, 1)
-    if not 0.0 < share <= 1.0:
+    if not isinstance(share, Real) or not 0.0 < share <= 1.0:
         raise InvalidParameterError(
             f"share is {shorten(share)}; expected a number above 0, 1 at most"
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.audit._refitting import refit
+from erasable.audit._refitting import refit, refuse_other
 from erasable.core.digest import flatten, leaf_hash
 from erasable.core.estimator import Erasable
 from erasable.core.params import class_path
@@ -120,6 +120,8 @@ def equality(model: Erasable, other: Erasable | None = None) -> Equality:
     """
     if other is None:
         other = refit(model)
+    for each in (model, other):
+        refuse_other(each)
     digests = (model.digest(), other.digest())
     left, right = dict(flatten(model.state())), dict(flatten(other.state()))
     names = sorted(left.keys() | right.keys())

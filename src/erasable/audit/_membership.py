@@ -21,12 +21,13 @@ from erasable.audit._statistics import (
     detectable_rate,
     discernible_area,
     records_for_rate,
+    refuse_probability,
     separate,
 )
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
-from erasable.core.seeds import seed_from
+from erasable.core.seeds import is_integer, seed_from
 
 __all__ = ["audit_membership", "plan_membership"]
 
@@ -189,6 +190,8 @@ def plan_membership(
 
     Raises
     ------
+    InvalidParameterError
+        Numbers that are no counts, or no probabilities.
     TooFewRecordsError
         Not even an area of 1 would be found.
 
@@ -200,6 +203,17 @@ def plan_membership(
     at 1 % false positives, 1.9 % of the members or more are found with that probability
     at 0.1 % false positives nothing can be said: it needs 1000 other records, and there are 500
     """
+    for name, value in (("level", level), ("power", power)):
+        refuse_probability(name, value)
+    for name, count in (("n_members", n_members), ("n_others", n_others)):
+        if not is_integer(type(count)) or count < 1:
+            raise InvalidParameterError(
+                f"{name} is {shorten(count)}; expected a whole number, 1 or more"
+            )
+    if not isinstance(rates, Sequence) or isinstance(rates, str):
+        raise InvalidParameterError(
+            f"rates is {shorten(rates)}; expected a sequence of rates, such as (0.01, 0.001)"
+        )
     smallest = discernible_area(n_members, n_others, level=level, power=power)
     if smallest >= 1.0:
         raise TooFewRecordsError(
@@ -211,7 +225,8 @@ def plan_membership(
         f"{level:g}"
     ]
     for rate in rates:
-        at, needed = f"at {100 * rate:g} % false positives", records_for_rate(rate)
+        needed = records_for_rate(rate)
+        at = f"at {100 * rate:g} % false positives"
         if n_others < needed:
             lines.append(
                 f"{at} nothing can be said: it needs {needed} other records, and there are "
@@ -243,8 +258,7 @@ def _refuse_options(model: Any, attack: RMIA | LiRA, paired: bool, level: float)
             f"paired=True with {attack}, whose models have learned from no audited record; "
             "expected online LiRA"
         )
-    if not 0.0 < level < 1.0:
-        raise InvalidParameterError(f"level is {level!r}; expected an error from 0 to 1")
+    refuse_probability("level", level)
 
 
 def _control(

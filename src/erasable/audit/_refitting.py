@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 
 E = TypeVar("E", bound=Erasable)
@@ -25,6 +26,8 @@ def refit(model: E) -> E:
 
     Raises
     ------
+    InvalidInputError
+        Not an estimator of erasable.
     sklearn.exceptions.NotFittedError
         The model is not fitted.
     DetachedError
@@ -38,5 +41,20 @@ def refit(model: E) -> E:
     >>> refit(model).digest() == model.digest()
     True
     """
+    refuse_other(model)
     records = model._attached().copy_records()
     return model._seeded_clone().fit(records)
+
+
+def refuse_other(model: object) -> None:
+    """Refuse what is no estimator of erasable.
+
+    Raises
+    ------
+    InvalidInputError
+        `model` is something else.
+    """
+    if not isinstance(model, Erasable):
+        raise InvalidInputError(
+            f"the model is a {type(model).__name__}; expected an estimator of erasable"
+        )

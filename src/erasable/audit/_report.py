@@ -165,7 +165,9 @@ class AuditReport:
             "unsaid": self.unsaid, "judged": self.judged, "access": self.access,
             "attack": self.attack, "level": self.level, "plan": list(self.plan),
             "groups": [group.to_dict() for group in self.groups],
-            "exposed": [{"id": each.id, "score": each.score} for each in self.exposed],
+            "exposed": [
+                {"id": _named(each.id), "score": _plain(each.score)} for each in self.exposed
+            ],
             "notes": list(self.notes), "parameters": _plain(dict(self.parameters)),
             "seconds": self.seconds,
         }  # fmt: skip
@@ -188,6 +190,11 @@ class AuditReport:
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+
+def _named(id: Any) -> int | str:
+    """Return an id as JSON has it: of one that is no number and no text, its text."""
+    return id if isinstance(id, int | str) else str(id)
 
 
 def _plain(values: Any) -> Any:

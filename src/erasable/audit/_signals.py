@@ -117,7 +117,14 @@ def signals_of(
     array([13.8, 13.8, 13.8, 13.8])
     """
     if signal is not None:
-        found = np.asarray(signal(model, sample.X, sample.y), dtype=np.float64)
+        if not callable(signal):
+            raise InvalidInputError(f"signal is {shorten(signal)}; expected a function")
+        found = np.asarray(signal(model, sample.X, sample.y))
+        if found.dtype.kind not in "iuf":
+            raise InvalidInputError(
+                f"signal returned values of dtype {found.dtype}; expected a number for each record"
+            )
+        found = found.astype(np.float64)
         if found.shape != (len(sample),) or not np.isfinite(found).all():
             raise InvalidInputError(
                 f"signal returned an array of shape {found.shape} for {len(sample)} records; "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from scipy.special import ndtri
 from scipy.stats import beta, binom, hypergeom, mannwhitneyu, rankdata
 
 from erasable.core.arrays import Floats
-from erasable.core.errors import InvalidInputError, TooFewRecordsError
+from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.ids import shorten
 
 __all__ = [
     "RATES",
@@ -26,6 +28,7 @@ __all__ = [
     "permute_models",
     "records_for_rate",
     "refits_for_level",
+    "refuse_probability",
     "separate",
 ]
 
@@ -283,6 +286,20 @@ def _exchanges(n: int, k: int, n_draws: int, seed: int) -> Iterable[Any]:
     return (source.choice(n, size=k, replace=False) for _ in range(n_draws))
 
 
+def refuse_probability(name: str, value: Any) -> None:
+    """Refuse what is no number between 0 and 1.
+
+    Raises
+    ------
+    InvalidParameterError
+        `name` is in its message.
+    """
+    if not isinstance(value, Real) or not 0.0 < value < 1.0:
+        raise InvalidParameterError(
+            f"{name} is {shorten(value)}; expected a number between 0 and 1, such as 0.05"
+        )
+
+
 # -- before starting: how many are needed ----------------------------------------------------------
 
 
@@ -294,8 +311,10 @@ def records_for_rate(rate: float) -> int:
     >>> records_for_rate(0.001)
     1000
     """
-    if not 0.0 < rate < 1.0:
-        raise InvalidInputError(f"a rate of false positives is {rate}; expected one from 0 to 1")
+    if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
+        raise InvalidInputError(
+            f"a rate of false positives is {shorten(rate)}; expected one from 0 to 1"
+        )
     return math.ceil(1.0 / rate - 1e-9)
 
 
