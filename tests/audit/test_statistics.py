@@ -84,6 +84,23 @@ def test_false_alarms_are_as_rare_as_said(ties: bool) -> None:
     assert binomtest(alarms, 400, 0.05, alternative="greater").pvalue > 0.001
 
 
+@pytest.mark.parametrize("n_apart", [3, 12])
+def test_scores_that_are_nearly_all_tied_raise_no_false_alarm(n_apart: int) -> None:
+    """By the normal approximation alone, one of three among 20 of 520 would be an alarm: 11 %."""
+    scores = np.append(np.zeros(520 - n_apart), np.arange(1.0, n_apart + 1))
+    source = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(300):
+        source.shuffle(scores)
+        alarms += separate(scores[:20], scores[20:], rates=()).p_value <= 0.05
+    assert binomtest(alarms, 300, 0.05, alternative="greater").pvalue > 0.001
+
+
+def test_a_few_different_scores_are_enough() -> None:
+    members, others = np.repeat([0.0, 1.0], [20, 80]), np.repeat([0.0, 1.0], [80, 20])
+    assert separate(members, others, rates=()).p_value == pytest.approx(1 / 5000)
+
+
 def test_a_leak_below_one_half_is_found_as_well() -> None:
     source = np.random.default_rng(3)
     found = separate(source.normal(size=200) - 1.0, source.normal(size=200), rates=())

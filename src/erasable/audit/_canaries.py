@@ -158,8 +158,8 @@ def audit_canaries(
     signal : callable, default=None
         ``signal(model, X, y)`` returns the log-likelihood of each target.
     level : float, default=0.05
-        The probability of a false alarm: exact, because chance alone chose which canaries were
-        inserted.
+        The probability of a false alarm. Nothing else can raise one, because chance alone chose
+        which canaries were inserted.
     power : float, default=0.8
         For the plan.
 
