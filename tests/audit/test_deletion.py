@@ -200,7 +200,11 @@ def test_the_p_value_of_a_method_is_the_share_of_exchanges_as_large():
 
 @pytest.mark.parametrize(
     "learner",
-    [KNeighborsClassifier(1), DecisionTreeClassifier(), RandomForestClassifier(10)],
+    [
+        KNeighborsClassifier(1),
+        DecisionTreeClassifier(random_state=0),
+        RandomForestClassifier(10, random_state=0),
+    ],
     ids=["nearest neighbour", "tree", "forest"],
 )
 def test_a_model_that_has_not_deleted_is_found(learner):
