@@ -274,6 +274,8 @@ def test_what_is_known_by_heart_is_found(attack: Any) -> None:
     assert told["verdict"] == "found"
     assert told["groups"][0]["separation"]["area"] == found.area
     assert {each.id for each in report.exposed} <= set(range(300))
+    has_control = any(group.name.startswith("control") for group in report.groups)
+    assert has_control == ("not drawn alike" not in report.unsaid)
 
 
 @pytest.mark.parametrize("attack", ["rmia", LiRA(16)], ids=str)
@@ -494,6 +496,8 @@ def test_bad_input_is_one_clear_error() -> None:
         LiRA(3)
     with pytest.raises(InvalidInputError, match="recipe"):
         audit_membership(model, *split, recipe=3)
+    with pytest.raises(InvalidInputError, match="members has the targets 7"):
+        audit_membership(model, (X[:50], np.where(np.arange(50) < 1, 7, y[:50])), split[1])
 
 
 def test_a_half_of_one_class_is_one_clear_error() -> None:
@@ -504,7 +508,7 @@ def test_a_half_of_one_class_is_one_clear_error() -> None:
         TooFewRecordsError, match=r"its [67] records, .* all of the class 0; expected"
     ):
         audit_membership(model, *split, random_state=0)
-    tree = DecisionTreeClassifier().fit(*split[0])  # which can learn from one class
+    tree = DecisionTreeClassifier(random_state=0).fit(*split[0])  # which can learn from one class
     assert audit_membership(tree, *split, random_state=0).verdict == "cannot tell"
 
 

@@ -14,7 +14,7 @@ from erasable.audit._attacks import RMIA, LiRA
 from erasable.audit._data import Sample, apart
 from erasable.audit._report import AuditReport, Exposed, Group
 from erasable.audit._shadows import Recipe, Shadows, train_shadows
-from erasable.audit._signals import Signal, Signals, signals_of
+from erasable.audit._signals import Signal, Signals, refuse_unknown_targets, signals_of
 from erasable.audit._statistics import (
     RATES,
     Separation,
@@ -35,6 +35,10 @@ _N_EXPOSED = 20
 _N_ASKED_TWICE = 200
 _COARSE = 0.6
 _BELOW_SEED = 2**63
+_NO_CONTROL = (
+    "If the two groups were not drawn alike, that alone may be the reason: this attack trains no "
+    "model that has seen none of them, which would tell."
+)
 
 
 def audit_membership(
@@ -107,7 +111,8 @@ def audit_membership(
     -----
     The same attack runs on a reference model in place of the audited one. It has seen neither
     members nor others, so it must not tell them apart; where it does, the two groups differ for
-    another reason, and the audit says that it cannot tell.
+    another reason, and the audit says that it cannot tell. Online LiRA and RMIA with one reference
+    have no such model: what they find may come of groups that were not drawn alike.
 
     Examples
     --------
@@ -144,6 +149,8 @@ def audit_membership(
     elif extra is not None:
         base = base.join(extra)
     everything = base if asked is None else base.join(asked)
+    for each in (inside, outside):
+        refuse_unknown_targets(model, each, signal)
     told = signals_of(model, everything, temperature=attack.temperature, signal=signal)
     shadows = train_shadows(
         recipe, base, asked, n_models=attack.n_models, seed=int(source.integers(_BELOW_SEED)),
@@ -164,6 +171,8 @@ def audit_membership(
     if control is not None:
         groups.append(Group("control: a model that has seen none of them", control))
     verdict, sentence, unsaid = _verdict(found, control, level, power)
+    if control is None and verdict == "found":
+        unsaid = f"{_NO_CONTROL} {unsaid}"
     shown = scores
     if isinstance(attack, RMIA):
         shown = attack.outdone(scores, n_pool)

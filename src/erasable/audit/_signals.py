@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["LEAST", "Signals", "predicts_numbers", "signals_of"]
+__all__ = ["LEAST", "Signals", "predicts_numbers", "refuse_unknown_targets", "signals_of"]
 
 LEAST = 1e-6
 """A probability below this counts as this much: of a forest or of neighbours many are 0."""
@@ -182,6 +182,13 @@ def _columns(model: Any, sample: Sample) -> Ints:
     """Return which class each target is, and -1 for one that the model does not know."""
     places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
     return np.array([places.get(label, -1) for label in sample.y.tolist()], dtype=np.int64)
+
+
+def refuse_unknown_targets(model: Any, sample: Sample, signal: Signal | None) -> None:
+    """Refuse targets of one group of records that are no class of a model."""
+    if signal is None and hasattr(model, "classes_"):
+        _refuse_several_targets(model)
+        _refuse_unknown(model, sample, _columns(model, sample))
 
 
 def _refuse_unknown(model: Any, sample: Sample, columns: Ints) -> None:
