@@ -433,6 +433,18 @@ def test_overlaps_are_refused_and_a_few_equal_records_left_out() -> None:
     assert (len(rest), n_equal) == (200, 2)
 
 
+def test_records_with_gaps_are_known_again() -> None:
+    def table() -> Any:
+        return pd.DataFrame({"a": [np.nan, 1.0] * 20, "b": range(40), "c": ["x", None] * 20})
+
+    y = np.zeros(40)
+    for first, second in ((table(), table()), (table().to_numpy(object), table().to_numpy(object))):
+        with pytest.raises(InvalidInputError, match="40 of the 40"):
+            apart(Sample.read((first, y), "a"), Sample.read((second, y), "b"))
+    other = table().assign(b=range(1, 41))
+    assert apart(Sample.read((other, y), "a"), Sample.read((table(), y), "b"))[1] == 0
+
+
 def test_common_records_raise_no_false_alarm() -> None:
     """One record of twelve is the same, and the model is sure of it; it has seen no member.
 

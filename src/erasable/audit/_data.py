@@ -120,13 +120,13 @@ class Sample:
         """Return what makes each record the same as another: its values and its target."""
         frame = as_frame(self.X)
         if frame is not None:
-            rows: Any = frame.rows()
+            rows: Any = [_without_nan(row) for row in frame.rows()]
         elif is_text(self.X):
             rows = self.X
         elif issparse(self.X):
             rows = [(row.indices.tobytes(), row.data.tobytes()) for row in self.X.tocsr()]
         elif self.X.dtype == object:  # whose bytes are addresses
-            rows = [tuple(row.ravel().tolist()) for row in self.X]
+            rows = [_without_nan(row.ravel().tolist()) for row in self.X]
         else:
             rows = [row.tobytes() for row in np.ascontiguousarray(self.X)]
         return list(zip(rows, self.y.tolist(), strict=True))
@@ -171,6 +171,11 @@ def _as_ids(given: Any) -> NDArray[Any]:
     if ids.dtype.kind == "U" and not all(isinstance(each, str) for each in given):
         return np.array(list(given), dtype=object)  # numbers stay numbers
     return ids
+
+
+def _without_nan(row: Any) -> tuple[Any, ...]:
+    """Return values with None for NaN, which equals nothing."""
+    return tuple(None if isinstance(each, float) and each != each else each for each in row)
 
 
 def _length(X: Any) -> int:
