@@ -17,15 +17,11 @@ Seconds are those of the processor, so that other work on the machine does not c
 
 from __future__ import annotations
 
-import argparse
-import json
-import re
 import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import audit_attacks
@@ -35,6 +31,7 @@ import sklearn.ensemble
 import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.neighbors
+from parts import ROOT, Found, run
 from scipy.stats import binom, binomtest
 from sklearn.base import clone
 from sklearn.neural_network import MLPClassifier
@@ -47,11 +44,8 @@ from erasable.naive_bayes import GaussianNB
 from erasable.neighbors import KNeighborsClassifier
 from erasable.refit import Refit
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "audits.json"
 PAGE = ROOT / "docs" / "how-to" / "audit.md"
 LEVEL = 0.05
-Found = dict[str, Any]
 
 
 def gaussians(n: int, width: int, seed: int, numbers: bool = False) -> tuple[Any, Any]:
@@ -330,24 +324,5 @@ def section(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Measure, and write the results."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--page", action="store_true", help="write the page from the results")
-    asked = parser.parse_args()
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for part in [] if asked.page else asked.parts:
-        found[part] = PARTS[part](asked.quick)
-        if not asked.quick:
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    text = section(found)
-    print(text)
-    if not asked.quick:
-        page = re.sub(r"## Measured\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL)
-        PAGE.write_text(page.rstrip() + "\n\n" + text)
-
-
 if __name__ == "__main__":
-    main()
+    run("audits", PAGE, PARTS, section, __doc__)

@@ -15,10 +15,7 @@ Seconds are those of the processor, so that other work on the machine does not c
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
-import re
 import sys
 import tempfile
 import time
@@ -38,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # where `backbones` is
 
 from backbones import small
 from data import FOLDER
+from parts import ROOT, Found, run
 
 from erasable import load
 from erasable.ensemble import ShardedClassifier
@@ -46,10 +44,7 @@ from erasable.neural import Embedding, NetworkClassifier
 from erasable.neural import approximate as methods
 from erasable.pipeline import Pipeline, make_pipeline
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "networks.json"
 PAGE = ROOT / "docs" / "how-to" / "networks.md"
-Found = dict[str, Any]
 
 
 def images(name: str, part: str) -> tuple[Any, Any]:
@@ -329,25 +324,5 @@ def _misses(of: Found) -> list[str]:
 PARTS = {"frozen": frozen, "shards": shards, "approximate": approximate}
 
 
-def main() -> None:
-    """Measure, and write the results."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--page", action="store_true", help="write the page from the results")
-    asked = parser.parse_args()
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for part in [] if asked.page else asked.parts:
-        found[part] = PARTS[part](asked.quick)
-        print(json.dumps(found[part]), flush=True)
-        if not asked.quick:
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    text = section(found)
-    print(text)
-    if not asked.quick:
-        page = re.sub(r"## Measured\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL)
-        PAGE.write_text(page.rstrip() + "\n\n" + text)
-
-
 if __name__ == "__main__":
-    main()
+    run("networks", PAGE, PARTS, section, __doc__)

@@ -14,9 +14,10 @@ from scipy.sparse import csr_array
 
 from effort import examples
 from erasable.core.grid import Grid
+from erasable.core.kept import UnkeptError
 from erasable.core.mapped import objects
 from erasable.core.mapped.beside import make_ready
-from erasable.core.mapped.objects import UnkeptError, put_together, take_apart
+from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts, as_array, as_texts
 from erasable.utils._checks.compare import trained
 from erasable.utils._checks.data_sets import FAST

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 from sklearn.utils.metadata_routing import UNUSED
 
+from erasable.core.kept import Kept
 from erasable.core.tape import Tape
 from utils.controls import breaks
 from utils.honest import Totals
@@ -58,7 +59,7 @@ class Shallow(Totals):
 
 
 @breaks("check_deletes_from_files")
-class Sleepwalker(Totals):
+class Sleepwalker(Totals, Kept):
     """Comes back from its files as another model."""
 
     def _after_reading(self):
@@ -69,7 +70,7 @@ _DIARIES: WeakKeyDictionary[Totals, list[object]] = WeakKeyDictionary()
 
 
 @breaks("check_nothing_left_in_files")
-class Diarist(Totals):
+class Diarist(Totals, Kept):
     """Writes into its files which records it has deleted."""
 
     def _delete_rows(self, rows):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from erasable.core._jit import at_hand
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
+from erasable.core.kept import Kept
 from erasable.core.threads import several
 
 from ._distances import Points, Room, new_room
@@ -66,7 +67,7 @@ class Report:
     seeding_steps: int
 
 
-class LloydRun:
+class LloydRun(Kept):
     """A k-means run over some points, which can delete positions.
 
     Parameters

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import UnknownIdError
 from erasable.core.ids import as_request
+from erasable.core.kept import Kept
 from erasable.core.lookup import not_there
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Attachment"]
 
 
-class Attachment:
+class Attachment(Kept):
     """One model's hold on records: which of them it has not deleted.
 
     Attributes

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import of_objects
 from erasable.core.ids import name_some
+from erasable.core.kept import Kept
 from erasable.core.mapped.texts import Names
 from erasable.core.tape import Tape
 
@@ -81,7 +82,7 @@ class IdIndex:
                     self._rows.pop(name, None)
 
 
-class HashIndex:
+class HashIndex(Kept):
     """Where each id's row is, in two arrays, which can lie in a file: an `IdIndex` at rest.
 
     Attributes

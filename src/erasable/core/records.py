@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidIdsError
 from erasable.core.inputs import Table, read_table
+from erasable.core.kept import Kept
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
 from erasable.core.passes import Stored
@@ -33,7 +34,7 @@ __all__ = ["Records"]
 _Index = TypeVar("_Index")
 
 
-class Records:
+class Records(Kept):
     """Records that several models share, so that they are kept once and erased once.
 
     Pass them to `fit` in the place of arrays. A model that is fitted on arrays makes its own.

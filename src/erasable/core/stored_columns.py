@@ -13,6 +13,7 @@ from erasable.core._value_kernels import put_four
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
+from erasable.core.kept import Kept
 from erasable.core.passes import Stored
 
 __all__ = ["Piece", "StoredColumns", "is_number", "numbers_of"]
@@ -48,7 +49,7 @@ class Piece(Protocol):
         """Return what is said to be the least and the largest of columns; None where nothing is."""
 
 
-class StoredColumns(Stored):
+class StoredColumns(Stored, Kept):
     """Columns of numbers of a table that lies in pieces.
 
     Parameters

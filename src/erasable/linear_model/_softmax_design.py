@@ -20,6 +20,7 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.kept import Kept
 from erasable.core.passes import Stored
 from erasable.core.portions import Portion, over_portions
 from erasable.linear_model import _softmax_kernels as kernels
@@ -67,7 +68,7 @@ class Evaluation:
     precise: bool = False
 
 
-class SoftmaxDesign(ABC):
+class SoftmaxDesign(Kept, ABC):
     """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
 
     Attributes

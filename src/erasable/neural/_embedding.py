@@ -23,6 +23,7 @@ from erasable.core.errors import (
     InvalidParameterError,
 )
 from erasable.core.estimator import NEVER, Erasable
+from erasable.core.kept import Kept
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
 from erasable.core.values import Values
@@ -50,7 +51,7 @@ class Vectors:
         self.made[rows] = 0
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kept):
     """Send records through a frozen network, and hand on the vectors it makes of them.
 
     Nothing is learned of the records, so that nothing is left of one that goes: before any

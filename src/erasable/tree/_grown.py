@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Ints, Words
 from erasable.core.digest import LeafHash
+from erasable.core.kept import Kept
 from erasable.tree._columns import Columns
 from erasable.tree._flat import HASH, UNIT, Flat, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
@@ -79,7 +80,7 @@ _NO_UNITS = Units(np.empty(0, dtype=np.int64), np.empty((0, HASH), dtype=np.uint
 
 
 @dataclass(eq=False, slots=True)
-class Grown:
+class Grown(Kept):
     """A tree, an accelerator: what it is in the model, `flat` says.
 
     Attributes

@@ -14,8 +14,8 @@ import numpy as np
 from erasable.core._admission import class_for, warn_if_outdated
 from erasable.core.artifact import read_header
 from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.kept import UnkeptError
 from erasable.core.mapped.disk import Folder
-from erasable.core.mapped.objects import UnkeptError
 from erasable.core.mapped.pages import MappedFile, StaleError, settle
 from erasable.core.trust import reading
 

@@ -18,21 +18,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from erasable.core.arrays import of_objects
-from erasable.core.errors import ErasableError
+from erasable.core.kept import Kept, UnkeptError, attributes_of
 from erasable.core.mapped.block_bytes import BlockBytes
 from erasable.core.mapped.texts import Names, as_texts
 from erasable.core.passes import Stored
 
-__all__ = ["UnkeptError", "put_together", "take_apart"]
+__all__ = ["put_together", "take_apart"]
 
 _PLAIN = (type(None), bool, int, float, str)
 _SMALL = 1024  # bytes of an array that goes among the plain values
 _MANY = 256  # an array of more objects is kept as those that differ, and their numbers
 _PACKAGES = ("erasable.", "sklearn.")
-
-
-class UnkeptError(ErasableError):
-    """An object holds something that cannot be kept as plain values and arrays."""
 
 
 def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
@@ -41,9 +37,8 @@ def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     Parameters
     ----------
     root : object
-        Made of plain values, containers, arrays, and objects of classes of erasable. A class may
-        say by ``_kept_attributes()`` which of its attributes are kept, and make the others in
-        ``_after_reading()``.
+        Made of plain values, containers, arrays, and objects of classes of erasable, of which a
+        `Kept` says which of its attributes are kept.
 
     Returns
     -------
@@ -165,9 +160,7 @@ class _Apart:
         kind = type(value)
         if isinstance(value, tuple):  # a named one
             return ["named", number, _name_of(kind), [self.describe(each) for each in value]]
-        attributes = (
-            value._kept_attributes() if hasattr(kind, "_kept_attributes") else _attributes(value)
-        )
+        attributes = value._kept_attributes() if isinstance(value, Kept) else attributes_of(value)
         pairs = [[name, self.describe(each)] for name, each in attributes.items()]
         return ["instance", number, _name_of(kind), pairs]
 
@@ -290,7 +283,7 @@ class _Together:
         made = self._made[number] = object.__new__(kind)
         for attribute, value in pairs:
             object.__setattr__(made, attribute, self.make(value))
-        if hasattr(kind, "_after_reading"):
+        if isinstance(made, Kept):
             self.hooks.append(made._after_reading)
         return made
 
@@ -349,21 +342,6 @@ def _name_of(kind: type) -> str:
 
 def _called(function: Any) -> str:
     return str(function.__name__)
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, those in slots included."""
-    found: dict[str, Any] = {}
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name) and not name.startswith("__"):
-                found[name] = getattr(value, name)
-    if not hasattr(value, "__dict__") and not any(
-        "__slots__" in vars(k) for k in type(value).__mro__
-    ):
-        raise UnkeptError(f"an object of {type(value).__qualname__} cannot be kept")
-    return {**found, **getattr(value, "__dict__", {})}
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.errors import ArtifactError
+from erasable.core.kept import UnkeptError
 from erasable.core.mapped.description import (
     ARRAYS,
     BLOCK,
@@ -40,7 +41,7 @@ from erasable.core.mapped.description import (
 )
 from erasable.core.mapped.disk import Files
 from erasable.core.mapped.layout import PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
-from erasable.core.mapped.objects import UnkeptError, put_together, take_apart
+from erasable.core.mapped.objects import put_together, take_apart
 
 __all__ = ["Labels", "MappedFile", "StaleError", "settle"]
 

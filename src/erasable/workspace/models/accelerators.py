@@ -10,8 +10,8 @@ from typing import Any
 
 from erasable.core.errors import WorkspaceDiskError
 from erasable.core.estimator import Erasable
+from erasable.core.kept import UnkeptError
 from erasable.core.mapped.beside import make_ready
-from erasable.core.mapped.objects import UnkeptError
 from erasable.core.mapped.pages import MappedFile, StaleError
 from erasable.workspace.context import Context
 from erasable.workspace.models.catalogue import Version
