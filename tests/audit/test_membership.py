@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,12 @@ def noise(n: int, seed: int = 0, d: int = 4) -> tuple[Any, Any]:
 
 def test_signals_are_log_odds() -> None:
     p = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0]])
-    told = Signals.from_probabilities(p, [0, 0])
+    model = SimpleNamespace(classes_=[0, 1, 2], predict_proba=lambda X: p)
+    sample = Sample.read((np.zeros((2, 1)), [0, 0]), "records")
+    told = signals_of(model, sample)
     assert told.confidence == pytest.approx(np.log([0.7, LEAST]), abs=1e-5)
     assert told.logit[0] == pytest.approx(np.log(0.7 / 0.3))
-    warm = Signals.from_probabilities(p, [0, 0], temperature=2.0)
+    warm = signals_of(model, sample, temperature=2.0)
     assert warm.confidence[0] == pytest.approx(np.log(0.7**0.5 / (p[0] ** 0.5).sum()), abs=1e-5)
 
 

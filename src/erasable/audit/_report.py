@@ -15,10 +15,7 @@ from erasable.audit._statistics import Separation
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["FOUND", "AuditReport", "Exposed", "Group"]
-
-FOUND = ("found", "not found", "cannot tell", "equal")
-"""What a verdict may be; "equal" where the digest is that of a refit, which proves it."""
+__all__ = ["AuditReport", "Exposed", "Group"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +86,7 @@ class AuditReport:
     question : str
         "membership", "deletion", "canaries" or "influence".
     verdict : {"found", "not found", "cannot tell", "equal"}
+        "equal" where the digest is that of a refit, which proves it.
     sentence : str
         The verdict, for somebody who knows no statistics.
     unsaid : str

@@ -40,7 +40,7 @@ class Signals:
 
     Examples
     --------
-    >>> Signals.from_probabilities([[0.8, 0.2]], [0]).logit.round(3)
+    >>> Signals.from_logs(np.log([[0.8, 0.2]]), np.array([0])).logit.round(3)
     array([1.386])
     """
 
@@ -48,23 +48,18 @@ class Signals:
     logit: Floats
 
     @classmethod
-    def from_probabilities(
-        cls, probabilities: Any, columns: Any, temperature: float = 1.0
-    ) -> Signals:
-        """Return the signals of records from the probabilities of all classes.
+    def from_logs(cls, logs: Floats, columns: Ints, temperature: float = 1.0) -> Signals:
+        """Return the signals of records from logarithms of the probabilities of all classes.
 
         Parameters
         ----------
-        probabilities : array-like of shape (n_records, n_classes)
-        columns : array-like of shape (n_records,), int
+        logs : ndarray of shape (n_records, n_classes), float64
+            Up to a number for each record.
+        columns : ndarray of shape (n_records,), int64
             The column of each record's target.
         temperature : float, default=1.0
-            Logarithms of probabilities are divided by it, and made probabilities again.
+            Logarithms are divided by it before they are made probabilities.
         """
-        return cls._from_logs(_logs(probabilities), np.asarray(columns), temperature)
-
-    @classmethod
-    def _from_logs(cls, logs: Floats, columns: NDArray[Any], temperature: float) -> Signals:
         rows = np.arange(columns.size)
         warm = logs / temperature
         confidence = warm[rows, columns] - _log_sum(warm)
@@ -142,7 +137,7 @@ def signals_of(
             logs = np.column_stack(
                 [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
-        return Signals._from_logs(logs, columns, temperature)
+        return Signals.from_logs(logs, columns, temperature)
     if predicts_numbers(model):
         told = np.asarray(model.predict(sample.X), dtype=np.float64)
         told = told[:, 0] if told.shape == (len(sample), 1) else told
