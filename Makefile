@@ -6,13 +6,13 @@ WORKERS ?= 2
 # `make soak SEED=2` is another soak: other commands, other kills, other points, other damaged files.
 SEED ?= 1
 # Of processes, on each database.
-KILLS ?= 150
-# Files of models with changed fields, in five minutes at most.
+KILLS ?= 100
+# Files of models with changed fields, in 200 seconds at most.
 FILES ?= 5000
 # Command lines at random, and as many damaged files of a workspace.
 FUZZ ?= 3000
 # Seconds for compositions at random.
-COMPOSITIONS ?= 240
+COMPOSITIONS ?= 180
 
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
@@ -66,8 +66,9 @@ soak: setup
 	ERASABLE_THOROUGH=1 $(CHECKED) $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
+	$(BIN)/python -W ignore tests/soak/cluster_kills.py --seed $(SEED) --kills 10 --minutes 5
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
-	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 300 --workers $(WORKERS)
+	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 200 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
 	$(MAKE) neural compatibility wheel

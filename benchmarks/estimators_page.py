@@ -41,6 +41,12 @@ COSTS: dict[str, tuple[str, str, str]] = {
                              "a value that splits of roots depend on: these trees again"),
     "ExtraTreesRegressor": ("the trees", "one way down each, and what grows again",
                             "the largest target: a refit"),
+    "HistGradientBoostingClassifier": (
+        "the trees, values in units", "one way down each, until one changes",
+        "an edge, the start: a refit"),
+    "HistGradientBoostingRegressor": (
+        "the trees, values in units", "one way down each, until one changes",
+        "an edge, the start: a refit"),
     "GaussianNB": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
     "KMeans": ("every iteration", "see benchmarks", "a seed: the races again"),
     "KNeighborsClassifier": ("the records", "O(d + log n)",

@@ -35,6 +35,8 @@ PARAMS: dict[str, dict[str, Any]] = {
     "DivideAndConquerKMeans": {"n_clusters": 3, "random_state": 0},
     "ExtraTreesClassifier": {"n_estimators": 5, "random_state": 0},
     "ExtraTreesRegressor": {"n_estimators": 5, "random_state": 0},
+    "HistGradientBoostingClassifier": {"max_iter": 5, "random_state": 0},
+    "HistGradientBoostingRegressor": {"max_iter": 5, "random_state": 0},
     "KMeans": {"n_clusters": 3, "random_state": 0},
     "QuantizedKMeans": {"n_clusters": 3, "random_state": 0},
     "RandomForestClassifier": {"n_estimators": 5, "random_state": 0},

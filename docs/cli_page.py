@@ -33,6 +33,9 @@ model fit shards --dataset visits --estimator ensemble.ShardedClassifier --targe
 model register ranker --dataset visits
 model list
 model show risk
+model policy groups at-once
+dataset append visits june.csv
+model refresh
 model predict risk new.csv
 model export risk risk.model
 model publish risk --to mlflow:risk --tracking-uri http://mlflow.example:5000
@@ -52,6 +55,7 @@ hold R2 --reason "identity in doubt"
 extend R3 --reason "many requests at once"
 deny R4 --reason "records that the law has us keep"
 cancel R5
+correct visits v12 --set mean_radius=13.5
 requests
 process
 request patient-10 --regulation none
@@ -134,7 +138,8 @@ def lay_out(folder: Path) -> None:
         for i, (values, target) in enumerate(zip(data.data, data.target, strict=True))
     ]
     parts = {
-        "january.csv": rows[:400], "february.csv": rows[400:500], "spring.csv": rows[:540],
+        "january.csv": rows[:400], "february.csv": rows[400:500], "spring.csv": rows[:530],
+        "june.csv": rows[530:540],
         "new.csv": rows[540:545], "later.csv": rows[540:],
     }  # fmt: skip
     for name, part in parts.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -25,5 +26,7 @@ def _own_folder(
         if not data.is_dir():
             pytest.skip(f"no real data at {data}; set ERASABLE_DATA to the folder that holds it")
         monkeypatch.setenv("ERASABLE_DATA", str(data))
+    if "dask" in request.path.read_text(encoding="utf-8"):
+        warnings.filterwarnings("ignore", category=DeprecationWarning)  # of Dask about pandas
     lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -38,6 +38,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"priors": [0.2, 0.3, 0.5], "var_smoothing": 0.0},
         {"classes": [0, 1, 2, 7]},
     ],
+    "HistGradientBoostingClassifier": [
+        {"max_iter": 5, "min_samples_leaf": 2, "early_stopping": True, "n_iter_no_change": 2},
+        {"max_iter": 4, "min_samples_leaf": 1, "max_depth": 2, "categorical_features": [0]},
+        {"max_iter": 3, "min_samples_leaf": 1, "max_bins": 4, "class_weight": "balanced"},
+    ],
+    "HistGradientBoostingRegressor": [
+        {"max_iter": 5, "min_samples_leaf": 2, "early_stopping": True, "n_iter_no_change": 2},
+        {"max_iter": 4, "min_samples_leaf": 1, "max_bins": 4, "l2_regularization": 0.5},
+    ],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
     "KNeighborsClassifier": [{"n_neighbors": 2, "weights": "distance", "leaf_size": 2}],
     "KNeighborsRegressor": [{"n_neighbors": 3, "algorithm": "brute", "metric": "manhattan"}],

@@ -11,9 +11,14 @@ import pytest
 from sklearn.base import clone
 
 from erasable import Records, load
+from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.errors import ArtifactError, InvalidDataError
-from erasable.ensemble import RandomForestRegressor
+from erasable.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.kernel import NadarayaWatson
 from erasable.linear_model import LinearRegression, Ridge
@@ -25,6 +30,7 @@ from erasable.preprocessing import (
     SimpleImputer,
     StandardScaler,
 )
+from erasable.tree import DecisionTreeClassifier
 
 REGRESSORS = [
     Ridge(), LinearRegression(), KNeighborsRegressor(2), NadarayaWatson(),
@@ -110,3 +116,51 @@ def test_a_pipeline_of_nothing_hands_on_names_and_types(depth: int) -> None:
     assert np.array_equal(model.transform(frame), clone(columns).fit_transform(frame))
     model.delete([1])
     assert model.digest() == clone(model).fit(frame.drop(index=1)).digest()
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        HistGradientBoostingRegressor(early_stopping=True, max_iter=3, random_state=0),
+        HistGradientBoostingClassifier(class_weight="balanced", max_iter=3, random_state=0),
+        HistGradientBoostingClassifier(early_stopping=True, max_iter=3, random_state=0),
+        DecisionTreeClassifier(min_impurity_decrease=0.01, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("n_new", [1, 20, 0])
+def test_a_step_that_cannot_add_behind_one_that_can_follows_exchanges(
+    last: Any, n_new: int
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    model = make_pipeline(SimpleImputer(), last).fit(X[:20], y[:20], ids=range(20))
+    new = np.arange(20, 20 + n_new)
+    model.replace([0, 7], X[new], y[new], ids=new)
+    left = np.setdiff1d(np.arange(20 + n_new), [0, 7])
+    assert model.digest() == clone(model).fit(X[left], y[left], ids=left).digest()
+    y[5:15] = 1 - y[5:15]
+    model.correct(np.arange(8, 15), y=y[8:15])
+    y[5:8] = 1 - y[5:8]
+    assert model.digest() == clone(model).fit(X[left], y[left], ids=left).digest()
+
+
+@pytest.mark.parametrize("corrects", [True, False])
+def test_what_stays_in_an_exchange_need_not_be_learned_from(corrects: bool) -> None:
+    """Without the first record the column holds no value, and the imputer drops it."""
+    X = np.full((6, 1), np.nan)
+    X[0], X[5] = 1.0, 3.0
+    model = make_pipeline(SimpleImputer(), StandardScaler(), KMeans(1, random_state=0))
+    model.fit(X[:5], ids=range(5))
+    if corrects:
+        X[0] = 2.0
+        model.correct([0], X[:1])
+        left = np.arange(5)
+    else:
+        model.replace([0], X[5:], ids=[5])
+        left = np.arange(1, 6)
+    assert model.digest() == clone(model).fit(X[left], ids=left).digest()
+    before = model.digest()
+    with pytest.raises(InvalidDataError):
+        model.correct([left[0 if corrects else -1]], [[np.nan]])
+    assert model.digest() == before

@@ -32,7 +32,7 @@ def test_law(estimator: Any, check: Any) -> None:
     check_law(estimator, check)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.thorough
 @of_variants(parametrize_with_law_checks(OTHERS, fast=True))
 def test_law_of_variants(estimator: Any, check: Any) -> None:

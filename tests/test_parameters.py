@@ -56,6 +56,7 @@ def halves(text: str) -> list[str]:
 
 
 OTHER: dict[str, Any] = {
+    "categorical_features": [1],
     "categories": [[1.0, 2.0]] * 4,
     "class_prior": [0.2, 0.3, 0.5],
     "class_weight": {0: 1.0, 1: 2.0, 2: 1.0},
@@ -66,6 +67,7 @@ OTHER: dict[str, Any] = {
     "encoded_missing_value": -2,
     "feature_range": (-1, 3),
     "fill_value": 5.0,
+    "loss": "absolute_error",  # which the next fit refuses
     "max_df": 0.5,
     "max_features": 1,
     "min_df": 2,

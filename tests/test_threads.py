@@ -90,6 +90,7 @@ def check_threads(estimator: Any, data: DataSet, small_blocks: pytest.MonkeyPatc
                 demand(difference is None, f"{n_jobs} threads show in {name} {told}: {difference}")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("estimator", THREADED, ids=named)
 def test_threads_do_not_show(estimator: Any, small_blocks: pytest.MonkeyPatch) -> None:
     for data in suited(FAST, estimator):
@@ -192,6 +193,7 @@ def small_portions(small_blocks: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return small_blocks
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("utility", UTILITIES, ids=lambda utility: type(utility).__name__)
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_threads_do_not_show_in_a_choice(

@@ -89,6 +89,15 @@ _OF_FORESTS = {
     "warm_start": "more trees are a new fit",
 }
 
+_OF_BOOSTING = {
+    "interaction_cst": "a node tries edges of all features",
+    "max_features": "n_thresholds says how many edges a node tries",
+    "monotonic_cst": "a bound from above would hang every node on those beside it",
+    "scoring": "the loss, whose sums are whole numbers, tells when to stop",
+    "verbose": QUIET,
+    "warm_start": "more rounds are a new fit",
+}
+
 PARAMETERS = {
     "BaggingClassifier": BAGS,
     "BaggingRegressor": BAGS,
@@ -101,6 +110,11 @@ PARAMETERS = {
     "DecisionTreeRegressor": _OF_SINGLE_TREES,
     "ExtraTreesClassifier": _OF_FORESTS,
     "ExtraTreesRegressor": _OF_FORESTS,
+    "HistGradientBoostingClassifier": _OF_BOOSTING,
+    "HistGradientBoostingRegressor": {
+        **_OF_BOOSTING,
+        "quantile": "leaves would be quantiles of residuals, which sums do not tell",
+    },
     "KMeans": {
         "algorithm": "bounds are always kept, as deletions need them",
         "copy_x": COPIED,

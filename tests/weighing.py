@@ -29,8 +29,25 @@ class Weighing:
             records = Records(X, ids=ids, groups=rest[0] if rest else None)
         super()._attach_to(_weighed(records), vouched)  # type: ignore[misc]
 
+    def add(self, X: Any, y: Any = None, *, ids: Any, **told: Any) -> Any:
+        told = {"sample_weight": weights_of(np.asarray(ids)), **told}
+        return super().add(X, y, ids=ids, **told)  # type: ignore[misc]
+
+    def replace(self, delete: Any, X: Any, y: Any = None, *, ids: Any, **told: Any) -> Any:
+        told = {"sample_weight": weights_of(np.asarray(ids)), **told}
+        return super().replace(delete, X, y, ids=ids, **told)  # type: ignore[misc]
+
+
+class Weighed(Records):
+    """Records that give others that come to them the weights of their ids."""
+
+    def add(self, X: Any, y: Any = None, *, ids: Any, **told: Any) -> Any:
+        return super().add(X, y, ids=ids, sample_weight=weights_of(np.asarray(ids)), **told)
+
 
 def _weighed(records: Records) -> Records:
     if records.weights is None:
         records.weights = weights_of(records.ids)
+        if type(records) is Records:
+            records.__class__ = Weighed
     return records

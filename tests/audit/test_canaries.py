@@ -106,3 +106,10 @@ def test_bad_input_is_refused() -> None:
         audit_canaries(None, make_canaries(TABLE, y, 4), power=3)
     with pytest.raises(InvalidParameterError, match="expected what make_canaries returned"):
         audit_canaries(None, "canaries")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_targets_with_gaps_make_no_canaries(gap: Any) -> None:
+    y = [gap, *np.arange(39.0)]
+    with pytest.raises(InvalidDataError, match="y has 1 gaps in 40 targets"):
+        make_canaries(np.zeros((40, 2)), y, 5, random_state=0)

@@ -43,6 +43,7 @@ def has_scores(estimator: Any) -> bool:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("estimator", LEARNERS, ids=lambda each: type(each).__name__)
 def test_influence_and_pairs_are_refits(estimator: Erasable) -> None:
     X, y = records(estimator)
@@ -73,6 +74,7 @@ def test_influence_and_pairs_are_refits(estimator: Erasable) -> None:
     assert (~np.isnan(shadows.without)).sum() == shadows.members[:, [0, 3]].sum()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("estimator", LEARNERS, ids=lambda each: type(each).__name__)
 def test_an_audit_runs_from_end_to_end(estimator: Erasable) -> None:
     X, y = records(estimator)

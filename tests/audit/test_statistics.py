@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest, mannwhitneyu, norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from erasable.audit._statistics import (
-    clopper_pearson,
+from erasable.audit._sample_sizes import (
     detectable_rate,
     discernible_area,
-    permute_models,
     records_for_rate,
     refits_for_level,
-    separate,
 )
+from erasable.audit._statistics import clopper_pearson, permute_models, separate, stands_out
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 
 scores = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=12)
@@ -212,3 +211,54 @@ def test_the_plan_keeps_its_word() -> None:
     )
     reached = binomtest(bar, 500, share, alternative="greater").pvalue
     assert reached == pytest.approx(0.8, abs=0.02)
+
+
+# -- a model against its control -------------------------------------------------------------------
+
+
+def _two_models(seed: int, shift: float, leak: float) -> tuple[Any, Any]:
+    """Return scores of two models that see the same shift; the first has a leak beside it."""
+    source = np.random.default_rng(seed)
+    member = np.arange(300) < 150
+    common = source.normal(size=300) + shift * member
+    scores = [common + source.normal(size=300) * 0.7 for _ in range(2)]
+    scores[0] += leak * member
+    return tuple((each[member], each[~member]) for each in scores)  # type: ignore[return-value]
+
+
+def test_a_shift_that_both_models_see_does_not_stand_out() -> None:
+    for shift in (0.0, 0.3):
+        drawn = [_two_models(seed, shift, 0.0) for seed in range(200)]
+        alarms = [stands_out(*model, control, rates=(0.05,)) for model, control in drawn]
+        # Two tests, each at 0.05 once more: more than 30 of 200 have a probability of 0.007.
+        assert sum(alarms) <= 30
+    leaks = [_two_models(seed, 0.0, 1.0) for seed in range(50)]
+    assert sum(stands_out(*model, control) for model, control in leaks) >= 45
+
+
+def test_the_difference_of_areas_is_that_of_a_bootstrap() -> None:
+    """The threshold of DeLong's test, held against records drawn anew."""
+    model, control = _two_models(3, 1.0, 0.3)
+    source = np.random.default_rng(0)
+
+    def gain(rows: Any, others: Any) -> float:
+        areas = [mannwhitneyu(a[rows], b[others]).statistic / (a.size * b.size)
+                 for a, b in (model, control)]  # fmt: skip
+        return float(areas[0] - areas[1])
+
+    drawn = [gain(*source.integers(150, size=(2, 150))) for _ in range(400)]
+    p_value = norm.sf(gain(slice(None), slice(None)) / np.std(drawn))
+    assert mannwhitneyu(*model).pvalue < 0.1 * p_value
+    assert not stands_out(*model, control, rates=(), level=0.5 * p_value)
+    assert stands_out(*model, control, rates=(), level=min(0.9, 2.0 * p_value))
+
+
+def test_a_leak_of_few_records_stands_out_by_its_rate() -> None:
+    source = np.random.default_rng(0)
+    member = source.normal(size=(2, 1000))
+    others = source.normal(size=(2, 1000))
+    member[0, :25] = 9.0
+    pair = (member[1], others[1])
+    assert stands_out(member[0], others[0], pair, rates=(0.01,))
+    assert not stands_out(member[0], others[0], (member[0], others[0]), rates=(0.01,))
+    assert not stands_out(member[0], others[0], pair, rates=())

@@ -91,6 +91,9 @@ POOLS: dict[str, Sequence[str]] = {
         ",",
     ],
     "params": ["n_clusters=2", "alpha=0.5", "max_depth=2", "max_depth=x", "gone=1", "alpha"],
+    "policy": ["at-once", "refresh", "never", "sometimes", ""],
+    "ids": ["v1", "v2", "v999", "7"],
+    "values": ["age=33", "dose=2.25", "dose=", "sick=x", "patient=me", "visit=v3", "age", "=1"],
     "retrain": ["true", "false", "cp {data} {out}", "no-such-program {data} {out}", "'", ""],
     "backup": ["../backup.tar", *PLACES],
     "to": ["mlflow:risk", "mlflow:", "mlflow:a/b", "none", "risk", "restored", "missing/restored"],
@@ -166,6 +169,8 @@ POOLS: dict[str, Sequence[str]] = {
     "attack": ["rmia", "lira", "best"],
     "references": ["1", "4", "2", "0", "x"],
     "level": ["0.05", "0.5", "1", "x"],
+    "ask": ["false {model} {data} {out}", "cat {model} {data}", "x"],
+    "dask": ["nowhere", "tcp://", "http://127.0.0.1:8786", "tcp://127.0.0.1:x"],
     "delta": ["0.1", "1", "x"],
     "plot": ["curve.svg", "curve.png", "curve", "missing/curve.svg", "ledger.db"],
     "reason": ["a legal duty", ""],
@@ -182,7 +187,7 @@ POOLS: dict[str, Sequence[str]] = {
     "attempts": ["1", "0"],
     "backoff": ["0.1", "x"],
 }
-RUN = frozenset({"retrain", "hook"})
+RUN = frozenset({"retrain", "hook", "ask"})
 """What is run as a program is never made up."""
 PRIVATE = frozenset({"identities", "identity", "other"})
 

@@ -21,7 +21,8 @@ from naming import named
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATHS = sorted(commands())
 EXPECTED = [
-    "init", "status", "report", "key", "verify", "audit", "select", "request", "process",
+    "init", "status", "report", "key", "verify", "audit", "select", "request", "correct",
+    "process", "model refresh", "model policy",
     "remove-domain",
     "requests", "deny", "cancel", "hold", "extend", "dataset add", "dataset append", "dataset sync",
     "dataset list", "dataset show", "model fit", "model list", "model show", "model predict",

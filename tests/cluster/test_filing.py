@@ -202,7 +202,7 @@ def test_snapshots_forget_the_records_that_were_centroids(size: int) -> None:
     snapshots = run._files.snapshots
     assert (snapshots == X[17]).all(axis=-1).any()
     # Were it still a seed, everything would be learned again.
-    run.seeding.remove = lambda *_: (False, 0)  # type: ignore[method-assign]
+    run.seeding.change = lambda *_: (False, 0)  # type: ignore[method-assign]
     run.remove(np.sort(np.append(rng.choice(np.arange(20, 300), size - 1, replace=False), 17)))
     assert run._files.snapshots is snapshots
     assert not (snapshots == X[17]).all(axis=-1).any()

@@ -150,7 +150,7 @@ def test_removing_equals_a_fresh_fit(kind: str, massive: bool) -> None:
                 gone = rng.choice(tried, 1)
             left = np.setdiff1d(left, gone)
             before = seeding.chosen.copy()
-            changed, steps = seeding.remove(points, gone, lambda left=left: left)
+            changed, steps = seeding.change(points, gone, gone[:0], lambda left=left: left)
             fresh = fitted(points, left, k, seed, quantum, weights=weights)
             assert_same_seeds(seeding, fresh)
             assert changed == (not np.array_equal(before, seeding.chosen))
@@ -175,7 +175,7 @@ def test_a_deletion_that_concerns_no_candidate_asks_for_nobody() -> None:
         raise AssertionError("no step had to be run again")
 
     before = seeding.potentials.copy()
-    assert seeding.remove(points, others[:1], nobody) == (False, 0)
+    assert seeding.change(points, others[:1], others[:0], nobody) == (False, 0)
     assert (seeding.potentials[1:] <= before[1:]).all()
     assert (seeding.potentials != before).any()
 
@@ -189,7 +189,7 @@ def test_a_large_batch_is_taken_in_parts() -> None:
     seeding = fitted(points, np.arange(n), 3, 2, quantum)
     gone = np.setdiff1d(np.arange(n), seeding.candidates)[:9_000]
     left = np.setdiff1d(np.arange(n), gone)
-    seeding.remove(points, gone, lambda: left)
+    seeding.change(points, gone, gone[:0], lambda: left)
     assert_same_seeds(seeding, fitted(points, left, 3, 2, quantum))
 
 

@@ -117,7 +117,7 @@ def draw(
         seeding.fit(points, everybody)
         if gone is not None:
             left = np.delete(everybody, gone)
-            seeding.remove(points, np.array([gone]), lambda left=left: left)
+            seeding.change(points, np.array([gone]), np.arange(0), lambda left=left: left)
         observed[tuple(seeding.chosen.tolist())] += 1
     return observed
 

@@ -87,6 +87,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("kind", "n", "d", "model"), CASES)
 def test_it_is_the_model_of_memory_through_deletions(
@@ -175,7 +176,7 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
     first = lloyd.begin(matrix, None, keys)
     grid = Grid.fit(matrix)
     sums, winners = run(first(grid), matrix)
-    lloyd.seed(grid, (sums, winners), matrix, None, keys, 1)
+    lloyd.seed(grid, (sums, winners), matrix, None, 1)
     lloyd.descend(plain_rule, matrix, None, 1)
     gridded = grid.apply(X)
     nearest = np.full(300, np.inf)

@@ -665,8 +665,10 @@ class Writer:
         columns = _columns(Z)
         if any(column.text or column.gaps for column in columns):
             raise _DeadEndError
-        options = _REGRESSORS if labels == "numbers" else _CLASSIFIERS
-        options = [*options, *_CLUSTERERS]
+        numbers = labels == "numbers"
+        options = [*(_REGRESSORS if numbers else _CLASSIFIERS), *_CLUSTERERS]
+        if self.seed >= KEPT:
+            options.append(_BOOSTED[numbers])
         found: Leaf = self.pick(options)
         late = self.seed >= KEPT and found.name in (
             "BernoulliNB",
@@ -692,6 +694,10 @@ _CLUSTERERS = [
     leaf("DivideAndConquerKMeans", n_clusters=2, random_state=0),
 ]
 _OF_CODES = leaf("CategoricalNB", min_categories=8)
+_BOOSTED = [
+    leaf("HistGradientBoostingClassifier", max_iter=5, random_state=0),
+    leaf("HistGradientBoostingRegressor", max_iter=5, random_state=0),
+]
 _CLASSIFIERS = [
     leaf("LogisticRegression"),
     leaf("LogisticRegression", C=100.0, fit_intercept=False),

@@ -27,7 +27,8 @@ FINE, COARSE = 1e-9, 2e-6
 CLUSTERERS = {"BernoulliNB", "DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"}
 BRITTLE = {
     "BaggingClassifier", "DecisionTreeClassifier", "DecisionTreeRegressor",
-    "DivideAndConquerKMeans", "ExtraTreesClassifier", "ExtraTreesRegressor", "KMeans",
+    "DivideAndConquerKMeans", "ExtraTreesClassifier", "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier", "HistGradientBoostingRegressor", "KMeans",
     "QuantizedKMeans", "RandomForestClassifier", "RandomForestRegressor", "SegmentedRegression",
 }  # fmt: skip
 """Learners that may split a near tie otherwise: their scores are compared."""

@@ -23,6 +23,7 @@ from erasable.core import gram as module
 from erasable.core.errors import InvalidDataError
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import MAX_ROWS, Grid
+from erasable.core.passes import Stored
 from erasable.core.sparse import SparseGrid, canonical
 from subroutines import standalone
 
@@ -350,3 +351,39 @@ def test_too_many_columns_are_refused_before_memory_is_taken() -> None:
         grids = [Grid.fit(np.zeros((2, 1))) for _ in range(2)]
         with pytest.raises(InvalidDataError, match=f"^{told} were given; expected at most 4096"):
             Gram.fit(grids[0], matrix, grids[1], targets)
+
+
+class Cut(Stored):
+    """A matrix in two blocks."""
+
+    def __init__(self, matrix: Any, cut: int) -> None:
+        self._matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
+        self.starts = np.array([0, cut, len(matrix)])
+
+    def block(self, number: int, columns: Any = None, *, gaps: bool = False) -> Any:
+        return self._matrix[self.starts[number] : self.starts[number + 1]]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), cut=st.integers(0, 90))
+def test_sums_of_parts_in_one_pass_are_those_of_their_rows(seed: int, cut: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(90, 2)), rng.normal(size=(90, 1))
+    live = np.flatnonzero(rng.random(90) < 0.8)
+    labels = rng.integers(0, 3, live.size).astype(np.int32)
+    grids = Grid.fit(X), Grid.fit(y)
+
+    def each(labels: Any) -> list[Any]:
+        grams = Gram.fit_each(grids[0], Cut(X, cut), grids[1], y, live, labels, 4)
+        return [(gram.n_rows, gram.totals.tobytes()) for gram in grams]
+
+    apart = [Gram.fit(grids[0], X, grids[1], y, live[labels == s]) for s in range(4)]
+    assert each(labels) == [(gram.n_rows, gram.totals.tobytes()) for gram in apart]
+    wrong = labels[::-1].copy()
+    assert np.array_equal(wrong, labels) or each(wrong) != each(labels)
+    total = apart[0].copy()
+    for gram in apart[1:]:
+        total.merge(gram)
+    total.subtract(apart[2])
+    rest = Gram.fit(grids[0], X, grids[1], y, live[labels != 2])
+    assert (total.n_rows, total.totals.tobytes()) == (rest.n_rows, rest.totals.tobytes())

@@ -77,6 +77,45 @@ def test_a_pipeline_deletes_from_its_files(path: Path) -> None:
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("ids", [np.array(IDS, dtype=object), np.arange(400) * 7], ids=str)
+def test_records_that_come_are_written_into_the_room_that_was_kept(path: Path, ids: Any) -> None:
+    """The first that come have room made; those after them change a few pages."""
+    model = Ridge().fit(X[:300], Y[:300], ids=ids[:300])
+    model.save(path, records=True)
+    for first in range(300, 330, 10):
+        again = load(path, True)
+        before, some = again._held.records, slice(first, first + 10)
+        arrays = {name: getattr(before, name) for name in ("matrix", "y")}
+        again.add(X[some], Y[some], ids=ids[some])
+        inside = [np.shares_memory(getattr(before, name), was) for name, was in arrays.items()]
+        assert inside == [first > 300] * 2
+        assert (
+            again.digest()
+            == Ridge().fit(X[: first + 10], Y[: first + 10], ids=ids[: first + 10]).digest()
+        )
+        again.delete(ids[[first]])
+        again.add(X[[first]], Y[[first]], ids=ids[[first]])
+        again.save(path, records=True)
+    again = load(path, True)
+    for name, buffer in again._held.records._spare.items():
+        assert not buffer[330:].any(), name
+    assert set(again._held.records._spare) >= {"matrix", "y"}
+    again.delete(ids[:200])
+    assert again.digest() == Ridge().fit(X[200:330], Y[200:330], ids=ids[200:330]).digest()
+
+
+def test_an_array_that_only_begins_like_a_longer_one_is_given_no_room(path: Path) -> None:
+    """Of an array of somebody else's, what follows is no room."""
+    whole = RNG.normal(size=(500, 3))
+    model = Ridge().fit(whole[:400], Y, ids=IDS)
+    model.save(path, records=True)
+    again = load(path, True)
+    assert again._held.records._spare == {}
+    again.add(X[:1], Y[:1], ids=["one more"])
+    expected = Ridge().fit(np.vstack([whole[:400], X[:1]]), [*Y, Y[0]], ids=[*IDS, "one more"])
+    assert again.digest() == expected.digest()
+
+
 def test_what_another_model_still_holds_is_not_kept(path: Path) -> None:
     records = Records(X, Y, ids=IDS)
     model, other = Ridge().fit(records), Ridge().fit(records)

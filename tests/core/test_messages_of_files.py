@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from erasable.core.errors import (
     ArtifactError,
     ArtifactFileError,
     ArtifactNotFoundError,
+    ErasableError,
     InvalidInputError,
 )
 from erasable.preprocessing import MinMaxScaler
@@ -131,3 +132,15 @@ def test_a_name_as_long_as_names_may_be_can_be_saved(tmp_path: Path) -> None:
     MinMaxScaler().fit(X).save(path)
     assert [other.name for other in tmp_path.iterdir()] == [path.name]
     erasable.load(path)
+
+
+def _below(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+@pytest.mark.parametrize("kind", sorted(set(_below(ErasableError)), key=lambda each: each.__name__))
+def test_errors_are_made_as_copies_of_them_are(kind: type[Exception]) -> None:
+    """What copies errors between processes, as a cluster does, calls `__new__` of the class."""
+    assert isinstance(kind.__new__(kind, "a message"), kind)

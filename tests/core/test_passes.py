@@ -95,6 +95,9 @@ def numbers(found: Any) -> bytes:
     kept = [found] if not isinstance(found, ClassMoments) else [found.grid, *found.moments]
     held = []
     for each in kept:
+        if isinstance(each, Extremes):  # as its pickle: what lies near is known for some columns
+            held += [each.low, each.high, each.counts]
+            continue
         for name in type(each).__dataclass_fields__:
             value = getattr(each, name)
             held.append(numbers(value) if isinstance(value, Extremes | Grid) else np.array(value))

@@ -45,9 +45,10 @@ ON_NUMBERS = {"check_magnitudes", "check_nothing_left", "check_erased_by_the_las
 
 
 def expected_failures(model: Any) -> dict[str, str]:
+    found = {"check_fit_score_takes_y": "records that join others need ids"}
     if isinstance(model, CategoricalNB):
-        return {"check_sample_weight_equivalence_on_dense_data": "its values are no categories"}
-    return {}
+        found["check_sample_weight_equivalence_on_dense_data"] = "its values are no categories"
+    return found
 
 
 @parametrize_with_checks(ALL, expected_failed_checks=expected_failures)

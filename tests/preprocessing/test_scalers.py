@@ -80,7 +80,13 @@ def tables(draw: st.DrawFn, least: int = 1) -> np.ndarray:
 # --------------------------------------------------------------------------- the contracts
 
 
-@parametrize_with_checks(VARIANTS + EXACT)
+def expected_failures(scaler: Any) -> dict[str, str]:
+    if isinstance(scaler, RobustScaler):
+        return {}
+    return {"check_fit_score_takes_y": "records that join others need ids"}
+
+
+@parametrize_with_checks(VARIANTS + EXACT, expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
     check(estimator)

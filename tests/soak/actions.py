@@ -14,7 +14,8 @@ from sqlalchemy import Connection, func
 from sqlalchemy import select as query
 from traces import compressed, numbers_in, texts_in, tokens_in
 
-from erasable.core.errors import WorkspaceServerError
+from erasable.core._arrow_files import parquet_table
+from erasable.core.errors import ErasableError, WorkspaceServerError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
@@ -32,6 +33,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.requests.working import Done
+from erasable.workspace.store.artifacts import Stored
 
 ONCE = ("request-acknowledged", "request-erased", "request-completed", "request-denied",
         "request-cancelled")  # fmt: skip
@@ -77,7 +79,10 @@ def warm_up(folder: Path) -> None:
     workspace = Workspace.open(folder / "ws")
     workspace.request(["zp000003"])
     workspace.request(where="visit = 'zr000009'", dataset="visits")
+    workspace.correct("visits", ids=["zr000012"], values={"weight": 1.5})
     workspace.process()
+    fresh = {f"zr{i:06d}": [f"zp{i:06d}"] for i in range(100, 140)}
+    _audit(workspace, fresh, folder / "fresh.csv")
     verify_all(folder / "ws", {"zp000003"}, {"zr000009"}, 0, [workspace.head()])
     observe(folder / "ws", [f"zp{i:06d}" for i in range(60)], [])
     del workspace
@@ -112,13 +117,19 @@ def do(
         named = {"where": step["where"], "dataset": "visits"} if "where" in step else {}
         made = workspace.request(step.get("values", ()), hold=step.get("hold"), **named)
         return [each.id for each in made]
+    if kind == "correct":
+        values = {"weight": weight(step["id"], step["revision"])}
+        return [workspace.correct("visits", ids=[step["id"]], values=values)[0].id]
     if kind in ("append", "sync"):
         source = sources / f"{kind}.csv"
         write_rows(source, step["dataset"], step["rows"], step["revision"])
-        change = getattr(workspace, kind)(step["dataset"], source)
+        updates = step.get("update", False)
+        change = getattr(workspace, kind)(step["dataset"], source, update_models=updates)
         return [change.n_suppressed]
     if kind == "process":
         return workspace.process().requests
+    if kind == "refresh":
+        return [each["model"] for each in workspace.refresh(step["names"])[0]]
     if kind == "fit":
         return workspace.fit(step["name"]).version
     if kind in ("deny", "cancel", "hold"):
@@ -127,8 +138,21 @@ def do(
         return workspace.resume(step["id"]).state
     if kind == "verify":
         return [each.verdict for each in workspace.verify(step.get("names"))]
+    if kind == "audit":
+        return _audit(workspace, step["rows"], sources / "fresh.csv")
     assert kind == "head"
     return workspace.head()
+
+
+def _audit(workspace: Workspace, rows: dict[str, list[str]], fresh: Path) -> str:
+    """Audit a model; it may be retired, or have learned from too few records."""
+    write_rows(fresh, "visits", rows, 0)
+    try:
+        return workspace.audit("risk", fresh=fresh, references=2).verdict
+    except ErasableError as error:
+        if isinstance(error, WorkspaceServerError):
+            raise
+        return "refused"
 
 
 def _work(workspace: Workspace, tell: Callable[[Any], None]) -> list[str]:
@@ -170,7 +194,7 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
         requests = {
             row["id"]: {
                 "state": row["state"], "hold": row["hold"], "matched": row["matched"],
-                "what": _what(row, names),
+                "what": _what(context, row, names),
             }
             for row in connection.execute(query(request)).mappings()
         }  # fmt: skip
@@ -207,7 +231,10 @@ def _models(context: Context, connection: Connection) -> Iterator[tuple[str, lis
         yield row.name, table[column].to_pylist()
 
 
-def _what(row: Any, names: dict[str, str]) -> str | None:
+def _what(context: Context, row: Any, names: dict[str, str]) -> str | None:
+    if row["values_key"] is not None:
+        data = context.store.open(Stored(row["values_key"], row["values_sha256"]))
+        return f"correct {parquet_table(data, None)['visit'][0].as_py()}"
     if row["condition"] is not None:
         return str(row["condition"]["where"])
     return None if row["tokens"] is None else names[row["tokens"][0][1]]

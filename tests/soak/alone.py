@@ -18,10 +18,11 @@ __all__ = ["Alone", "WrongError"]
 FULL_LOOK_EVERY = 40
 MOST_RECORDS = 150
 WEIGHTS = {
-    "request": 5, "where": 1, "process": 6, "append": 4, "sync": 2, "fit": 3, "deny": 1,
-    "cancel": 1, "hold": 1, "resume": 1, "verify": 1, "head": 2,
+    "request": 5, "where": 1, "process": 6, "append": 4, "sync": 2, "fit": 3,
+    "refresh": 2, "correct": 2, "deny": 1,
+    "cancel": 1, "hold": 1, "resume": 1, "verify": 1, "audit": 1, "head": 2,
 }  # fmt: skip
-CLEANING = {"process", "append", "sync", "fit"}
+CLEANING = {"process", "append", "sync", "fit", "refresh"}
 
 
 class WrongError(Exception):
@@ -98,6 +99,14 @@ class Alone:
             steps.append({**step, "hold": "a duty"} if rng.random() < 0.1 else step)
         return steps
 
+    def _correct(self, rng: random.Random) -> list[dict[str, Any]]:
+        """The weight of a record: it is one that no record has had."""
+        ids = sorted(self.expected.records["visits"])
+        if not ids:
+            return []
+        self.revision += 1
+        return [{"do": "correct", "id": rng.choice(ids), "revision": self.revision}]
+
     def _where(self, rng: random.Random) -> list[dict[str, Any]]:
         ids = sorted(self.expected.records["visits"])
         return [{"do": "request", "where": f"visit = '{rng.choice(ids)}'"}] if ids else []
@@ -110,7 +119,13 @@ class Alone:
         dataset = rng.choice([small, "visits", "letters"])
         self.revision += 1
         rows = self._rows(rng, dataset, rng.randint(1, 12), rng.sample(self.people(), 5))
-        return [{"do": "append", "dataset": dataset, "rows": rows, "revision": self.revision}]
+        step = {"do": "append", "dataset": dataset, "rows": rows, "revision": self.revision}
+        return [self._with_models(rng, step)]
+
+    def _with_models(self, rng: random.Random, step: dict[str, Any]) -> dict[str, Any]:
+        """Have models follow, in half of the cases, where they can."""
+        left = self.expected.after(step).records[step["dataset"]]
+        return {**step, "update": len(left) >= FEWEST and rng.random() < 0.5}
 
     def _sync(self, rng: random.Random) -> list[dict[str, Any]]:
         """Everything that ever came may be in a source again, also what was erased."""
@@ -127,7 +142,8 @@ class Alone:
             rows[id] = self.expected.owners[id]
         rows |= self._rows(rng, dataset, 10, rng.sample(self.people(), 5))
         self.revision += 1
-        return [{"do": "sync", "dataset": dataset, "rows": rows, "revision": self.revision}]
+        step = {"do": "sync", "dataset": dataset, "rows": rows, "revision": self.revision}
+        return [self._with_models(rng, step)]
 
     def _fit(self, rng: random.Random) -> list[dict[str, Any]]:
         """Any model that has enough records."""
@@ -138,8 +154,21 @@ class Alone:
         ]
         return [{"do": "fit", "name": rng.choice(names)}] if names else []
 
+    def _refresh(self, rng: random.Random) -> list[dict[str, Any]]:
+        """Those that are there, and have enough records."""
+        names = [
+            name
+            for name, dataset in sorted(actions.MODELS.items())
+            if len(self.expected.records[dataset]) >= FEWEST and self.seen["models"][name]
+        ]
+        return [{"do": "refresh", "names": names}] if names else []
+
     def _verify(self, rng: random.Random) -> list[dict[str, Any]]:
         return [{"do": "verify", "names": [rng.choice(["risk", "segments", "tree"])]}]
+
+    def _audit(self, rng: random.Random) -> list[dict[str, Any]]:
+        """With records that never come into the workspace, of people who may be in it."""
+        return [{"do": "audit", "rows": self._rows(rng, "visits", 40, self.people())}]
 
     def _deny(self, rng: random.Random, kind: str = "deny") -> list[dict[str, Any]]:
         """Any request that is pending: one that a killed process has begun is not."""
@@ -199,7 +228,7 @@ class Alone:
                 self._verified = dict(zip(step["names"], said, strict=True))
             if kind in ("append", "sync"):
                 self._check_dropped(step, said)
-            if kind == "request":
+            if kind in ("request", "correct"):
                 self.acknowledged = [*getattr(self, "acknowledged", []), *said]
 
     def _check_models(self, before: dict[str, Any]) -> None:

@@ -21,6 +21,11 @@ class Asked:
     matched: int | None = None
 
     @property
+    def corrects(self) -> str | None:
+        """The record that it corrects, if it does."""
+        return self.what.removeprefix("correct ") if self.what.startswith("correct ") else None
+
+    @property
     def record(self) -> str | None:
         """The record that it names, if it does not name a person."""
         return self.what.partition("'")[2].rstrip("'") or None
@@ -54,6 +59,13 @@ class Expected:
             self.requests.update(zip(step["ids"], new, strict=True))
         else:
             self.new += new
+
+    def _correct(self, step: dict[str, Any]) -> None:
+        new = Asked(f"correct {step['id']}")
+        if "ids" in step:
+            self.requests[step["ids"][0]] = new
+        else:
+            self.new.append(new)
 
     def _deny(self, step: dict[str, Any]) -> None:
         self.requests[step["id"]].state = "denied"
@@ -93,6 +105,8 @@ class Expected:
         before = copy.deepcopy(self.records)
         for each in asked:
             each.state, each.matched = "erased", 0
+            if each.corrects:
+                continue
             for name, records in before.items():
                 for id, people in records.items():
                     if each.what in people or (name == "visits" and id == each.record):
@@ -166,7 +180,7 @@ class Expected:
             if each.state == "erased" and id not in self.settled:
                 self.settled.add(id)
                 each.matched = one["matched"]
-                if each.matched:
+                if each.matched and not each.corrects:
                     self._keep_out(each)
         self.new = []
 
@@ -174,7 +188,8 @@ class Expected:
         """Return the people and records that are completed: nothing may be left of them."""
         people, records = set(), set()
         for id, each in self.requests.items():
-            if seen["requests"][id]["state"] in ("purged", "completed") and each.matched:
+            done = seen["requests"][id]["state"] in ("purged", "completed")
+            if done and each.matched and not each.corrects:
                 if each.record is None:
                     people.add(each.what)
                 else:

@@ -85,6 +85,24 @@ def _forests(rng: np.random.Generator) -> Any:
     return _of_trees(rng, *pair, n_estimators=n_trees, bootstrap=bootstrap)
 
 
+def _boosting(rng: np.random.Generator) -> Any:
+    cls = _one(rng, ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
+    return cls(
+        learning_rate=_one(rng, 0.05, 0.2, 1.0),
+        max_iter=int(rng.integers(1, 12)),
+        max_depth=_one(rng, 1, 3, 5, None),
+        min_samples_leaf=_one(rng, 1, 3, 20),
+        l2_regularization=_one(rng, 0.0, 1.5),
+        max_bins=_one(rng, 2, 8, 255),
+        n_thresholds=_one(rng, 1, 4, 16),
+        categorical_features=_one(rng, None, None, [0]),
+        early_stopping=_one(rng, False, False, True),
+        validation_fraction=0.2,
+        n_iter_no_change=int(rng.integers(1, 4)),
+        random_state=int(rng.integers(1000)),
+    )
+
+
 def _shards(rng: np.random.Generator) -> Any:
     seed, n_shards = int(rng.integers(1000)), int(rng.integers(1, 5))
     cls, parts, sliced = _one(
@@ -113,6 +131,7 @@ ROOMS: dict[str, Draw] = {
     "neighbours": _neighbors,
     "trees": _trees,
     "forests": _forests,
+    "boosting": _boosting,
     "shards": _shards,
     "bags": _bags,
 }

@@ -81,6 +81,8 @@ class Team(Alone):
         if kind == "fit":
             return len(self.expected.records[actions.MODELS[steps[0]["name"]]]) >= MANY
         # Whom a request was for is not known any more where it was carried out, but not told.
+        if any(each.get("update") for each in steps):  # models may be at work for long, or too few
+            return False
         return kind in BESIDE and all(len(each.get("values", ())) < 2 for each in steps)
 
     def _note(self, turn: _Turn) -> None:

@@ -152,7 +152,7 @@ def requests_are_carried_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
         # Of two that carry out one batch, one may take away what the other waits for.
         (
             a_lock_that_locks_nothing,
-            "Error|neither before nor after|nothing refers to|the log|it does not end",
+            "Error|neither before nor after|nothing refers to|the log|it does not end|still there",
         ),
         (a_fence_that_never_fails, "when others had its leases|neither|the log|Error"),
         (steps_are_left, "rows are left|still there"),

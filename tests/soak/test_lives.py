@@ -1,4 +1,4 @@
-"""Neighbours, trees, forests, shards and bags keep the law in a thousand random lives."""
+"""Neighbours, trees, forests, boosting, shards and bags keep the law in a thousand random lives."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from erasable.ensemble._allotment import Bags, Shards
+from erasable.ensemble._boosting._boosted import Boosted
 from erasable.neighbors._index import Index
 from erasable.neighbors._targets import StoredLabels
 from erasable.tree._base import TreeModel
@@ -21,7 +22,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning"),
 ]
-LIVES = {"neighbours": 400, "trees": 300, "forests": 150, "shards": 120, "bags": 120}
+LIVES = {
+    "neighbours": 400,
+    "trees": 300,
+    "forests": 150,
+    "shards": 120,
+    "bags": 120,
+    "boosting": 300,
+}
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -61,7 +69,7 @@ def a_batch_leaves_one_record_in_the_trees(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_interrupt_undoes_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TreeModel, "_relearn", lambda self, held: None)
+    patch.setattr(TreeModel, "_relearn", lambda self, held, *given: None)
 
 
 def a_shard_resumes_a_slice_too_late(patch: pytest.MonkeyPatch) -> None:
@@ -74,6 +82,10 @@ def the_last_bag_does_not_learn_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Bags, "members_of", lambda self, rows: right(self, rows)[:-1])
 
 
+def a_record_stays_in_boosted_trees(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Boosted, "_follow", lambda self, gone, use: (self.n_rounds, {}))
+
+
 CONTROLS = [
     ("neighbours", a_record_stays_in_the_index),
     ("neighbours", a_class_outlives_its_last_record),
@@ -82,6 +94,7 @@ CONTROLS = [
     ("trees", an_interrupt_undoes_nothing),
     ("shards", a_shard_resumes_a_slice_too_late),
     ("bags", the_last_bag_does_not_learn_again),
+    ("boosting", a_record_stays_in_boosted_trees),
 ]
 
 

@@ -39,7 +39,7 @@ class Sediment(Totals):
         return self
 
 
-@breaks("check_pickle", "check_deepcopy")
+@breaks("check_pickle", "check_deepcopy", "check_mixed_changes")
 class OtherTape(Totals):
     """Comes back from a pickle with another tape."""
 
@@ -89,7 +89,7 @@ class Absent(Totals):
         return super().predict(X) + (self._held is None)
 
 
-@breaks("check_load_deletes")
+@breaks("check_load_deletes", "check_mixed_changes")
 class Credulous(Totals):
     """Takes whatever records it is given for its own."""
 

@@ -30,7 +30,7 @@ from erasable.utils.estimator_checks import (
     parametrize_with_law_checks,
 )
 from law_cases import check_law
-from utils import broken_life
+from utils import broken_arrivals, broken_life
 from utils.broken import Drifting
 from utils.controls import CONTROLS, Control
 from utils.honest import ClassTotals, Totals
@@ -70,11 +70,13 @@ def test_what_breaks_the_law_is_caught_by_its_check(control: Control) -> None:
 
 def test_every_check_has_a_negative_control() -> None:
     assert {control.check for control in CONTROLS} == set(LAW_CHECKS)
-    assert broken_life.Unroutable in [control.broken for control in CONTROLS]
+    broken = [control.broken for control in CONTROLS]
+    assert broken_life.Unroutable in broken
+    assert broken_arrivals.Loner in broken
 
 
 def test_every_check_is_listed_and_described() -> None:
-    rooms = ("equality", "erasure", "files", "identity", "inputs", "lifetime")
+    rooms = ("arrivals", "equality", "erasure", "files", "identity", "inputs", "lifetime")
     written = {
         name
         for room in rooms

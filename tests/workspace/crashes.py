@@ -157,9 +157,10 @@ def referred_to(workspace: Workspace) -> list[str]:
     """Return the keys that the ledger refers to."""
     from sqlalchemy import select
 
-    from erasable.workspace.ledger.schema import fragment, model_version
+    from erasable.workspace.ledger.schema import fragment, model_version, request
 
     with workspace.context.ledger.reading() as connection:
         keys = list(connection.execute(select(fragment.c.key)).scalars())
         keys += list(connection.execute(select(model_version.c.key)).scalars())
+        keys += list(connection.execute(select(request.c.values_key)).scalars())
     return [key for key in keys if key is not None]

@@ -23,7 +23,7 @@ def repeated() -> Iterator[None]:
 
     def repeat(config: Any, revision: str) -> None:
         connection = config.attributes["connection"]
-        name = connection.dialect.name
+        name = f"{connection.dialect.name} by {config.get_main_option('script_location')}"
         if revision != "head" or inspect(connection).has_table("alembic_version"):
             upgrade(config, revision)
         elif name in recorded:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from erasable.workspace import Workspace
-from erasable.workspace.context import ARTIFACTS, LEDGER
+from erasable.workspace.context import LEDGER
 from erasable.workspace.store import crash_points
-from erasable.workspace.store.artifacts import LocalStore
+from erasable.workspace.store.artifacts import ARTIFACTS, LocalStore
 from erasable.workspace.store.disk import Disk
 
 

@@ -17,9 +17,10 @@ from s3_server import Server
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace
-from erasable.workspace.context import ARTIFACTS, LEDGER
+from erasable.workspace.context import LEDGER
 from erasable.workspace.evidence import receipts
 from erasable.workspace.store import crash_points
+from erasable.workspace.store.artifacts import ARTIFACTS
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
 from erasable.workspace.store.s3 import S3Bucket

@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.seeds import is_integer
 
-__all__ = ["RMIA", "LiRA"]
+__all__ = ["RMIA", "LiRA", "control_scores"]
 
 _FEWEST_FOR_VARIANCE = 64
 _UNTUNED = 1 / 3
@@ -33,7 +33,8 @@ class RMIA:
     Parameters
     ----------
     n_references : int, default=4
-        How many reference models learn from halves of the pool. With one, `a` is not tuned.
+        How many reference models learn from halves of the pool. With one, `a` is not tuned,
+        and another is trained for the control.
     gamma : float, default=2.0
         By what factor a record has to outdo one of the population.
     temperature : float, default=2.0
@@ -75,8 +76,8 @@ class RMIA:
 
     @property
     def n_models(self) -> int:
-        """How many models are trained for it."""
-        return self.n_references
+        """How many models are trained for it: with one reference, another for the control."""
+        return max(2, self.n_references)
 
     def scores(self, told: Signals, shadows: Shadows, n_pool: int) -> Floats:
         """Score records of the pool, and those behind them that are asked for.
@@ -97,7 +98,8 @@ class RMIA:
             the paper, which has the same order and more ties. NaN for records of the pool that
             every reference has learned from.
         """
-        return self._gains(told.confidence, shadows, self.tuned(shadows, n_pool))
+        references = shadows.of_models(slice(self.n_references))
+        return self._gains(told.confidence, references, self.tuned(references, n_pool))
 
     def tuned(self, shadows: Shadows, n_pool: int) -> float:
         """Return `a`: the given one, or the one that finds the records of a reference best."""
@@ -222,6 +224,33 @@ class LiRA:
         else:
             spread = np.sqrt(squares / np.maximum(count - 1, 1))
         return mean, np.maximum(spread, _LEAST_SPREAD)
+
+
+def control_scores(attack: RMIA | LiRA, shadows: Shadows, n_pool: int) -> Floats:
+    """Score records by an attack on models that have not learned from them.
+
+    Each record is scored as the first of the shadows that has not learned from it would be, by
+    means of the other shadows.
+
+    Returns
+    -------
+    ndarray of shape (n_records,), float64
+        NaN of records that all shadows have learned from.
+
+    Examples
+    --------
+    >>> members = np.array([[True, False, True], [False, False, True]])
+    >>> shadows = Shadows(np.zeros((2, 3)), np.zeros((2, 3)), members)
+    >>> control_scores(RMIA(1), shadows, 3)
+    array([nan,  0., nan])
+    """
+    scores = np.full(shadows.members.shape[1], np.nan)
+    for k, learned in enumerate(shadows.members):
+        wanted = np.isnan(scores) & ~learned
+        if wanted.any():
+            target = Signals(shadows.confidence[k], shadows.logit[k])
+            scores[wanted] = attack.scores(target, shadows.but(k), n_pool)[wanted]
+    return scores
 
 
 def _log_density(x: Floats, mean: Floats, spread: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import tempfile
@@ -37,6 +38,8 @@ class BlackBox:
         The class of each column that is written, as targets name it.
     timeout : float, default=600.0
         Seconds that the command may take.
+    model : path-like, default=None
+        What ``{model}`` in the command stands for.
 
     Attributes
     ----------
@@ -58,11 +61,18 @@ class BlackBox:
            [0.5, 0.5]])
     """
 
-    def __init__(self, command: str, classes: Sequence[Any], *, timeout: float = 600.0) -> None:
-        for name in ("{data}", "{out}"):
+    def __init__(
+        self,
+        command: str,
+        classes: Sequence[Any],
+        *,
+        timeout: float = 600.0,
+        model: str | os.PathLike[str] | None = None,
+    ) -> None:
+        for name in ("{data}", "{out}", *(() if model is None else ("{model}",))):
             if not isinstance(command, str) or name not in command:
                 raise InvalidInputError(f"the command is {shorten(command)}; expected {name} in it")
-        self.command, self.timeout = command, timeout
+        self.command, self.timeout, self.model = command, timeout, model
         self.classes_: NDArray[Any] = np.asarray(classes)
         names = self.classes_.tolist()
         if self.classes_.ndim != 1 or not names or len(set(names)) < len(names):
@@ -76,13 +86,15 @@ class BlackBox:
         """Run the command, and return the probability of each class for each record."""
         with tempfile.TemporaryDirectory() as folder:
             data, out = Path(folder) / "data.csv", Path(folder) / "out.csv"
+            places = {"{data}": str(data), "{out}": str(out)}
+            if self.model is not None:
+                places["{model}"] = os.fspath(self.model)
             frame = _as_frame(X)
             frame.write_csv(str(data))
             try:
-                words = [
-                    word.replace("{data}", str(data)).replace("{out}", str(out))
-                    for word in shlex.split(self.command)
-                ]
+                words = shlex.split(self.command)
+                for name, place in places.items():
+                    words = [word.replace(name, place) for word in words]
                 subprocess.run(words, check=True, capture_output=True, timeout=self.timeout)
                 found = np.loadtxt(out, delimiter=",", skiprows=1, ndmin=2, dtype=np.float64)
             except subprocess.CalledProcessError as error:

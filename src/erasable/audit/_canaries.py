@@ -13,14 +13,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from erasable.audit._data import Sample, is_text
 from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._sample_sizes import discernible_area, refuse_probability
 from erasable.audit._signals import Signal, signals_of
-from erasable.audit._statistics import (
-    RATES,
-    Separation,
-    discernible_area,
-    refuse_probability,
-    separate,
-)
+from erasable.audit._statistics import RATES, Separation, separate
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.frames import as_frame
@@ -88,7 +83,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
     InvalidParameterError
         `n` is less than 4: too few to compare.
     InvalidDataError
-        A sparse matrix, whose canaries would be no texts and no records either.
+        A sparse matrix, whose canaries would be no texts and no records either; targets with gaps.
 
     Examples
     --------
@@ -105,6 +100,9 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
             "X is a sparse matrix; expected texts, a table or images, as the pipeline before it "
             "takes them"
         )
+    n_gaps = sum(value is None or value != value for value in given.y.tolist())
+    if n_gaps:
+        raise InvalidDataError(f"y has {n_gaps} gaps in {len(given)} targets; expected none")
     made = _records(given, 2 * n, source)
     discrete = type_of_target(given.y) in ("binary", "multiclass")
     targets = source.choice(np.unique(given.y) if discrete else given.y, 2 * n)

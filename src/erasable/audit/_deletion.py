@@ -127,7 +127,7 @@ def audit_deletion(
     equal
     """
     start = time.perf_counter()
-    refuse_numbers(level, random_state)
+    refuse_numbers(level, random_state, n_jobs)
     plan, n_refits = plan_of_model(level, n_refits, n_controls)
     source = np.random.default_rng(random_state)
     questions = Questions.read(kept, deleted, fresh, domain, source)

@@ -150,7 +150,7 @@ def audit_deletion_method(
     'found'
     """
     start = time.perf_counter()
-    refuse_numbers(level, random_state)
+    refuse_numbers(level, random_state, n_jobs)
     n_retrained = n_models if n_retrained is None else n_retrained
     attacks = read_attacks(attacks)
     n_tests = len(attacks) * (2 if control else 1)

@@ -7,10 +7,11 @@ from numbers import Real
 
 import numpy as np
 
-from erasable.audit._statistics import refits_for_level
+from erasable.audit._sample_sizes import refits_for_level
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
+from erasable.core.threads import check_n_jobs
 
 __all__ = ["ATTACKS", "plan_of_method", "plan_of_model", "read_attacks", "refuse_numbers"]
 
@@ -18,8 +19,9 @@ ATTACKS = ("U-LiRA", "KLoM")
 _FEWEST = 4
 
 
-def refuse_numbers(level: float, random_state: int) -> None:
-    """Refuse a level that is no error, and a seed that is no whole number."""
+def refuse_numbers(level: float, random_state: int, n_jobs: int) -> None:
+    """Refuse a level that is no error, a seed that is no whole number, no number of threads."""
+    check_n_jobs(n_jobs)
     if not isinstance(level, float) or not 0.0 < level < 1.0:
         raise InvalidParameterError(
             f"level is {shorten(level)}; expected an error from 0 to 1, such as 0.05"

@@ -10,24 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from erasable.audit._attacks import RMIA, LiRA
+from erasable.audit._attacks import RMIA, LiRA, control_scores
 from erasable.audit._data import Sample, apart
 from erasable.audit._report import AuditReport, Exposed, Group
-from erasable.audit._shadows import Recipe, Shadows, train_shadows
-from erasable.audit._signals import Signal, Signals, refuse_unknown_targets, signals_of
-from erasable.audit._statistics import (
-    RATES,
-    Separation,
+from erasable.audit._sample_sizes import (
     detectable_rate,
     discernible_area,
     records_for_rate,
     refuse_probability,
-    separate,
 )
+from erasable.audit._shadows import Recipe, Shadows, train_shadows
+from erasable.audit._signals import Signal, Signals, refuse_unknown_targets, signals_of
+from erasable.audit._statistics import RATES, Separation, separate, stands_out
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer, seed_from
+from erasable.core.threads import check_n_jobs
 
 __all__ = ["audit_membership", "plan_membership"]
 
@@ -35,10 +34,6 @@ _N_EXPOSED = 20
 _N_ASKED_TWICE = 200
 _COARSE = 0.6
 _BELOW_SEED = 2**63
-_NO_CONTROL = (
-    "If the two groups were not drawn alike, that alone may be the reason: this attack trains no "
-    "model that has seen none of them, which would tell."
-)
 
 
 def audit_membership(
@@ -109,10 +104,10 @@ def audit_membership(
 
     Notes
     -----
-    The same attack runs on a reference model in place of the audited one. It has seen neither
-    members nor others, so it must not tell them apart; where it does, the two groups differ for
-    another reason, and the audit says that it cannot tell. Online LiRA and RMIA with one reference
-    have no such model: what they find may come of groups that were not drawn alike.
+    The same attack runs on reference models in place of the audited one, each on records that it
+    has not learned from, so that it must not tell members from others. Where it does, or does so
+    nearly as well as with the audited model, the two groups differ for another reason, and the
+    audit says that it cannot tell.
 
     Examples
     --------
@@ -130,7 +125,8 @@ def audit_membership(
     inside, outside = Sample.read(members, "members"), Sample.read(others, "others")
     extra = None if pool is None else Sample.read(pool, "pool")
     source = np.random.default_rng(seed_from(random_state))
-    _refuse_options(model, attack, paired, level)
+    _refuse_options(attack, paired, level)
+    check_n_jobs(n_jobs)
     # Others that are equal to members stay: without them others would be rarer records than members
     # are, and any model is less sure of those.
     _, n_equal = apart(outside, inside)
@@ -166,13 +162,14 @@ def audit_membership(
 
     scores = attack.scores(told, shadows, n_pool)
     found = separate(*audited(scores), rates=rates, level=level)
-    control = None if attack.online else _control(attack, shadows, n_pool, audited, rates, level)
-    groups = [Group("audited records", found)]
-    if control is not None:
-        groups.append(Group("control: a model that has seen none of them", control))
-    verdict, sentence, unsaid = _verdict(found, control, level, power)
-    if control is None and verdict == "found":
-        unsaid = f"{_NO_CONTROL} {unsaid}"
+    without = audited(control_scores(attack, shadows, n_pool))
+    control = separate(*without, rates=rates, level=level)
+    better = stands_out(*audited(scores), without, rates=rates, level=level)
+    groups = (
+        Group("audited records", found),
+        Group("control: models that have not learned from them", control),
+    )
+    verdict, sentence, unsaid = _verdict(found, control, better, level, power)
     shown = scores
     if isinstance(attack, RMIA):
         shown = attack.outdone(scores, n_pool)
@@ -180,7 +177,7 @@ def audit_membership(
         "membership", verdict, sentence, unsaid, judged="model",
         access="recipe and data" if recipe is model else "data and black box",
         attack=str(attack) + (", paired by exact deletion" if paired else ""), level=level,
-        plan=plan, groups=tuple(groups),
+        plan=plan, groups=groups,
         exposed=_exposed(inside, audited(scores)[0], audited(shown)[0]),
         notes=_notes(model, everything, told, shadows, signal, n_equal),
         parameters=asdict(attack), seconds=time.perf_counter() - began,
@@ -261,7 +258,7 @@ def _attack(given: Any) -> RMIA | LiRA:
     return made
 
 
-def _refuse_options(model: Any, attack: RMIA | LiRA, paired: bool, level: float) -> None:
+def _refuse_options(attack: RMIA | LiRA, paired: bool, level: float) -> None:
     if paired and not attack.online:
         raise InvalidParameterError(
             f"paired=True with {attack}, whose models have learned from no audited record; "
@@ -270,27 +267,18 @@ def _refuse_options(model: Any, attack: RMIA | LiRA, paired: bool, level: float)
     refuse_probability("level", level)
 
 
-def _control(
-    attack: Any, shadows: Shadows, n_pool: int, audited: Any, rates: Any, level: float
-) -> Separation | None:
-    """Attack the first of the models in place of the audited one, by means of the others."""
-    if len(shadows.members) < 2:
-        return None
-    rest = Shadows(shadows.confidence[1:], shadows.logit[1:], shadows.members[1:])
-    target = Signals(shadows.confidence[0], shadows.logit[0])
-    return separate(*audited(attack.scores(target, rest, n_pool)), rates=rates, level=level)
-
-
 def _verdict(
-    found: Separation, control: Separation | None, level: float, power: float
+    found: Separation, control: Separation, better: bool, level: float, power: float
 ) -> tuple[str, str, str]:
     """Return the verdict, its sentence, and what it does not say."""
     smallest = discernible_area(found.n_members, found.n_others, level=level, power=power)
-    if control is not None and control.p_value <= level:
+    if control.p_value <= level or (found.p_value <= level and not better):
+        told = "tell" if control.p_value <= level else "nearly tell"
         return (
             "cannot tell",
-            "The audit cannot tell whether the model reveals its records: even a model that has "
-            "seen none of them tells the two groups apart, so they differ for another reason.",
+            "The audit cannot tell whether the model reveals its records: even models that have "
+            f"not learned from them {told} the two groups apart, so they may differ for another "
+            "reason.",
             "It does not say that the model is safe. Take other records from the same source, at "
             "the same time and in the same way as those that the model has learned from.",
         )

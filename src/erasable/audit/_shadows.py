@@ -46,7 +46,13 @@ class Shadows:
     members: Flags
     without: Floats | None = None
 
-    def of_models(self, models: Any, n_records: int) -> Shadows:
+    def but(self, model: int) -> Shadows:
+        """Return all models' answers but those of one."""
+        rest = np.arange(len(self.members)) != model
+        without = None if self.without is None else self.without[rest]
+        return Shadows(self.confidence[rest], self.logit[rest], self.members[rest], without)
+
+    def of_models(self, models: Any, n_records: int | None = None) -> Shadows:
         """Return some models' answers on the first records, without what was paired."""
         part = (models, slice(n_records))
         return Shadows(self.confidence[part], self.logit[part], self.members[part])

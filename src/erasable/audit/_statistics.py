@@ -6,30 +6,25 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import beta, binom, hypergeom, mannwhitneyu, rankdata
+from scipy.stats import beta, binom, hypergeom, mannwhitneyu, norm, rankdata
 
+from erasable.audit._sample_sizes import records_for_rate
 from erasable.core.arrays import Floats
-from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
-from erasable.core.ids import shorten
+from erasable.core.errors import TooFewRecordsError
 
 __all__ = [
     "RATES",
     "Rate",
     "Separation",
     "clopper_pearson",
-    "detectable_rate",
-    "discernible_area",
     "permute_models",
-    "records_for_rate",
-    "refits_for_level",
-    "refuse_probability",
     "separate",
+    "stands_out",
 ]
 
 RATES = (0.01, 0.001)
@@ -165,8 +160,7 @@ def separate(
         )
     # Each record's share of the other group that it outranks; the mean of both is the area.
     ranks = rankdata(np.concatenate([a, b]))
-    above = (ranks[: a.size] - rankdata(a)) / b.size
-    below = 1.0 - (ranks[a.size :] - rankdata(b)) / a.size
+    above, below = _shares(a, b, ranks)
     area = float(above.mean())
     spread = sum(float(x.var(ddof=1)) / x.size if x.size > 1 else 0.25 for x in (above, below))
     deviations = float(ndtri(1 - level / 2))
@@ -179,6 +173,64 @@ def separate(
         int(a.size), int(b.size), area, max(0.0, min(low, area - half)),
         min(1.0, max(high, area + half)), found, min(1.0, len(tests) * min(tests)), _curve(a, b),
     )  # fmt: skip
+
+
+def _shares(a: Floats, b: Floats, ranks: Floats) -> tuple[Floats, Floats]:
+    above = (ranks[: a.size] - rankdata(a)) / b.size
+    below = 1.0 - (ranks[a.size :] - rankdata(b)) / a.size
+    return above, below
+
+
+def stands_out(
+    members: Floats,
+    others: Floats,
+    control: tuple[Floats, Floats],
+    *,
+    rates: Sequence[float] = RATES,
+    level: float = 0.05,
+) -> bool:
+    """Tell whether a model separates two groups better than one that has seen neither does.
+
+    Both models' scores are of the same records. Of the tests of `separate` that find something, one
+    at least has to be passed again by the difference: that of the areas by DeLong's test, that of a
+    rate by McNemar's exact test of the members that only one of the two finds.
+
+    Parameters
+    ----------
+    members, others : ndarray of float64
+        The model's scores.
+    control : tuple (members, others)
+        The scores of the same records by the same attack on the other model.
+    rates : sequence of float
+        As in `separate`.
+    level : float, default=0.05
+
+    Examples
+    --------
+    >>> scores = np.arange(40.0)
+    >>> stands_out(scores + 20, scores, (scores, scores), rates=())
+    True
+    >>> stands_out(scores + 20, scores, (scores + 20, scores), rates=())
+    False
+    """
+    groups, found = ((members, others), control), []
+    ranks = [rankdata(np.concatenate(each)) for each in groups]
+    p_value = _p_value(members, others, ranks[0])
+    (above, below), (above_less, below_less) = (
+        _shares(a, b, each) for (a, b), each in zip(groups, ranks, strict=True)
+    )
+    sign = 1.0 if above.mean() >= 0.5 else -1.0
+    gains = sign * (above - above_less), sign * (below - below_less)
+    spread = sum(float(x.var(ddof=1)) / x.size if x.size > 1 else 0.25 for x in gains)
+    gain = float(gains[0].mean())
+    found.append((p_value, 0.0 if gain > spread == 0.0 else norm.sf(gain / math.sqrt(spread or 1))))
+    for rate in rates:
+        p_value = _rate(members, others, rate, level).p_value
+        if not math.isnan(p_value):
+            ours, theirs = (a > _bar(b, rate) for a, b in groups)
+            only, other = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+            found.append((p_value, binom.sf(only - 1, only + other, 0.5)))
+    return any(len(found) * p <= level and more <= level for p, more in found)
 
 
 def _p_value(a: Floats, b: Floats, ranks: Floats) -> float:
@@ -218,15 +270,23 @@ def _rate(members: Floats, others: Floats, rate: float, level: float) -> Rate:
     needed = records_for_rate(rate)
     if others.size < needed:
         return Rate(rate, math.nan, math.nan, math.nan, math.nan, needed)
-    allowed = math.floor(rate * others.size + 1e-9)
-    # A member is found if it scores above the first of the others that may not be suspected.
-    bar = np.partition(others, others.size - allowed - 1)[others.size - allowed - 1]
-    n_found = int(np.count_nonzero(members > bar))
+    allowed = _allowed(others, rate)
+    n_found = int(np.count_nonzero(members > _bar(others, rate)))
     low, high = clopper_pearson(n_found, members.size, level)
     n = members.size + others.size
     # That of the first records by score, so many or more are members.
     p_value = float(hypergeom.sf(n_found - 1, n, members.size, n_found + allowed))
     return Rate(rate, n_found / members.size, low, high, p_value, needed)
+
+
+def _allowed(others: Floats, rate: float) -> int:
+    return math.floor(rate * others.size + 1e-9)
+
+
+def _bar(others: Floats, rate: float) -> float:
+    """Return the score of the first of the others that may not be suspected."""
+    place = others.size - _allowed(others, rate) - 1
+    return float(np.partition(others, place)[place])
 
 
 def _curve(members: Floats, others: Floats) -> Floats:
@@ -304,96 +364,6 @@ def _exchanges(n: int, k: int, n_draws: int, seed: int) -> Iterable[Any]:
         return islice(combinations(range(n), k), 1, None)  # the first is the one that was given
     source = np.random.default_rng(seed)
     return (source.choice(n, size=k, replace=False) for _ in range(n_draws))
-
-
-def refuse_probability(name: str, value: Any) -> None:
-    """Refuse what is no number between 0 and 1."""
-    if not (_is_number(value) and 0.0 < value < 1.0):
-        raise InvalidParameterError(
-            f"{name} is {shorten(value)}; expected a number between 0 and 1, such as 0.05"
-        )
-
-
-# -- before starting: how many are needed ----------------------------------------------------------
-
-
-def records_for_rate(rate: float) -> int:
-    """Return how many records that were not learned from a false-positive rate needs.
-
-    Examples
-    --------
-    >>> records_for_rate(0.001)
-    1000
-    """
-    if not (_is_number(rate) and 0.0 < rate < 1.0):
-        raise InvalidInputError(
-            f"a rate of false positives is {shorten(rate)}; expected one from 0 to 1"
-        )
-    return math.ceil(1.0 / rate - 1e-9)
-
-
-def refits_for_level(level: float, n_audited: int = 1) -> int:
-    """Return how many retrained models an error needs, because models are what is exchanged.
-
-    Parameters
-    ----------
-    level : float
-        The error of the test, such as 0.05.
-    n_audited : int, default=1
-        How many models were deleted from.
-
-    Examples
-    --------
-    >>> refits_for_level(0.05), refits_for_level(0.05, 8), refits_for_level(1 / 65)
-    (19, 2, 64)
-    """
-    if not 0.0 < level < 1.0:
-        raise InvalidInputError(f"level is {level}; expected an error from 0 to 1, such as 0.05")
-    n = 1
-    while math.comb(n_audited + n, n) * level < 1.0 - 1e-9:
-        n += 1
-    return n
-
-
-def discernible_area(
-    n_members: int, n_others: int, *, level: float = 0.05, power: float = 0.8
-) -> float:
-    """Return the smallest area under the curve that so many records find with a power.
-
-    By the normal approximation of the Mann-Whitney test; 1 where no area is found.
-
-    References
-    ----------
-    Noether, "Sample size determination for some common nonparametric tests", JASA 1987.
-
-    Examples
-    --------
-    >>> round(discernible_area(1000, 1000), 3)
-    0.536
-    """
-    reach = float(ndtri(1 - level / 2) + ndtri(power))
-    n = n_members + n_others
-    return min(1.0, 0.5 + reach * math.sqrt((n + 1) / (12.0 * n_members * n_others)))
-
-
-def detectable_rate(
-    n_members: int, rate: float, *, level: float = 0.05, power: float = 0.8
-) -> float:
-    """Return the smallest share of members that a rate of false positives finds with a power.
-
-    Examples
-    --------
-    >>> round(detectable_rate(1000, 0.01), 3)
-    0.019
-    """
-    bar = int(binom.isf(level, n_members, rate)) + 1
-    if bar > n_members:
-        return 1.0
-    return float(beta.ppf(power, bar, n_members - bar + 1))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
 
 
 def _plain(value: float) -> float | None:

@@ -40,6 +40,13 @@ def audit(
         "many as --level needs for a deletion.",
     ),
     level: str = option("P", "The probability of a false alarm.", default="0.05"),
+    ask: str | None = option(
+        "CMD",
+        "Of a model that a program of yours made: the command that asks it, with {model}, its "
+        "file, {data}, a CSV file of records, and {out}, where it writes a CSV file with the "
+        "probability of each class, in the order of their names.",
+    ),
+    target: str | None = option("COLUMN", "With --ask: what the model predicts."),
     html: str | None = option(
         "FILE", "Write a page there, complete in itself. It names the most exposed records."
     ),
@@ -57,7 +64,7 @@ def audit(
     with perhaps(html, folder) as place:
         found: Any = opened(folder).audit(
             name, fresh=fresh, deleted=asked, records=records, attack=attack,
-            references=n_models, level=error, seed=drawn,
+            references=n_models, level=error, seed=drawn, ask=ask, target=target,
         )  # fmt: skip
         if place is not None:
             found.to_html(place)

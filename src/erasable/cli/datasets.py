@@ -9,7 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import Group, command, opened
-from erasable.cli.options import FOLDER, JSON, argument, option
+from erasable.cli.options import FOLDER, JSON, argument, option, switch
 
 app = typer.Typer()
 
@@ -18,6 +18,11 @@ SOURCE = argument(
     "SOURCE",
     "A CSV or TSV file, a Parquet file, a folder of them or its URL in an object store, or the URL "
     "of a database, such as sqlite:///shop.db#visits.",
+)
+UPDATE = switch(
+    "--update-models",
+    "Have all models that learn from it follow, in the same transaction, but those whose policy is "
+    "never. Those whose policy is at-once follow in any case.",
 )
 QUERY = option("SQL", "What to select, where the source is a database.")
 
@@ -67,11 +72,14 @@ def append(
     name: str = NAME,
     source: str = SOURCE,
     query: str | None = QUERY,
+    update_models: bool = UPDATE,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Add new records to a data set: its next version."""
-    _print_change(opened(folder).append(name, source, query=query), as_json)
+    found = opened(folder)
+    change = found.append(name, source, query=query, update_models=update_models)
+    _print_change(change, as_json)
 
 
 @command(group, "sync", example="erasable dataset sync visits")
@@ -79,11 +87,14 @@ def sync(
     name: str = NAME,
     source: str | None = argument("SOURCE", "By default where the data came from.", default=None),
     query: str | None = option("SQL", "By default what the data was selected by."),
+    update_models: bool = UPDATE,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Bring a data set up to date with its source: what is new, changed or gone there."""
-    _print_change(opened(folder).sync(name, source, query=query), as_json)
+    found = opened(folder)
+    change = found.sync(name, source, query=query, update_models=update_models)
+    _print_change(change, as_json)
 
 
 @command(group, "list", example="erasable dataset list")
@@ -159,3 +170,11 @@ def _print_change(change: Any, as_json: bool) -> None:
     changes = ", ".join(parts) or "nothing has changed"
     records = show.words(change.n_records, "record")
     show.line(f"{change.name} version {change.version}: {records} ({changes})")
+    if change.models:
+        show.line()
+        show.treatments(change.models)
+    if change.stale:
+        show.line(
+            f"learned from an earlier version: {', '.join(change.stale)}; `erasable model refresh` "
+            "brings them up to date"
+        )

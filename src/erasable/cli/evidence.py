@@ -145,6 +145,14 @@ def _branch(restored: dict[str, Any]) -> str:
     return f"from a backup, at entry {restored['position']}; this log goes its own way from there"
 
 
+def _asked(says: dict[str, Any]) -> tuple[str, str]:
+    """Say what was asked for."""
+    if "corrected" in says:
+        of = says["corrected"]
+        return "corrected", f"{', '.join(of['columns'])} in {of['dataset']}"
+    return "looked for", show.types(says["types"]) if says.get("types") else "by a condition"
+
+
 def _print_receipt(says: dict[str, Any]) -> None:
     late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
     searched = says.get("searched")  # older receipts do not say
@@ -155,8 +163,8 @@ def _print_receipt(says: dict[str, Any]) -> None:
             ("received", show.day(says["received"])),
             ("due", show.day(says["due"])),
             ("completed", show.day(says["completed"]) + late),
-            ("records", f"{says['records']:,}" if says["matched"] else "no match"),
-            ("looked for", show.types(says["types"]) if says.get("types") else "by a condition"),
+            ("records", f"{says['records']:,}" if says["matched"] else says["outcome"]),
+            _asked(says),
             *([("searched", show.columns(searched))] if searched is not None else []),
             ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
             *([("restored", _branch(says["restored"]))] if "restored" in says else []),

@@ -24,9 +24,9 @@ COMPLETE = "_ERASABLE_COMPLETE"
 
 ORDER = [
     "init", "status", "report", "key", "workspace", "backup", "restore", "dataset", "model",
-    "select", "request", "process", "work", "tasks", "retry", "remove-domain", "requests", "deny",
-    "cancel", "hold",
-    "extend", "verify", "audit", "receipt", "log", "subject", "suppress", "compile",
+    "select", "request", "correct", "process", "work", "tasks", "retry", "remove-domain",
+    "requests", "deny", "cancel", "hold", "extend", "verify",
+    "audit", "receipt", "log", "subject", "suppress", "compile",
 ]  # fmt: skip
 """The commands as the help lists them."""
 
@@ -201,8 +201,8 @@ def command(
     return app.command(name, cls=Command, epilog=f"Example: `{example}`", rich_help_panel=panel)
 
 
-def opened(folder: str, memory: int | None = None) -> Any:
-    """Open the workspace, and have it tell how far it is; `memory` is that of `Workspace.open`.
+def opened(folder: str, memory: int | None = None, dask: str | None = None) -> Any:
+    """Open the workspace, and have it tell how far it is; for the rest see `Workspace.open`.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def opened(folder: str, memory: int | None = None) -> Any:
     from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
-    workspace = Workspace.open(folder, memory=memory)
+    workspace = Workspace.open(folder, memory=memory, dask=dask)
     workspace.context.progress = Meter(sys.stderr)
     return workspace
 

@@ -11,7 +11,18 @@ import typer
 from erasable.cli import show
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, command, fail, opened
-from erasable.cli.options import FOLDER, JSON, MEMORY, argument, columns, option, size, switch
+from erasable.cli.options import (
+    DASK,
+    FOLDER,
+    JSON,
+    MEMORY,
+    argument,
+    columns,
+    option,
+    pairs,
+    size,
+    switch,
+)
 
 app = typer.Typer()
 
@@ -20,6 +31,11 @@ SHOWN = 20
 
 NAME = argument("NAME", "The name of the model.")
 DATASETS = option("D,...", "The data sets it learns from; all of the same columns.", "--dataset")
+POLICY = option(
+    "P",
+    "When it follows its data sets: at-once, with each append and sync; refresh, when `erasable "
+    "model refresh` or --update-models says so (by default); or never.",
+)
 HOOK = option("CMD", "A command with {model} that runs after each update, without a shell.")
 
 group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
@@ -37,11 +53,12 @@ def verify(
         "compared, as equal.",
     ),
     memory: str | None = MEMORY,
+    dask: str | None = DASK,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
-    found = opened(folder, size(memory)).verify(list(names or ()) or None, retrain=retrain)
+    found = opened(folder, size(memory), dask).verify(list(names or ()) or None, retrain=retrain)
     unknown = [each.model for each in found if each.verdict == "other version"]
     if unknown and not allow_other_version:
         show.warn(
@@ -89,13 +106,15 @@ def fit(
         "--param",
     ),
     hook: str | None = HOOK,
+    policy: str | None = POLICY,
     memory: str | None = MEMORY,
+    dask: str | None = DASK,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Train a model; under a name that is known, train it again on the newest data."""
     _print_fitted(
-        opened(folder, size(memory)).fit(
+        opened(folder, size(memory), dask).fit(
             name,
             estimator,
             datasets=_split(dataset),
@@ -103,6 +122,7 @@ def fit(
             features=None if features is None else _split([features]),
             params=_params(params),
             hook=hook,
+            policy=policy,
         ),
         as_json,
     )
@@ -123,15 +143,56 @@ def register(
         "Without a command the model is not covered, and every receipt says so.",
     ),
     hook: str | None = HOOK,
+    policy: str | None = POLICY,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Register a model that is trained elsewhere."""
-    made = opened(folder).register(name, datasets=_split(dataset), retrain=retrain, hook=hook)
+    made = opened(folder).register(
+        name, datasets=_split(dataset), retrain=retrain, hook=hook, policy=policy
+    )
     if retrain is None and not as_json:
         show.line(f"{name}: registered as not covered; every receipt will say so")
         return
     _print_fitted(made, as_json)
+
+
+@command(group, "refresh", example="erasable model refresh risk")
+def refresh(
+    names: list[str] | None = argument(
+        "NAME", "Models; by default all that are stale, but those that never follow.", default=None
+    ),
+    memory: str | None = MEMORY,
+    dask: str | None = DASK,
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Bring models up to the newest versions of their data sets."""
+    done, warnings = opened(folder, size(memory), dask).refresh(list(names or ()) or None)
+    show.warn(warnings)
+    if show.printed(as_json, {"models": done, "warnings": warnings}):
+        return
+    if done:
+        show.treatments(done)
+    else:
+        show.line("nothing to do: no model that may follow is stale")
+
+
+@command(group, "policy", example="erasable model policy risk at-once")
+def policy(
+    name: str = NAME,
+    policy: str = argument("POLICY", "at-once, refresh or never; see `erasable model fit`."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Say when a model follows its data sets."""
+    opened(folder).set_policy(name, policy)
+    told = {
+        "at-once": f"{name} follows with each append and sync from now on",
+        "refresh": f"{name} follows when `erasable model refresh` or --update-models says so",
+        "never": f"{name} stays as it was fitted, but for erasures",
+    }
+    show.answer(as_json, {"model": name, "policy": policy}, told[policy])
 
 
 @command(group, "list", example="erasable model list")
@@ -265,16 +326,7 @@ def _split(given: list[str] | None) -> list[str]:
 
 
 def _params(given: list[str] | None) -> dict[str, str] | None:
-    params: dict[str, str] = {}
-    for each in given or ():
-        name, equals, value = each.partition("=")
-        if not equals or not name or name in params:
-            fail(
-                f"the parameter {show.one_line(each)[:60]!r} has no '=', no name, or a name that "
-                "came before; expected NAME=VALUE, each name once; write -p C=0.5, say"
-            )
-        params[name] = value
-    return params or None
+    return pairs(given, "-p") or None
 
 
 def _print_fitted(fitted: Any, as_json: bool) -> None:
@@ -317,6 +369,8 @@ def _print_model(found: dict[str, Any]) -> None:
             ("left out", ", ".join(found["left_out"]) or show.NONE),
             ("target", found["target"] or show.NONE),
             ("records", show.count(found["n_records"])),
+            ("behind by", found["staleness"] or show.NONE),
+            ("follows", found["policy"] or show.NONE),
             ("hook", found["hook"] or show.NONE),
         ]
     )

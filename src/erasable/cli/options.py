@@ -50,6 +50,11 @@ MEMORY = option(
     "What the features of a model's records may take in memory, such as 500MB or 4GB; above it "
     "they are read block by block, where the model can learn so. By default half of the machine's.",
 )
+DASK = option(
+    "ADDRESS",
+    "Have models that can learn block by block learn on a Dask cluster, such as "
+    "tcp://10.0.0.5:8786. Its workers read data sets from the store of the workspace.",
+)
 SEED = option("N", "For what is drawn: the same, the same choice.", default="0")
 DATABASE = option(
     "URL",
@@ -144,3 +149,23 @@ def columns(text: str | None) -> list[str] | None:
         return None
     parts = [found[0].strip() for found in _LISTED.finditer(text)]
     return [part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in parts]
+
+
+def pairs(given: list[str] | None, name: str) -> dict[str, str]:
+    """Read values of an option that names something and its value.
+
+    Examples
+    --------
+    >>> pairs(["C=0.5", "kind=a=b"], "-p")
+    {'C': '0.5', 'kind': 'a=b'}
+    """
+    found: dict[str, str] = {}
+    for each in given or ():
+        key, equals, value = each.partition("=")
+        if not equals or not key or key in found:
+            fail(
+                f"{name} is {show.one_line(each)[:60]!r}, with no '=', no name, or a name that "
+                f"came before; expected NAME=VALUE, each name once; write {name} C=0.5, say"
+            )
+        found[key] = value
+    return found

@@ -12,7 +12,18 @@ import typer
 from erasable.cli import show
 from erasable.cli.frame import command, fail, opened, request_id
 from erasable.cli.identities import gathered
-from erasable.cli.options import FOLDER, JSON, MEMORY, argument, option, size, switch, whole
+from erasable.cli.options import (
+    DASK,
+    FOLDER,
+    JSON,
+    MEMORY,
+    argument,
+    option,
+    pairs,
+    size,
+    switch,
+    whole,
+)
 
 app = typer.Typer()
 
@@ -83,10 +94,51 @@ def request(
         show.line(f"looked for under the {show.types(tried)}; --type names another")
 
 
+@command(
+    app, "correct", example="erasable correct visits v17 --set age=42 --set site=north", panel=PANEL
+)
+def correct(
+    dataset: str = argument("DATASET", "The data set that holds what is wrong."),
+    ids: list[str] | None = argument("ID", "The records, by their ids.", default=None),
+    values: list[str] | None = option(
+        "COL=VALUE", "What each of them is to hold; nothing behind the = is a gap.", "--set"
+    ),
+    file: str | None = option(
+        "F",
+        "In the place of ids and values, a CSV or Parquet file with the ids and the columns that "
+        "are to be corrected.",
+    ),
+    regulation: str = option(
+        "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
+    ),
+    hold: str | None = option("REASON", "Take it in, but have it wait."),
+    received: str | None = option("DATE", "When it came, as 2026-03-31; by default now."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
+    """Take in a request to correct records; `process` carries it out, in data sets and models."""
+    _check_one_of("--regulation", regulation, REGULATIONS)
+    received_at = _moment(received)
+    if (file is None) == (not ids) or (file is not None and values):
+        fail(
+            "correct was given neither or both of ids and --file; expected ids with --set, or a "
+            "file"
+        )
+    taken, warnings = opened(folder).correct(
+        dataset, file, ids=list(ids or ()), values=pairs(values, "--set"),
+        regulation=regulation, hold=hold, received_at=received_at,
+    )  # fmt: skip
+    show.warn(warnings)
+    if show.printed(as_json, {"request": taken, "warnings": warnings}):
+        return
+    show.table(["request", "due"], [(taken.id, show.due(taken.due_at, datetime.now(UTC)))])
+
+
 @command(app, "process", example="erasable process", panel=PANEL)
 def process(
     jobs: str = JOBS,
     memory: str | None = MEMORY,
+    dask: str | None = DASK,
     profile: bool = PROFILE,
     folder: str = FOLDER,
     as_json: bool = JSON,
@@ -94,7 +146,7 @@ def process(
     """Carry out every request that is pending, in every data set and model."""
     began = time.perf_counter()
     n_jobs = whole(jobs, "--jobs")
-    done = opened(folder, size(memory)).process(n_jobs=n_jobs)
+    done = opened(folder, size(memory), dask).process(n_jobs=n_jobs)
     phases = {
         "starting, importing": time.perf_counter() - began - done.seconds + since_start(began),
         **done.phases,
@@ -104,7 +156,9 @@ def process(
         show.print_json(
             {
                 "completed": done.requests,
-                **show.picked(done, "n_unmatched", "n_kept_out", "n_records"),
+                **show.picked(
+                    done, "n_unmatched", "n_kept_out", "n_records", "n_corrected", "n_needless"
+                ),
                 "models": done.treatments,
                 "resumed": done.n_resumed,
                 **show.picked(done, "hooks", "seconds", "warnings"),
@@ -117,17 +171,7 @@ def process(
         show.table(["phase", "time"], rows, right="time")
         show.line()
     if done.treatments:
-        show.table(
-            ["model", "treatment", "exactness", "records", "time"],
-            [
-                (
-                    each["model"], each["treatment"], each["exactness"] or show.NONE,
-                    show.count(each["n_records"]), show.seconds(each["seconds"]),
-                )
-                for each in done.treatments
-            ],
-            right="records,time",
-        )  # fmt: skip
+        show.treatments(done.treatments)
         show.line()
     for line in besides(done):
         show.line(line)
@@ -135,8 +179,13 @@ def process(
     if n_carried_out:
         show.line(
             f"completed {show.words(n_carried_out, 'request')}: "
-            f"{show.words(done.n_records, 'record')} erased in {show.seconds(done.seconds)}"
+            f"{counted(done)} in {show.seconds(done.seconds)}"
         )
+        if done.n_needless:
+            show.line(
+                f"nothing to correct for {done.n_needless:,} of them: the records hold these "
+                "values already, or are gone"
+            )
         if done.n_unmatched:
             show.line(
                 f"no match for {done.n_unmatched:,} of them: nothing is kept of these in the "
@@ -161,6 +210,15 @@ def since_start(moment: float) -> float:
     except (OSError, ValueError, IndexError):
         return 0.0
     return max(0.0, age - (time.perf_counter() - moment))
+
+
+def counted(done: Any) -> str:
+    """Say how many records were erased and corrected."""
+    erased = f"{show.words(done.n_records, 'record')} erased"
+    corrected = f"{show.words(done.n_corrected, 'record')} corrected"
+    if not done.n_corrected and not done.n_needless:
+        return erased
+    return corrected if not done.n_records else f"{erased}, {corrected}"
 
 
 def _later(done: Any) -> str:
@@ -194,10 +252,10 @@ def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: boo
         return
     now = datetime.now(UTC)
     show.table(
-        ["request", "state", "received", "due", "records", "note"],
+        ["request", "asks for", "state", "received", "due", "records", "note"],
         [
             (
-                each.id, each.label, show.day(each.received_at), _due(each, now),
+                each.id, each.kind, each.label, show.day(each.received_at), _due(each, now),
                 show.count(each.matched), each.note or "",
             )
             for each in found

@@ -102,6 +102,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str =
     sys.stdout.writelines(aligned(row, map(_style, row)) for row in cells)
 
 
+def treatments(found: Iterable[dict[str, Any]]) -> None:
+    """Print what was done to each model."""
+    rows = [
+        (
+            each["model"], each["treatment"], each["exactness"] or NONE,
+            count(each["n_records"]), seconds(each["seconds"]),
+        )
+        for each in found
+    ]  # fmt: skip
+    head = ["model", "treatment", "exactness", "records", "time"]
+    table(head, rows, right="records,time")
+
+
 def verdicts(found: Iterable[Any]) -> None:
     """Print what verifying each model came to."""
     rows = [(each.model, each.verdict, each.detail) for each in found]

@@ -14,8 +14,8 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import command, opened
-from erasable.cli.options import FOLDER, JSON, argument, number, option, switch, whole
-from erasable.cli.requests import besides
+from erasable.cli.options import DASK, FOLDER, JSON, argument, number, option, switch, whole
+from erasable.cli.requests import besides, counted
 
 app = typer.Typer()
 
@@ -30,13 +30,14 @@ def work(
     backoff: str = option(
         "SECONDS", "Wait for the second attempt; twice that for the third.", default="5"
     ),
+    dask: str | None = DASK,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Carry out requests as they come; start any number of workers, on any machine."""
     seconds = number(poll, "--poll")
     tries, first = whole(attempts, "--attempts"), number(backoff, "--backoff")
-    found = opened(folder)
+    found = opened(folder, dask=dask)
     turns: list[Any] = []
     with _until_stopped(found.context.root) as stopped:
 
@@ -123,7 +124,7 @@ def _say(done: Any) -> None:
         if n_carried_out:
             show.line(
                 f"{at} completed {show.words(n_carried_out, 'request')}: "
-                f"{show.words(done.processed.n_records, 'record')} erased from "
+                f"{counted(done.processed)} {'in' if done.processed.n_corrected else 'from'} "
                 f"{show.words(len(done.processed.treatments), 'model')} in "
                 f"{show.seconds(done.processed.seconds)}"
             )

@@ -137,13 +137,17 @@ def copy(
 
 
 def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    from erasable.workspace.models.staleness import Staleness
+
     now = datetime.now(UTC)
     requests, models = dict(found["requests"]), dict(found["models"])
     late = f", {found['late']} LATE" if found["late"] else ""
     requests["pending"] = requests.get("pending", 0) - found["held"]
     if found["held"]:
         requests["on hold"] = found["held"]
-    stale = f"; stale: {', '.join(found['stale'])}" if found["stale"] else ""
+    behind = [Staleness(**each) for each in found["staleness"]]
+    named = ", ".join(f"{each.model} ({each.words})" for each in behind)
+    stale = f"; stale: {named}" if behind else ""
     named = ", ".join(found["outdated"])
     outdated = f"; outdated, to be fitted again: {named}" if named else ""
     sets, records = found["datasets"], found["n_records"]

@@ -62,6 +62,7 @@ class CentroidModel(
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Any:
         """Learn from the records that are held, into an accelerator with ``remove(model, rows)``.
 
+        Where `_can_add` says so, it has ``add(model, rows)`` and ``take_arrays(held)``, too.
         `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement _new_accelerator()")
@@ -84,6 +85,17 @@ class CentroidModel(
     def _delete_rows(self, rows: Ints) -> Outcome:
         outcome: Outcome = self._accelerator.remove(self, rows)
         self._publish()
+        return outcome
+
+    def _take_arrays(self) -> None:
+        self._accelerator.take_arrays(self._attached())
+        if self._info.keys is not None:
+            self._info.keys = self._accelerator.table.keys
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        outcome: Outcome | None = self._accelerator.add(self, rows)
+        if outcome is not None:
+            self._publish()
         return outcome
 
     def _reattach(self) -> None:

@@ -12,13 +12,16 @@ from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import grid, refuse_many
 from erasable.core.arrays import Ints
+from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
+from erasable.core.row_arrays import padded
 from erasable.core.tape import Stream
 from erasable.core.threads import N_JOBS, in_threads
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
+from ._run import Report
 from ._schema import FARTHEST, NodeSchema
 from ._seeding import quantum_for
 from ._table import GriddedTable
@@ -122,6 +125,9 @@ class DivideAndConquerKMeans(CentroidModel):
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
         return _Tree(self, names, warn)
 
+    def _can_add(self) -> bool:
+        return True
+
     def _publish(self) -> None:
         tree: _Tree = self._accelerator
         self._grid = tree.table.grid
@@ -217,11 +223,8 @@ class _Tree:
         self.table = GriddedTable(held, keys, names, warn, model.n_jobs)
         self._quantum = quantum_for(self.table.grid.top)
         rows = self.table.rows
-        owners = held.records.groups
-        own = keys[rows] if owners is None else model._tape.record_keys(owners[rows])
-        chance = model._tape.uniform(own, Stream.LEAF, 0)
         self._leaf_of = np.full(held.records.n_rows, -1, np.int64)
-        self._leaf_of[rows] = (chance * n_leaves).astype(np.int64)
+        self._leaf_of[rows] = self._leaves_for(model, rows, n_leaves)
         # Sixteen bits are sorted by their digits, ten times as fast.
         narrow = np.uint16 if n_leaves <= 2**16 else np.int64
         order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
@@ -271,6 +274,47 @@ class _Tree:
             leaf = self.levels[0][i]
             assert isinstance(leaf, Leaf)
             reports.append(leaf.remove(rows[self._leaf_of[rows] == i]))
+        merged = self._merge(touched)
+        self.table.wipe(rows)
+        self._leaf_of[rows] = -1
+        return _told(reports, merged)
+
+    def take_arrays(self, held: Attachment) -> None:
+        """See `erasable.core.growing.Growing._take_arrays`."""
+        self.table.take_arrays(held)
+        self._leaf_of = padded(self._leaf_of, self.table.keys.size, fill=-1)
+        for leaf in self.levels[0]:
+            assert isinstance(leaf, Leaf)
+            leaf.show(self.table.X, self.table.keys)
+
+    def add(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome | None:
+        """Take rows in at their leaves, and learn the nodes above these anew; None: learn again."""
+        if not self.table.add(rows, model._tape):
+            return None
+        same = self.width == _width_for(model, model._attached().n_live)
+        if not same or self._quantum != quantum_for(self.table.grid.top):
+            return None
+        model._info.keys = self.table.keys
+        self._leaf_of[rows] = self._leaves_for(model, rows, len(self.levels[0]))
+        touched = np.unique(self._leaf_of[rows])
+        reports = []
+        for i in touched.tolist():
+            leaf = self.levels[0][i]
+            assert isinstance(leaf, Leaf)
+            reports.append(leaf.add(rows[self._leaf_of[rows] == i]))
+        return _told(reports, self._merge(touched))
+
+    def _leaves_for(self, model: DivideAndConquerKMeans, rows: Ints, n_leaves: int) -> Ints:
+        """Return the leaf of each row: a hash of its group, or of its record."""
+        owners = model._attached().records.groups
+        keys = self.table.keys[rows]
+        own = keys if owners is None else model._tape.record_keys(owners[rows])
+        chance = model._tape.uniform(own, Stream.LEAF, 0)
+        leaves: Ints = (chance * n_leaves).astype(np.int64)
+        return leaves
+
+    def _merge(self, touched: Ints) -> int:
+        """Learn the nodes above leaves anew; return how many centroids they were given."""
         merged = 0
         stale = touched
         for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):
@@ -280,11 +324,15 @@ class _Tree:
                 assert isinstance(node, Merge)
                 children = below[i * self.width : (i + 1) * self.width]
                 merged += node.fit(children, self.weighted)
-        self.table.wipe(rows)
-        self._leaf_of[rows] = -1
-        counts = {"leaves": int(touched.size), "centroids_merged": merged}
-        examined = sum(report.examined for report in reports)
-        return Outcome(strongest([report.action for report in reports]), examined, counts)
+        return merged
+
+
+def _told(reports: list[Report], merged: int) -> Outcome:
+    counts = {"leaves": len(reports), "centroids_merged": merged}
+    examined = sum(report.examined for report in reports)
+    action = strongest([report.action for report in reports])
+    # A leaf that is learned again is not the model.
+    return Outcome("resumed" if action == "refit" else action, examined, counts)
 
 
 def _width_for(model: DivideAndConquerKMeans, n: int) -> int:

@@ -1,4 +1,4 @@
-"""Levels that are filed, and how a deletion passes through them.
+"""Levels that are filed, and how a deletion or an addition passes through them.
 
 What `_levels` does in whole passes is done here for the records at risk alone: see `_filing`. It
 takes half of what there is to compile, and is compiled when a run is filed for the first time.
@@ -15,17 +15,39 @@ from erasable.core.arrays import Flags, Floats, Ints
 from ._distances import TILE, Points, Room, measure, rank_nearest
 from ._filing import file_level, file_record, free_slot, lists_of, take_at_risk, tile_bounds
 from ._following import assign
-from ._layout import FREE, Files, Levels, Rule
-from ._levels import first_still, move, positions_of, same, start_level, stop_at, take_out
+from ._layout import BINS, FREE, Files, Levels, Rule
+from ._levels import (
+    first_still,
+    move,
+    positions_of,
+    put_in,
+    same,
+    start_level,
+    stop_at,
+    take_out,
+)
 from ._lloyd_kernels import shift_cluster
-from ._movement import movement, new_moves
+from ._movement import movement, new_moves, same_row
+
+
+@subroutine
+def _youngest(t: int, files: Files) -> int:
+    """Return the slot whose snapshot was taken last."""
+    stamps = files.stamps[t]
+    youngest = 0
+    for slot in range(stamps.shape[0]):
+        if stamps[slot] > stamps[youngest]:
+            youngest = slot
+    return youngest
 
 
 @subroutine
 def reexamine(
     t: int,
+    moved: bool,
     points: Points,
     alive: Flags,
+    come: Ints,
     n_alive: int,
     clock: int,
     weights: Floats,
@@ -36,6 +58,13 @@ def reexamine(
     room: Room,
 ) -> tuple[int, int]:
     """Bring the labels and sums of level `t` up to date with centroids that moved.
+
+    Parameters
+    ----------
+    moved : bool
+        Whether they did; if not, only those who have come are examined.
+    come : ndarray of int64
+        Positions that have no label yet.
 
     Returns
     -------
@@ -49,24 +78,28 @@ def reexamine(
     lists = lists_of(t, levels, files)
     k, d = centers.shape
     moves = new_moves(k, d, pairs)
-    n_picks = 0
-    for slot in range(stamps.shape[0]):
-        if stamps[slot] == FREE:
-            continue
-        movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
-        n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
+    n_picks = come.shape[0]
+    picks[:n_picks] = come
+    if moved:
+        for slot in range(stamps.shape[0]):
+            if stamps[slot] == FREE:
+                continue
+            movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
+            n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
     if n_picks == 0:
         return 0, 0
     if 2 * n_picks > n_alive:
         return -1, 0
-    # A level that began as a copy of the one before it has a snapshot of this deletion already.
-    for slot in range(stamps.shape[0]):
+    # Under the youngest snapshot their labels are right as long as they are under later ones.
+    slot = _youngest(t, files)
+    if moved or not (same(centers, snapshots[slot]) and same_row(weights, former[slot])):
+        # A level that began as a copy of the one before it has a snapshot of this change already.
         clock = max(clock, stamps[slot] + 1)
-    slot = free_slot(t, clock, pairs, moves, alive, lists, files)
-    stamps[slot] = clock
-    files.growth[t, slot] = 1.0
-    copy(centers, snapshots[slot])
-    copy(weights, former[slot])
+        slot = free_slot(t, clock, pairs, moves, alive, lists, files)
+        stamps[slot] = clock
+        files.growth[t, slot] = 1.0
+        copy(centers, snapshots[slot])
+        copy(weights, former[slot])
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     here = np.empty(TILE, np.float32)
@@ -80,13 +113,15 @@ def reexamine(
             a = who[0, r]
             file_record(j, here[r], slot, a * k + who[1, r] if pairs else a, lists)
             was = labels[j]
-            if a != was:
+            new = start + r < come.shape[0]
+            if new or a != was:
                 w = points.mass[j] if points.mass.size > 0 else 1.0
                 x = points.X[points.rows[j]]
-                shift_cluster(levels.sums[t], levels.counts[t], x, was, -w)
+                if not new:
+                    shift_cluster(levels.sums[t], levels.counts[t], x, was, -w)
+                    flips += 1
                 shift_cluster(levels.sums[t], levels.counts[t], x, a, w)
                 labels[j] = a
-                flips += 1
     return n_picks, flips
 
 
@@ -114,6 +149,43 @@ def file_all(
         _file(t, live, clock, weights, levels, files)
 
 
+@kernel
+def renumber_files(
+    places: Ints, alive: Flags, built: int, before: Levels, levels: Levels, files: Files
+) -> None:
+    """Link the lists of all filed levels again, after positions have changed; drop who is dead.
+
+    Parameters
+    ----------
+    places : ndarray of int64
+        The position now of each that was.
+    alive : ndarray of bool
+        Which of those that were are left.
+    before, levels : Levels
+        As they were, and as they are, whose links are overwritten.
+    """
+    for t in range(files.stamps.shape[0]):
+        if files.stamps[t, 0] == FREE:
+            continue
+        links, following, head = before.links[t], levels.links[t], files.head[t]
+        if t > built:  # of a run that was longer
+            head[:] = -1
+            files.lowest[t] = BINS
+            continue
+        for slot in range(head.shape[0]):
+            for group in range(head.shape[1]):
+                for place in range(head.shape[2]):
+                    j = head[slot, group, place]
+                    kept = np.int32(-1)
+                    while j >= 0:
+                        if alive[j]:
+                            new = np.int32(places[j])
+                            following[new] = kept
+                            kept = new
+                        j = links[j]
+                    head[slot, group, place] = kept
+
+
 @subroutine
 def _continue(t: int, levels: Levels, files: Files) -> None:
     """Begin level `t` as the level before it, from which it will differ in few records."""
@@ -136,6 +208,7 @@ def descend_filed(
     points: Points,
     alive: Flags,
     gone: Ints,
+    come: Ints,
     n_alive: int,
     clock: int,
     built: int,
@@ -154,10 +227,10 @@ def descend_filed(
     Parameters
     ----------
     n_alive, clock : int
-        How many positions are left, and the number of this deletion.
+        How many positions are left, and the number of this change.
     picks : ndarray of shape (n_positions,), int64
         Scratch space.
-    points, alive, gone, built, rule, weights, turned, pairs, levels, room, start
+    points, alive, gone, come, built, rule, weights, turned, pairs, levels, room, start
         As in `descend`.
 
     Returns
@@ -182,13 +255,20 @@ def descend_filed(
         cloned = new and plain and (t > 1 or weights.size > 0)
         if cloned:
             _continue(t, levels, files)
-        if not new:
+        arrived = come
+        if new:
+            arrived = come[:0]  # they are in the level before
+        else:
             take_out(t, points, gone, levels)
+            if t == 0 and weights.size == 0:  # it is not filed
+                put_in(t, points, come, levels.centers[t], weights, pairs, levels, room)
+                arrived = come[:0]
         anew = new and not cloned
-        if moved and not anew:
+        if (moved or arrived.size > 0) and not anew:
             seen, flipped = reexamine(
-                t, points, alive, n_alive, clock, weights, pairs, levels, files, picks, room
-            )
+                t, moved, points, alive, arrived, n_alive, clock, weights, pairs, levels, files,
+                picks, room,
+            )  # fmt: skip
             anew = seen < 0
             examined += max(seen, 0)
             flips += flipped

@@ -1,4 +1,4 @@
-"""The levels of a Lloyd run, and how a deletion passes through them.
+"""The levels of a Lloyd run, and how a deletion or an addition passes through them.
 
 Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums of level
 ``t - 1`` give. Every level keeps its labels, and the exact sums and masses of its clusters.
@@ -15,7 +15,8 @@ from erasable.core._copying import copy
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints
 
-from ._distances import Points, Room
+from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._filing import tile_bounds
 from ._following import assign, pays_to_follow
 from ._layout import Levels, Rule
 from ._lloyd_kernels import loss_of, next_centers, shift_cluster
@@ -58,6 +59,40 @@ def take_out(t: int, points: Points, gone: Ints, levels: Levels) -> None:
         w = points.mass[g] if points.mass.size > 0 else 1.0
         shift_cluster(levels.sums[t], levels.counts[t], points.X[points.rows[g]],
                       levels.labels[t, g], -w)  # fmt: skip
+
+
+@subroutine
+def put_in(
+    t: int,
+    points: Points,
+    come: Ints,
+    centers: Floats,
+    weights: Floats,
+    pairs: bool,
+    levels: Levels,
+    room: Room,
+) -> None:
+    """Assign positions that have come, and add them to the sums of level `t`.
+
+    They are assigned to the centroids, and in the metric, that the level was built with: then it
+    is as if they had been there, and may be followed as any other.
+    """
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE, np.float32)
+    k, d = centers.shape
+    for start in range(0, come.shape[0], TILE):
+        m = measure(points, come, start, centers, weights, room)
+        rank_nearest(room.distances, m, near, who)
+        tile_bounds(near, m, d, pairs, here)
+        for r in range(m):
+            j = come[start + r]
+            a = who[0, r]
+            levels.bounds[t, j] = here[r]
+            levels.links[t, j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
+            levels.labels[t, j] = a
+            w = points.mass[j] if points.mass.size > 0 else 1.0
+            shift_cluster(levels.sums[t], levels.counts[t], points.X[points.rows[j]], a, w)
 
 
 @subroutine
@@ -162,6 +197,7 @@ def descend(
     points: Points,
     alive: Flags,
     gone: Ints,
+    come: Ints,
     built: int,
     rule: Rule,
     former: Floats,
@@ -180,6 +216,8 @@ def descend(
         Which positions are left.
     gone : ndarray of int64
         Positions deleted since the levels were built; already not alive.
+    come : ndarray of int64
+        Positions added since then; already alive.
     built : int
         The last level that holds a run of the records before; -1 when none does.
     former, turned : ndarray of shape (n_features,) or empty, and bool
@@ -212,6 +250,7 @@ def descend(
             break
         if not new:
             take_out(t, points, gone, levels)
+            put_in(t, points, come, before, former, pairs, levels, room)
         if moved:
             if live.size == 0:
                 live = positions_of(alive)

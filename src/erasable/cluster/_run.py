@@ -1,7 +1,7 @@
-"""One k-means problem that deletes: seeds, levels and files together.
+"""One k-means problem that deletes and adds: seeds, levels and files together.
 
-`LloydRun` is a pure function of its records: what it holds after deletions, its files aside, is
-what a new run on the remaining records holds. Estimators are thin shells over it.
+`LloydRun` is a pure function of its records: what it holds after any changes, its files aside, is
+what a new run on the records of now holds. Estimators are thin shells over it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from erasable.core._jit import at_hand
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
-from erasable.core.kept import Kept
 from erasable.core.threads import several
 
 from ._distances import Points, Room, new_room
@@ -25,6 +24,7 @@ from ._filing import hide
 from ._layout import Files, Levels, Rule, grown, new_files, new_levels
 from ._levels import descend
 from ._passes import run_levels
+from ._places import Placed
 from ._seeding import Seeding
 
 RuleFor: TypeAlias = Callable[[int], Rule]
@@ -44,7 +44,7 @@ def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
 
 @dataclass(frozen=True)
 class Report:
-    """What a deletion did to a run.
+    """What a deletion or an addition did to a run.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class Report:
     seeding_steps: int
 
 
-class LloydRun(Kept):
-    """A k-means run over some points, which can delete positions.
+class LloydRun(Placed):
+    """A k-means run over some points, which can delete positions and take rows in.
 
     Parameters
     ----------
@@ -96,6 +96,7 @@ class LloydRun(Kept):
         self.seeding = seeding
         self.alive = np.ones(n, np.bool_)
         self.n_alive = n
+        self._n_placed = self._n_sorted = n
         self.final = 0
         self.max_iter = max_iter
         self.levels: Levels = new_levels(min(max_iter + 1, _FIRST_LEVELS), n, n_clusters, d)
@@ -139,10 +140,6 @@ class LloydRun(Kept):
     def built(self) -> int:
         """The last level that was computed; past `final` where a stop was decided by it."""
         return self._built
-
-    def live(self) -> Ints:
-        """Positions that are left."""
-        return np.flatnonzero(self.alive)
 
     def fit(self, rule: RuleFor = plain_rule, n_jobs: int | None = 1) -> LloydRun:
         """Run from scratch on the positions that are left.
@@ -191,8 +188,39 @@ class LloydRun(Kept):
         """
         self.alive[gone] = False
         self.n_alive -= gone.shape[0]
+        return self._change(gone, _NO_POSITIONS, (weights, quantum, seeding_weights), rule, n_jobs)
+
+    def exchange(
+        self,
+        leaving: Ints,
+        rows: Ints,
+        metric: tuple[Floats | None, float | None, Floats | None] = (None, None, None),
+        rule: RuleFor = plain_rule,
+        n_jobs: int | None = 1,
+    ) -> Report:
+        """Delete rows, which are still readable, and take others in, in one go; see `remove`.
+
+        `metric` are its `weights`, `quantum` and `seeding_weights`.
+        """
+        self._make_room(rows.size)
+        gone = self.positions(leaving)
+        self.alive[gone] = False
+        self.n_alive -= gone.shape[0]
+        if not self._filed:
+            self._file_if_it_pays(rows.size, self._weights)
+        return self._change(gone, self._take_places(rows), metric, rule, n_jobs)
+
+    def _change(
+        self,
+        gone: Ints,
+        come: Ints,
+        metric: tuple[Floats | None, float | None, Floats | None],
+        rule: RuleFor,
+        n_jobs: int | None,
+    ) -> Report:
+        weights, quantum, seeding_weights = metric
         self._clock += 1
-        changed, steps = self._reseed(gone, quantum, seeding_weights, n_jobs)
+        changed, steps = self._reseed(gone, come, quantum, seeding_weights, n_jobs)
         former, turned = self._weights, False
         if weights is not None:
             turned = not np.array_equal(weights, former)
@@ -201,21 +229,26 @@ class LloydRun(Kept):
             examined = self._start(self.live(), rule, n_jobs)
             self._forget(gone)
             return Report("refit", examined, 0, self._built + 1, steps)
-        if not self._filed:
+        if not self._filed and come.size == 0:
             self._file_if_it_pays(gone.shape[0], former)
-        examined, flips, passes = self._descend(gone, rule, former, turned)
+        examined, flips, passes = self._descend((gone, come), rule, former, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
         return Report(action, examined, flips, passes, steps)
 
     def _reseed(
-        self, gone: Ints, quantum: float | None, weights: Floats | None, n_jobs: int | None
+        self,
+        gone: Ints,
+        come: Ints,
+        quantum: float | None,
+        weights: Floats | None,
+        n_jobs: int | None,
     ) -> tuple[bool, int]:
         """Bring the seeding up to date; return whether a seed changed, and the steps run."""
         seeding = self.seeding
         same = quantum is None or quantum == seeding.quantum
         if same and (weights is None or np.array_equal(weights, seeding.weights)):
-            return seeding.remove(self.points, gone, self.live, n_jobs)
+            return seeding.change(self.points, gone, come, self.live, n_jobs)
         before = seeding.chosen.copy()
         seeding.quantum = seeding.quantum if quantum is None else quantum
         seeding.weights = seeding.weights if weights is None else weights
@@ -260,8 +293,11 @@ class LloydRun(Kept):
         for array in self._room:
             array[:] = 0.0
         self._picks[: self._n_picked] = 0
+        self._n_picked = 0
         for unused in (self.levels.centers, self.levels.sums):
             unused[self._built + 1 :] = 0.0
+        if gone.size == 0:
+            return
         if self._filed:
             hide(self.points.values(gone), self._files.stamps[:used], self._files.snapshots[:used])
         else:
@@ -275,7 +311,8 @@ class LloydRun(Kept):
         self._followed = 0
         if self._files.head.size > 0:
             self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
-        return self._descend(_NO_POSITIONS, rule, self._weights, n_jobs=n_jobs)[0]
+        nobody = (_NO_POSITIONS, _NO_POSITIONS)
+        return self._descend(nobody, rule, self._weights, n_jobs=n_jobs)[0]
 
     def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
         """File the records where single deletions, or many others, are to be expected.
@@ -306,20 +343,22 @@ class LloydRun(Kept):
             (
                 descend_filed,
                 (
-                    self.points, self.alive, _NO_POSITIONS, 0, 0, 0, plain_rule(0), self._weights,
-                    False, False, self.levels, files, _NO_POSITIONS, self._room, 0,
+                    self.points, self.alive, _NO_POSITIONS, _NO_POSITIONS, 0, 0, 0,
+                    plain_rule(0), self._weights, False, False, self.levels, files,
+                    _NO_POSITIONS, self._room, 0,
                 ),
             ),
         )  # fmt: skip
 
     def _descend(
         self,
-        gone: Ints,
+        changes: tuple[Ints, Ints],
         rule: RuleFor,
         former: Floats,
         turned: bool = False,
         n_jobs: int | None = 1,
     ) -> tuple[int, int, int]:
+        """Run down the levels, given which positions have gone and come since then."""
         totals = np.zeros(3, np.int64)
         start = 0
         live = self.live() if self._built < 0 and several(self.n_alive, n_jobs) else None
@@ -332,13 +371,13 @@ class LloydRun(Kept):
                 )  # fmt: skip
             elif self._filed:
                 self._built, self.final, *counts = descend_filed(
-                    self.points, self.alive, gone, self.n_alive, self._clock, self._built,
+                    self.points, self.alive, *changes, self.n_alive, self._clock, self._built,
                     rule(n_levels), self._weights, turned, self._pairs,
                     self.levels, self._files, self._picks, self._room, start,
                 )  # fmt: skip
             else:
                 self._built, self.final, *counts = descend(
-                    self.points, self.alive, gone, self._built,
+                    self.points, self.alive, *changes, self._built,
                     rule(n_levels), former, self._weights, turned, self._pairs,
                     self.levels, self._room, start,
                 )  # fmt: skip

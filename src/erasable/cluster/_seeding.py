@@ -4,7 +4,8 @@ Step ``l`` runs `L` exponential races among the records with weights equal to th
 distance to the seeds chosen so far, and keeps the candidate with the lowest potential (Arthur
 and Vassilvitskii 2007, the greedy variant of scikit-learn). The potential is a sum of distances
 rounded to integers, so a deletion subtracts its own terms from every candidate. A step is run
-again only when one of its candidates is deleted, or when another candidate takes the lead.
+again only when one of its candidates is deleted, or when another candidate takes the lead. A
+record that comes adds its terms, and runs against the winners of all races alone.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.tape import Stream
 from erasable.core.threads import over_rows
 
+from ._arrival_kernels import admit
 from ._distances import Points, new_room
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
 
@@ -71,6 +73,9 @@ class Seeding:
         Positions of the candidates of every step; the first step has one, the rest is -1.
     potentials : ndarray of shape (n_clusters, n_candidates), int64
         Exact potentials of the candidates; the largest integer where there is none.
+    scores : ndarray of shape (n_clusters, n_candidates)
+        Scores with which the candidates have won their races, which records that come have to
+        beat; negative where nobody has asked yet.
     """
 
     def __init__(
@@ -89,24 +94,30 @@ class Seeding:
         self.chosen = np.full(n_clusters, -1, np.int64)
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
+        self.scores = np.full((n_clusters, self.n_candidates), -1.0)
 
     def fit(self, points: Points, live: Ints, n_jobs: int | None = None) -> None:
         """Choose seeds among the positions `live`, which are in order, in threads."""
         self._run_from(0, points, live, n_jobs)
 
-    def remove(
-        self, points: Points, gone: Ints, live: Callable[[], Ints], n_jobs: int | None = None
+    def change(
+        self,
+        points: Points,
+        gone: Ints,
+        come: Ints,
+        live: Callable[[], Ints],
+        n_jobs: int | None = None,
     ) -> tuple[bool, int]:
-        """Take the positions `gone` out.
+        """Take the positions `gone` out, and `come` in.
 
         Parameters
         ----------
         points : Points
             Where the rows of `gone` are still readable.
-        gone : ndarray of int64
-            Positions that leave.
+        gone, come : ndarray of int64
+            Positions that leave, and that come.
         live : callable
-            Returns the positions that stay; called only when a step must be run again.
+            Returns the positions that are there then; called only when a step must be run again.
         n_jobs : int or None
             Threads, see `erasable.core.threads`.
 
@@ -117,12 +128,28 @@ class Seeding:
         steps : int
             Steps that were run again.
         """
-        stands = retract(
+        stands, lost = True, np.zeros(self.n_clusters, np.bool_)
+        if come.size:
+            stands = admit(
+                points, come, self.seed, np.uint32(Stream.RACE), self.weights, self.quantum,
+                self.chosen, self.candidates, self.potentials, self.scores, lost,
+            )  # fmt: skip
+        if gone.size and not retract(
             points, gone, self.weights, self.quantum, self.chosen, self.candidates, self.potentials
-        )
-        if stands:
-            return False, 0
-        lost = np.any(np.isin(self.candidates, gone), axis=1).tolist()
+        ):
+            stands = False
+            lost |= np.any(np.isin(self.candidates, gone), axis=1)
+        return (False, 0) if stands else self._follow(lost, points, live, n_jobs)
+
+    def renumber(self, places: Ints) -> None:
+        """Know that the record at each position is at another one now."""
+        self.chosen = places[self.chosen]
+        self.candidates = np.where(self.candidates < 0, -1, places[self.candidates])
+
+    def _follow(
+        self, lost: Flags, points: Points, live: Callable[[], Ints], n_jobs: int | None
+    ) -> tuple[bool, int]:
+        """Run the steps again whose candidates may be others, until a seed is another one."""
         steps = 0
         for step in range(self.n_clusters):
             before = self.chosen[step]
@@ -197,7 +224,7 @@ class Seeding:
         n_entries = 1 if step == 0 else self.n_candidates
         stakes = np.ones(live.shape[0]) if step == 0 else potential
         picks = self._race(step, points, live, stakes, n_entries, n_jobs)
-        self.candidates[step] = -1
+        self.candidates[step] = self.scores[step] = -1
         self.candidates[step, :n_entries] = picks
         centers = points.values(picks)
 

@@ -20,7 +20,7 @@ _MANTISSA = 2**52 - 1
 
 
 @subroutine
-def _fill_words(
+def fill_words(
     keys: Words, m: int, seed: np.uint64, stream: np.uint32, step: np.uint32, words: Words
 ) -> None:
     """Write four independent 32-bit words for each of the first `m` keys into ``words[i, r]``."""
@@ -91,7 +91,7 @@ def race(
             if points.mass.size > 0:
                 for r in range(m):
                     stake[r] *= points.mass[picks[start + r]]
-            _fill_words(here, m, seed, stream, number, words)
+            fill_words(here, m, seed, stream, number, words)
             for i in range(width):
                 line = words[i]
                 limit = best[i] * (1.0 + 1e-9)
@@ -108,7 +108,7 @@ def race(
                     if left > best[i] * (1.0 + 1e-9) * u:
                         continue
                     one[0] = here[r]
-                    _fill_words(one, 1, seed, stream, np.uint32(number + np.uint32(1)), low)
+                    fill_words(one, 1, seed, stream, np.uint32(number + np.uint32(1)), low)
                     bits = (line[r] << _TWENTY) | (low[i, 0] >> _TWELVE)
                     v = (np.float64(np.int64(bits)) + 0.5) * 2.0**-52
                     score = np.inf if u == 0.0 else -log(v) / u
@@ -178,6 +178,68 @@ def nearest_distance(
                 out[start + r] = min(out[start + r], room.distances[c, r])
 
 
+@subroutine
+def shift_potentials(
+    points: Points,
+    j: int,
+    r: int,
+    quantum: float,
+    sign: int,
+    chosen: Ints,
+    candidates: Ints,
+    potentials: Ints,
+    room: Room,
+    nearest: Floats,
+) -> None:
+    """Add `sign` times what position `j` contributes to every potential.
+
+    Parameters
+    ----------
+    r : int
+        Its place in the tile of `room`, which has its distances to all candidates.
+    nearest : ndarray of shape (k,)
+        Overwritten with its squared distance to the nearest seed of the steps before each.
+    """
+    k, width = candidates.shape
+    before = np.inf
+    for s in range(k):
+        nearest[s] = before
+        reached = before
+        for c in range(width):
+            if candidates[s, c] >= 0:
+                v = min(before, room.distances[s * width + c, r])
+                term = np.rint(v * quantum)
+                if points.mass.size > 0:
+                    term *= points.mass[j]
+                potentials[s, c] += sign * int(term)
+                if candidates[s, c] == chosen[s]:
+                    reached = v
+        before = reached
+
+
+@subroutine
+def candidate_values(points: Points, candidates: Ints) -> Floats:
+    """Return the rows of all candidates, zeros where there is none."""
+    k, width = candidates.shape
+    centers = np.zeros((k * width, points.X.shape[1]))
+    for s in range(k):
+        for c in range(width):
+            if candidates[s, c] >= 0:
+                copy(points.X[points.rows[candidates[s, c]]], centers[s * width + c])
+    return centers
+
+
+@subroutine
+def leads(s: int, chosen: Ints, candidates: Ints, potentials: Ints) -> bool:
+    """Tell whether the seed of a step still has its lowest potential, the first of equals."""
+    best = 0
+    for c in range(candidates.shape[1]):
+        if potentials[s, c] < potentials[s, best]:
+            best = c
+    first: bool = candidates[s, best] == chosen[s]
+    return first
+
+
 @kernel
 def retract(
     points: Points,
@@ -196,37 +258,21 @@ def retract(
         Whether the choice stands: no candidate is gone, and every seed still leads its step.
     """
     k, width = candidates.shape
-    d = points.X.shape[1]
-    centers = np.zeros((k * width, d))
-    for s in range(k):
-        for c in range(width):
-            if candidates[s, c] >= 0:
-                copy(points.X[points.rows[candidates[s, c]]], centers[s * width + c])
-    room = Room(np.empty((d, TILE)), np.empty((k * width, TILE)))
+    centers = candidate_values(points, candidates)
+    room = Room(np.empty((points.X.shape[1], TILE)), np.empty((k * width, TILE)))
+    nearest = np.empty(k)
     for start in range(0, gone.shape[0], TILE):
         m = measure(points, gone, start, centers, weights, room)
         for r in range(m):
-            nearest = np.inf
-            for s in range(k):
-                reached = nearest
-                for c in range(width):
-                    if candidates[s, c] >= 0:
-                        v = min(nearest, room.distances[s * width + c, r])
-                        term = np.rint(v * quantum)
-                        if points.mass.size > 0:
-                            term *= points.mass[gone[start + r]]
-                        potentials[s, c] -= int(term)
-                        if candidates[s, c] == chosen[s]:
-                            reached = v
-                nearest = reached
+            shift_potentials(
+                points, gone[start + r], r, quantum, -1, chosen, candidates, potentials, room,
+                nearest,
+            )  # fmt: skip
     for s in range(k):
-        best = 0
         for c in range(width):
             for j in gone:
                 if candidates[s, c] == j:
                     return False
-            if potentials[s, c] < potentials[s, best]:
-                best = c
-        if candidates[s, best] != chosen[s]:
+        if not leads(s, chosen, candidates, potentials):
             return False
     return True

@@ -10,6 +10,7 @@ import numpy as np
 from erasable.core._schema import Fields
 from erasable.core._schema_models import column_map, grid, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
@@ -17,11 +18,13 @@ from erasable.core.passes import Stored
 
 from ._centroids import CentroidModel
 from ._layout import Rule
-from ._run import LloydRun
+from ._run import LloydRun, Report
 from ._schema import run_schema
 from ._seeding import Seeding, metric_for
 from ._stored import StoredRun
 from ._table import GriddedTable
+
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 class SingleRunModel(CentroidModel):
@@ -50,6 +53,18 @@ class SingleRunModel(CentroidModel):
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> AnyRun:
         stored = isinstance(self._attached().records.matrix, Stored)
         return StoredRun(self, names, warn) if stored else GriddedRun(self, names, warn)
+
+    def _can_add(self) -> bool:
+        return isinstance(self._accelerator, GriddedRun)
+
+    def _can_exchange(self) -> bool:
+        return True
+
+    def _exchange_rows(self, leaving: Ints, rows: Ints) -> Outcome | None:
+        outcome: Outcome | None = self._accelerator.exchange(self, leaving, rows)
+        if outcome is not None:
+            self._publish()
+        return outcome
 
     def _publish(self) -> None:
         """Show what the run holds; arrays are views, which the next deletion changes."""
@@ -100,11 +115,15 @@ class SingleRunModel(CentroidModel):
     @property
     def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
-        self._attached()
+        held = self._attached()
         if not isinstance(self._accelerator, GriddedRun):
             return super().labels_
+        return self._labels_at(held.live_rows())
+
+    def _labels_at(self, rows: Ints) -> Ints32:
+        """Clusters of some rows of records that are in memory."""
         run: LloydRun = self._accelerator.run
-        return run.labels[run.live()].astype(np.int32)
+        return run.labels[run.positions(rows)].astype(np.int32)
 
 
 class GriddedRun:
@@ -161,7 +180,7 @@ class GriddedRun:
             if moved.any():
                 self.moments.rederive(held.records.matrix, held.live_rows(), moved)
         weights = model._metric()
-        positions = self.table.positions(rows)
+        positions = self.run.positions(rows)
         rule = partial(model._rule, self)
         if weights.size or not np.array_equal(top, self.table.grid.top):
             report = self.run.remove(
@@ -170,12 +189,45 @@ class GriddedRun:
         else:
             report = self.run.remove(positions, rule=rule, n_jobs=model.n_jobs)
         self.table.wipe(rows)
-        counts = {
-            "flips": report.flips,
-            "passes": report.passes,
-            "seeding_steps": report.seeding_steps,
-        }
-        return Outcome(report.action, report.examined, counts)
+        return _told(report)
+
+    def take_arrays(self, held: Attachment) -> None:
+        """See `erasable.core.growing.Growing._take_arrays`."""
+        self.table.take_arrays(held)
+        self.run.show(self.table.X, self.table.keys)
+
+    def add(self, model: SingleRunModel, rows: Ints) -> Outcome | None:
+        """Take rows in; None where all has to be learned again."""
+        return self.exchange(model, _NO_ROWS, rows)
+
+    def exchange(self, model: SingleRunModel, leaving: Ints, rows: Ints) -> Outcome | None:
+        """Delete rows and take others in, in one go; None where all has to be learned again."""
+        held, grid = model._attached(), self.table.grid
+        matrix, top, origin = held.records.matrix, grid.top.copy(), grid.origin.copy()
+        if leaving.size:
+            if self.moments is not None:
+                self.moments.remove(matrix, leaving)
+            if self.table.remove(leaving, lambda: np.setdiff1d(held.live_rows(), rows)):
+                return None
+            self.table.keys[leaving] = 0  # who comes may have the same
+        if not self.table.add(rows, model._tape):
+            return None
+        model._info.keys = self.table.keys
+        moved = (top != grid.top) | (origin != grid.origin)
+        if self.moments is not None:
+            self.moments.add(matrix, rows)
+            if moved.any():
+                self.moments.rederive(matrix, held.live_rows(), moved)
+        if self._setting != model._setting(self):
+            return None
+        weights = model._metric()
+        metric: tuple[Floats | None, float | None, Floats | None] = (None, None, None)
+        if weights.size or moved.any():
+            metric = (weights, *self._seeding_metric(weights))
+        rule = partial(model._rule, self)
+        report = self.run.exchange(leaving, rows, metric, rule, model.n_jobs)
+        self.table.wipe(leaving)
+        return _told(report)
 
     @property
     def grid(self) -> Grid:
@@ -185,6 +237,15 @@ class GriddedRun:
     def _seeding_metric(self, weights: Floats) -> tuple[float, Floats]:
         """Return the quantum of the potentials, and the weights of the metric of the seeding."""
         return metric_for(self.table.grid.top, weights)
+
+
+def _told(report: Report) -> Outcome:
+    counts = {
+        "flips": report.flips,
+        "passes": report.passes,
+        "seeding_steps": report.seeding_steps,
+    }
+    return Outcome(report.action, report.examined, counts)
 
 
 AnyRun: TypeAlias = GriddedRun | StoredRun

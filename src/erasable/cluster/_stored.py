@@ -18,6 +18,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, SumsOf
 from erasable.core.passes import Block, Pass, Together, run
+from erasable.core.row_arrays import PerRow, Scratch
 
 from ._distances import Points
 from ._layout import Levels, grown, new_levels
@@ -69,7 +70,7 @@ class StoredRun:
         if model._needs_moments():
             self.moments = Moments(self.grid, self.grid.n_rows, found[1])
         self._setting = model._setting(self)
-        self.run.seed(self.grid, found[0], matrix, live, keys, n_jobs)
+        self.run.seed(self.grid, found[0], matrix, live, n_jobs)
         self.run.descend(partial(model._rule, self), matrix, live, n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
@@ -151,13 +152,14 @@ class StoredLloyd:
         self.levels: Levels = new_levels(min(self.max_iter + 1, _FIRST_LEVELS), 0, k, d)
         row = np.array([first_winner(seeding, keys, live)])
         raw = matrix[row]
-        self._potential = np.full(matrix.shape[0], np.inf)
+        # Each step sees both, so that they are sent once to where the records are.
+        self._per_row = PerRow(keys), Scratch(matrix.shape[0], np.inf)
 
         def first(grid: Grid) -> SeedingStep:
             seeding.quantum, seeding.weights = metric_for(grid.top, self._weights)
             value = grid.apply(raw)
             self._note(0, row, keys[row], value)
-            return SeedingStep(grid, seeding, 0, value[:0], value, keys, self._potential)
+            return SeedingStep(grid, seeding, 0, value[:0], value, *self._per_row)
 
         return first
 
@@ -171,7 +173,6 @@ class StoredLloyd:
         found: tuple[Ints, Winners],
         matrix: Any,
         live: Ints | None,
-        keys: Words,
         n_jobs: int | None,
     ) -> None:
         """Run the steps of the seeding; `found` is what the first of them has found."""
@@ -181,14 +182,14 @@ class StoredLloyd:
             seeding.potentials[step, : sums.size] = sums
             best = int(np.argmin(sums))
             seeding.chosen[step] = seeding.candidates[step, best]
-            seed = self._values[step, best : best + 1]
-            self.levels.centers[0, step] = seed[0]
+            self.levels.centers[0, step] = self._values[step, best]
             if step + 1 < seeding.n_clusters:
                 values = winners.values[best]
                 self._note(step + 1, winners.rows[best], winners.keys[best], values)
-                further = SeedingStep(grid, seeding, step + 1, seed, values, keys, self._potential)
+                seeds = self.levels.centers[0, : step + 1]
+                further = SeedingStep(grid, seeding, step + 1, seeds, values, *self._per_row)
                 found = run(further, matrix, live, n_jobs=n_jobs)
-        del self._potential
+        del self._per_row
 
     def _leading(self) -> Ints:
         """Return which of its candidates each step has chosen."""

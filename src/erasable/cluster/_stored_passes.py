@@ -16,6 +16,7 @@ from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.attachment import Attachment
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass, run
+from erasable.core.row_arrays import PerRow, Scratch, Written
 from erasable.core.tape import Stream
 
 from ._distances import Points, new_room
@@ -25,10 +26,10 @@ from ._seeding import Seeding
 from ._seeding_kernels import lower_and_sum, nearest_distance, race
 
 _AT_ONCE = 2**17  # values on the grid, which stay in cache
-_NO_VALUES = np.empty((0, 1))
+_NO_VALUES, _NO_KEYS = np.empty((0, 1)), np.empty(0, np.uint64)
 
 
-def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Floats]]:
+def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Points]]:
     """Put a block on the grid, some rows at a time.
 
     Yields
@@ -37,16 +38,23 @@ def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Floats
         Which of the rows that count they are.
     where : slice or ndarray of int64
         Where they are in the block's matrix.
-    gridded : ndarray of shape (n, n_features), float64
+    points : Points
+        Their values, in room that the next ones take: a system that hands out new pages and takes
+        them back takes as long for them as all distances.
     """
-    step = max(1, _AT_ONCE // block.matrix.shape[1])
-    for start in range(0, block.size, step):
+    d = block.matrix.shape[1]
+    step = min(max(1, _AT_ONCE // d), block.size)
+    room, rows = np.empty((step, d)), np.arange(step)
+    for start in range(0, block.size, max(1, step)):
         span = slice(start, min(start + step, block.size))
+        m = span.stop - start
         if block.every:
-            yield span, span, grid.apply(block.matrix[span])
+            where: Any = span
+            gridded = grid.apply(block.matrix[span], out=room[:m])
         else:
-            rows = block.rows[span]
-            yield span, rows, grid.apply(block.matrix, rows)
+            where = block.rows[span]
+            gridded = grid.apply(block.matrix, where, out=room[:m])
+        yield span, where, Points(gridded, _NO_KEYS, rows[:m])
 
 
 # -- seeding ---------------------------------------------------------------------------------------
@@ -104,6 +112,29 @@ def first_winner(seeding: Seeding, keys: Words, live_rows: Ints | None) -> int:
     return found[int(best[0])]
 
 
+class _Races:
+    """Races of the step after one, a line for each seed that the step may choose.
+
+    Who wins among all wins among some: records enter some at a time, and no others are remembered.
+    """
+
+    def __init__(self, seeding: Seeding, step: int, n_lines: int) -> None:
+        self._seeding, self._step = seeding, step
+        self._ahead: list[list[tuple[Ints, Words, Floats]]] = [[] for _ in range(n_lines)]
+
+    def enter(self, first: int, keys: Words, stakes: Floats) -> None:
+        """Have records enter, the first of which is the so many-th; a line of stakes for each."""
+        for ahead, own in zip(self._ahead, stakes, strict=True):
+            who = run_races(self._seeding, self._step + 1, keys, own)
+            ahead.append((first + who, keys[who], own[who]))
+
+    def winners(self, line: int) -> tuple[Ints, Floats]:
+        """Return which records have won, and their stakes."""
+        rows, keys, stakes = map(np.concatenate, zip(*self._ahead[line], strict=True))
+        who = run_races(self._seeding, self._step + 1, keys, stakes)
+        return rows[who], stakes[who]
+
+
 class SeedingStep(Pass[tuple[Ints, Winners]]):
     """Sum the potentials of a step's candidates, and run the races of the next step.
 
@@ -115,13 +146,14 @@ class SeedingStep(Pass[tuple[Ints, Winners]]):
     grid : Grid
     seeding : Seeding
     step : int
-    seed : ndarray of shape (1, n_features), or (0, n_features) in the first step
-        The seed that was chosen last, on the grid.
+    seeds : ndarray of shape (step, n_features)
+        Those that are chosen, on the grid, the last one last.
     candidates : ndarray of shape (n_candidates, n_features)
         On the grid.
-    keys : ndarray of shape (n_rows,), uint64
-    potential : ndarray of shape (n_rows,)
-        Lowered by `seed`, where it is not yet; to do that twice changes nothing.
+    keys : PerRow of uint64
+    potential : Scratch
+        Lowered by the last seed, and by all of them where it is fresh; to do that twice changes
+        nothing.
     """
 
     def __init__(
@@ -129,55 +161,60 @@ class SeedingStep(Pass[tuple[Ints, Winners]]):
         grid: Grid,
         seeding: Seeding,
         step: int,
-        seed: Floats,
+        seeds: Floats,
         candidates: Floats,
-        keys: Words,
-        potential: Floats,
+        keys: PerRow,
+        potential: Scratch,
     ) -> None:
         self._grid, self._seeding, self._step = grid, seeding, step
-        self._seed, self._candidates = seed, candidates
+        self._seeds, self._candidates = seeds, candidates
         self._keys, self._potential = keys, potential
         self._last = step + 1 == seeding.n_clusters
 
     def of_block(self, block: Block) -> tuple[Ints, Winners]:
         n_lines, d = self._candidates.shape
-        sums = np.zeros(n_lines, np.int64)
-        reached = np.empty((n_lines, 0 if self._last else block.size))
-        own, weights = block.of(self._potential), self._seeding.weights
+        sums, part = np.zeros((2, n_lines), np.int64)
+        own, weights = self._potential.of(block), self._seeding.weights
         to_seed, to_candidates = new_room(d, 1), new_room(d, n_lines)
-        for span, where, gridded in gridded_parts(self._grid, block):
-            points = Points.queries(gridded)
+        races = _Races(self._seeding, self._step, n_lines)
+        keys = self._keys.of(block)
+        size, distance, lowered = 0, np.empty(0), np.empty((n_lines, 0))
+        for span, where, points in gridded_parts(self._grid, block):
+            if points.rows.size != size:
+                size = points.rows.size
+                distance, lowered = np.empty(size), np.empty((n_lines, size))
             potential = own[where]
-            if self._seed.size:
-                distance = np.empty(potential.size)
-                nearest_distance(points, points.rows, self._seed, weights, to_seed, distance)
-                potential = np.minimum(potential, distance)
-                own[where] = potential
-            part, lowered = np.empty(n_lines, np.int64), np.empty((n_lines, potential.size))
+            for seed in self._new_seeds(potential):
+                nearest_distance(points, points.rows, seed, weights, to_seed, distance)
+                np.minimum(potential, distance, out=potential)
+            own[where] = potential
             lower_and_sum(
                 points, points.rows, self._candidates, weights, self._seeding.quantum, potential,
                 lowered, part, to_candidates,
             )  # fmt: skip
             sums += part
             if not self._last:
-                reached[:, span] = lowered
-        return sums, self._race(block, reached)
+                races.enter(span.start, keys[where], lowered)
+        return sums, self._won(block, keys, races)
 
     def merge(self, one: tuple[Ints, Winners], other: tuple[Ints, Winners]) -> tuple[Ints, Winners]:
         return one[0] + other[0], self._better(one[1], other[1])
 
-    def _race(self, block: Block, reached: Floats) -> Winners:
+    def _new_seeds(self, potential: Floats) -> Iterator[Floats]:
+        """Yield the seeds that potentials are to be lowered by; those after a seed are finite."""
+        fresh = potential.size and np.isinf(potential).any()
+        for at in range(0 if fresh else max(0, self._step - 1), self._step):
+            yield self._seeds[at : at + 1]
+
+    def _won(self, block: Block, keys: Words, races: _Races) -> Winners:
         n_lines, d = self._candidates.shape
         found = Winners.nobody(n_lines, self._seeding.n_candidates, d)
         if self._last or block.size == 0:
             return found
-        keys = block.of(self._keys)
-        keys = keys if block.every else keys[block.rows]
-        for line, stakes in enumerate(reached):
-            who = run_races(self._seeding, self._step + 1, keys, stakes)
+        for line in range(n_lines):
+            who, found.stakes[line] = races.winners(line)
             rows = who if block.every else block.rows[who]
-            found.rows[line] = block.first + rows
-            found.keys[line], found.stakes[line] = keys[who], stakes[who]
+            found.rows[line], found.keys[line] = block.first + rows, keys[rows]
             found.values[line] = self._grid.apply(block.matrix, rows)
         return found
 
@@ -207,10 +244,8 @@ class Level(Pass[tuple[Floats, Ints]]):
     def of_block(self, block: Block) -> tuple[Floats, Ints]:
         k, d = self._centers.shape
         sums, counts, room = np.zeros((k, d)), np.zeros(k, np.int64), new_room(d, k)
-        for _, _, gridded in gridded_parts(self._grid, block):
-            add_to_nearest(
-                Points.queries(gridded), self._centers, self._weights, room, sums, counts
-            )
+        for _, _, points in gridded_parts(self._grid, block):
+            add_to_nearest(points, self._centers, self._weights, room, sums, counts)
         return sums, counts
 
     def merge(self, one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
@@ -224,15 +259,13 @@ class _Nearest(Pass[None]):
         self, grid: Grid, centers: Floats, weights: Floats, labels: Ints32, squared: Floats
     ) -> None:
         self._grid, self._centers, self._weights = grid, centers, weights
-        self._labels, self._squared = labels, squared
+        self._labels, self._squared = Written(labels), Written(squared)
 
     def of_block(self, block: Block) -> None:
         k, d = self._centers.shape
         room = new_room(d, k)
-        own = slice(block.rank, block.rank + block.size)
-        labels, squared = self._labels[own], self._squared[own]
-        for span, _, gridded in gridded_parts(self._grid, block):
-            points = Points.queries(gridded)
+        labels, squared = self._labels.of(block), self._squared.of(block)
+        for span, _, points in gridded_parts(self._grid, block):
             assign_some(
                 points, points.rows, self._centers, self._weights, room, labels[span], squared[span]
             )

@@ -1,7 +1,8 @@
-"""The gridded records of a clustering model, kept up to date as records leave."""
+"""The gridded records of a clustering model, kept up to date as records leave and come."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from numpy.typing import DTypeLike, NDArray
 from erasable.core.arrays import Ints, Words
 from erasable.core.attachment import Attachment
 from erasable.core.grid import Grid
+from erasable.core.row_arrays import padded
+from erasable.core.tape import Tape
 from erasable.core.threads import over_rows, several
 
 from ._distances import Points
+
+_FEW = 16  # keys that are compared with all others one by one
 
 
 class GriddedTable:
@@ -37,7 +42,7 @@ class GriddedTable:
     X : ndarray of shape (n_rows, n_features)
         Gridded values; the records' own matrix where rounding changes nothing.
     rows : ndarray of shape (n_records,), int64
-        Rows of the records that were live when the table was made; positions index it.
+        Rows of the records that were live when the table was made.
     """
 
     def __init__(
@@ -81,18 +86,53 @@ class GriddedTable:
         """Return the records as a k-means problem."""
         return Points(self.X, self.keys, self.rows)
 
-    def positions(self, rows: Ints) -> Ints:
-        """Return the positions of rows."""
-        if self.rows.size == self.X.shape[0]:
-            return rows
-        return np.searchsorted(self.rows, rows)
+    def remove(self, rows: Ints, live_rows: Callable[[], Ints] | None = None) -> bool:
+        """Take rows off the grid; return whether gridded values of other rows changed.
 
-    def remove(self, rows: Ints) -> bool:
-        """Take rows off the grid; return whether gridded values of other rows changed."""
-        change = self.grid.remove(self._held.records.matrix, rows, self._held.live_rows)
+        `live_rows` returns those that are left; by default those that are live.
+        """
+        live_rows = self._held.live_rows if live_rows is None else live_rows
+        change = self.grid.remove(self._held.records.matrix, rows, live_rows)
         return bool(change.values.any())
+
+    def take_arrays(self, held: Attachment) -> None:
+        """Refer to the records where they are now, with room for new ones."""
+        self._held = held
+        matrix = held.records.matrix
+        self.X = matrix if self._shared else padded(self.X, matrix.shape[0])
+        self.keys = padded(self.keys, matrix.shape[0], keep=True)
+
+    def add(self, rows: Ints, tape: Tape) -> bool:
+        """Take in rows that are live now; return whether other rows are still what they were.
+
+        If not, or if a key is that of another record, the table has to be made anew.
+        """
+        matrix = self._held.records.matrix
+        change = self.grid.add(matrix, rows, self._held.live_rows)
+        if change.values.any() or not self._holds():
+            return False
+        new = tape.record_keys(self._held.records.ids[rows])
+        if np.unique(new).size < new.size or self._knows(new):
+            return False
+        self.keys[rows] = new
+        if not self._shared:
+            self.X[rows] = self.grid.apply(matrix, rows, dtype=self.X.dtype)
+        return True
+
+    def _knows(self, keys: Words) -> bool:
+        """Tell whether any of some keys is there; those of deleted records are 0."""
+        if keys.size > _FEW:
+            return bool(np.isin(keys, self.keys).any())
+        return any((self.keys == key).any() for key in keys)
+
+    def _holds(self) -> bool:
+        """Tell whether all values on the grid are what `X` has room for."""
+        if self._shared:
+            return self.grid.lossless and not self.grid.origin.any()
+        return self.X.dtype == np.float64 or self.grid.narrow
 
     def wipe(self, rows: Ints) -> None:
         """Overwrite the gridded values of rows that are deleted."""
+        self.keys[rows] = 0
         if not self._shared:
             self.X[rows] = 0.0

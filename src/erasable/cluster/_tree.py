@@ -91,11 +91,11 @@ class Node:
 
 
 class Leaf(Node):
-    """A leaf: k-means over its own records, which deletes as `KMeans` does."""
+    """A leaf: k-means over its own records, which deletes and adds as `KMeans` does."""
 
     def fit(self, X: Any, keys: Words, rows: Ints, quantum: float) -> None:
         """Learn from rows of the gridded records; none leave nothing to hand up."""
-        self._X, self._keys, self._rows, self._quantum = X, keys, rows, quantum
+        self._X, self._keys, self._quantum = X, keys, quantum
         points = Points(X, keys, rows)
         self.run = self._new_run(points, quantum) if rows.size else None
         self.changed()
@@ -104,14 +104,36 @@ class Leaf(Node):
         """Delete rows, which can still be read."""
         assert self.run is not None
         self.changed()
-        gone = np.searchsorted(self._rows, rows)
+        gone = self.run.positions(rows)
         left = self.run.n_alive - rows.size
         if left < self.run.n_clusters:
-            alive = self.run.alive.copy()
-            alive[gone] = False
-            self.fit(self._X, self._keys, self._rows[alive], self._quantum)
+            self._fit_again(np.setdiff1d(self._rows(), rows))
             return Report("refit", left, 0, 1, 0)
         return self.run.remove(gone)
+
+    def show(self, X: Any, keys: Words) -> None:
+        """Know where the gridded records are now."""
+        self._X, self._keys = X, keys
+        if self.run is not None:
+            self.run.show(X, keys)
+
+    def add(self, rows: Ints) -> Report:
+        """Take rows in."""
+        if self.run is None or self.run.n_clusters < self.n_clusters:
+            every = np.union1d(self._rows(), rows)
+            self._fit_again(every)
+            return Report("refit", int(every.size), 0, 1, 0)
+        self.changed()
+        return self.run.exchange(rows[:0], rows)
+
+    def _rows(self) -> Ints:
+        if self.run is None:
+            return np.empty(0, np.int64)
+        rows: Ints = self.run.points.rows[self.run.live()]
+        return rows
+
+    def _fit_again(self, rows: Ints) -> None:
+        self.fit(self._X, self._keys, rows, self._quantum)
 
 
 class Merge(Node):

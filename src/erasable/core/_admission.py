@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
 
 READ_BLOCKS = (
-    "BernoulliNB, CategoricalNB, GaussianNB, KMeans, LinearRegression, LogisticRegression, "
-    "MaxAbsScaler, MinMaxScaler, MultinomialNB, NearestCentroid, PCA, QuantizedKMeans, "
-    "RandomFourierRidge, Ridge, RobustScaler, StandardScaler"
+    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, DecisionTreeClassifier, "
+    "DecisionTreeRegressor, ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, KMeans, "
+    "KNeighborsClassifier, KNeighborsRegressor, LinearRegression, LogisticRegression, "
+    "MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, NearestCentroid, "
+    "OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, RandomForestClassifier, "
+    "RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, SegmentedRegression, "
+    "ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler"
 )
 """The estimators that learn from features block by block, for messages."""
 
@@ -71,8 +75,8 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
     if isinstance(records.matrix, Stored) and not model._can_read_blocks():
         raise InvalidInputError(
             f"the features of the records lie in files, from which {type(model).__name__} does not "
-            f"learn; expected {READ_BLOCKS}, or a pipeline of scalers before one that learns "
-            "behind a map; pass records.in_memory()"
+            f"learn; expected {READ_BLOCKS}, or pipelines and column transformers of these; "
+            "pass records.in_memory()"
         )
 
 

@@ -42,6 +42,12 @@ class Counted(Protocol):
         The table is without `rows` now.
         """
 
+    def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
+        """Take rows in, which the classes know of already; count the columns read again.
+
+        None: everything is to be counted again. The table has the new rows.
+        """
+
     def state(self) -> dict[str, Any]:
         """Return it as arrays."""
 
@@ -85,6 +91,28 @@ class ByClass(ClassifierMixin, Erasable):
             if weights is not None:
                 weights.keep(kept)
         scanned = self._count_again(table) if coarse else self._counted.settle(table, rows)
+        self._take(classes)
+        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _take_arrays(self) -> None:
+        if self._weights is not None:
+            self._weights.weights = self._attached().records.weights
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held, classes, weights = self._attached(), self._accelerator, self._weights
+        assert held.records.y is not None
+        if not classes.add(held.records.y, rows):
+            return None
+        table = self._table(classes)
+        if weights is not None and weights.add(held.records.weights, rows, classes.codes):
+            scanned = self._count_again(table)
+        else:
+            scanned = self._counted.arrive(table, rows)
+        if scanned is None:
+            return None
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 

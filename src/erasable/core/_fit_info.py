@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 
 from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
@@ -32,6 +33,10 @@ BASE_STATE = frozenset(
 
 class DetachedAttributeError(DetachedError, AttributeError):
     """An attribute needs the records; `hasattr` is to say that it is not there."""
+
+    def __new__(cls, *args: Any) -> Self:
+        """Make one as `AttributeError` does; see `erasable.core.errors.ArtifactFileError`."""
+        return AttributeError.__new__(cls, *args)
 
 
 @dataclass
@@ -60,6 +65,8 @@ class FitInfo:
         model from an old file, as long as its records are not there.
     foreign : bool
         Whether the state comes from a file, and is checked before it is taken over.
+    tags : tuple of two bools, or None
+        What `target_tags` returns, once it was asked for.
     decoded : dict
         Parameters as they were at `fit`, as the estimator was given them: those that plain values
         cannot carry from the start, the others once they were asked for.
@@ -74,7 +81,15 @@ class FitInfo:
     owner: object | None = None
     values: ValueHash | None = None
     foreign: bool = False
+    tags: tuple[bool, bool] | None = None
     decoded: dict[str, Any] = field(default_factory=dict)
+
+    def target_tags(self, model: Erasable) -> tuple[bool, bool]:
+        """Tell whether the model learns from targets, and whether from classes."""
+        if self.tags is None:
+            tags = get_tags(model)
+            self.tags = tags.target_tags.required, tags.classifier_tags is not None
+        return self.tags
 
     @classmethod
     def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> FitInfo:
@@ -118,6 +133,11 @@ class FitInfo:
         self.values = values
         if self.keys is not None:
             self.keys[rows] = 0
+
+    def make_room(self, n_rows: int) -> None:
+        """Have a key for each of `n_rows` rows, at least as many as before; 0 for new ones."""
+        if self.keys is not None:
+            self.keys = np.concatenate([self.keys, np.zeros(n_rows, np.uint64)])[:n_rows]
 
     def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
         """Return what a file of the model is to say of the values of its records."""

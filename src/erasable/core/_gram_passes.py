@@ -9,8 +9,9 @@ import numpy as np
 from erasable.core import _gram_kernels as kernels
 from erasable.core._blas import add_square
 from erasable.core._grid_kernels import NO_ROWS
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.passes import Block, Pass
+from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray
 
 _BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
 
@@ -22,7 +23,7 @@ class Multiply(Pass[tuple[Floats, Floats]]):
     """
 
     def __init__(self, columns: Floats, targets: Floats) -> None:
-        self._columns, self._targets = columns, targets
+        self._columns, self._targets = columns, PerRow(targets)
 
     def of_block(self, block: Block) -> tuple[Floats, Floats]:
         p = self._columns.shape[1]
@@ -44,7 +45,7 @@ class Multiply(Pass[tuple[Floats, Floats]]):
         # Rows that follow each other need not be looked up.
         through = block.every or bool(np.all(rows[1:] - rows[:-1] == 1))
         begin = int(rows[0]) if rows.size else 0
-        targets = block.of(self._targets)
+        targets = self._targets.of(block)
         size = min(max(_BLOCK // max(p, 1), 64), n)
         halves = np.zeros((size, 2 * p))
         for start in range(0, n, max(size, 1)):
@@ -54,6 +55,36 @@ class Multiply(Pass[tuple[Floats, Floats]]):
                 block.matrix, targets, chosen, begin + start, self._columns, sums, part
             )
             yield part
+
+
+class MultiplyEach(Pass[list[tuple[Floats, Floats]]]):
+    """Multiply the rows of each of several parts: for each what `Multiply` finds.
+
+    Parameters
+    ----------
+    columns, targets
+        See `Multiply`.
+    labels : ndarray of shape (n_live,), int32
+        The part of each row that counts.
+    n_parts : int
+    """
+
+    def __init__(self, columns: Floats, targets: Floats, labels: Ints32, n_parts: int) -> None:
+        self._multiply = Multiply(columns, targets)
+        self._labels, self._n_parts = PerLiveRow(labels), n_parts
+
+    def row_arrays(self) -> list[RowArray]:
+        return [*self._multiply.row_arrays(), self._labels]
+
+    def of_block(self, block: Block) -> list[tuple[Floats, Floats]]:
+        positions, labels = block.positions, self._labels.of(block)
+        own = (positions[labels == part] for part in range(self._n_parts))
+        return [self._multiply.of_block(block._replace(rows=rows, every=False)) for rows in own]
+
+    def merge(
+        self, one: list[tuple[Floats, Floats]], other: list[tuple[Floats, Floats]]
+    ) -> list[tuple[Floats, Floats]]:
+        return [self._multiply.merge(*pair) for pair in zip(one, other, strict=True)]
 
 
 class MultiplyColumns(Multiply):

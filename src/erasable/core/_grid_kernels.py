@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
 
 BITS = 26
 MIN_TOP = -480
@@ -132,6 +132,36 @@ def forget_reached(matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts
     for j in range(low.size):
         gone |= counts[0, j] == 0 or counts[1, j] == 0
     return gone
+
+
+@kernel
+def reach(
+    matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts: Ints, changed: Flags
+) -> bool:
+    """Take `rows` into `low`, `high` and the counts there; say which columns have others now."""
+    found = False
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        for j in range(row.size):
+            value = np.float64(row[j]) + 0.0
+            if value < low[j]:
+                low[j], counts[0, j], changed[j], found = value, 0, True, True
+            if value > high[j]:
+                high[j], counts[1, j], changed[j], found = value, 0, True, True
+            counts[0, j] += value == low[j]
+            counts[1, j] += value == high[j]
+    return found
+
+
+@kernel
+def meet_coarse(matrix: Matrix, rows: Ints, origin: Floats, magic: Floats, counts: Ints) -> None:
+    """Take `rows` into the counts of values off the grid and beyond float32."""
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        for j in range(row.size):
+            value = np.float64(row[j]) - origin[j]
+            counts[0, j] += quantise(value, magic[j]) != value
+            counts[1, j] += np.float64(np.float32(value)) != value
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Kernels of the quantiles: forget values in windows of sorted runs, and find ranks in them.
+"""Kernels of the quantiles: values leave windows of sorted runs or join them; ranks are found.
 
 A window holds distinct values of one column in ascending order, and how many live values equal
 each; it lacks no value between its first and its last. A cursor stands on one of them and knows
@@ -45,6 +45,70 @@ def forget(
                     counts[j, w, k] -= 1
                     if counts[j, w, k] == 0:
                         _drop(j, w, k, sizes, cursors, before, runs, counts)
+
+
+@kernel
+def learn(
+    taken: Matrix,
+    n_values: Ints,
+    sizes: Ints,
+    cursors: Ints,
+    before: Ints,
+    runs: Floats,
+    counts: Ints,
+) -> None:
+    """Put rows of values into the counts and the windows; NaN is no value."""
+    for i in range(taken.shape[0]):
+        for j in range(taken.shape[1]):
+            value = np.float64(taken[i, j])
+            if value != value:
+                continue
+            n_values[j] += 1
+            for w in range(sizes.shape[1]):
+                size = sizes[j, w]
+                if size == 0:
+                    continue
+                run = runs[j, w]
+                if value < run[cursors[j, w]]:
+                    before[j, w] += 1
+                if run[0] <= value <= run[size - 1]:
+                    k = int(np.searchsorted(run[:size], value))
+                    if run[k] == value:
+                        counts[j, w, k] += 1
+                    else:
+                        _put(j, w, k, value, sizes, cursors, runs, counts)
+
+
+@subroutine
+def _put(
+    j: int,
+    w: int,
+    k: int,
+    value: float,
+    sizes: Ints,
+    cursors: Ints,
+    runs: Floats,
+    counts: Ints,
+) -> None:
+    """Make room for a run of one value; in a full window that end gives way that is farther."""
+    size = sizes[j, w]
+    if size == runs.shape[2] and 2 * cursors[j, w] >= size:
+        for at in range(k - 1):
+            runs[j, w, at] = runs[j, w, at + 1]
+            counts[j, w, at] = counts[j, w, at + 1]
+        runs[j, w, k - 1], counts[j, w, k - 1] = value, 1
+        if cursors[j, w] < k:
+            cursors[j, w] -= 1
+        return
+    if size < runs.shape[2]:
+        size += 1
+        sizes[j, w] = size
+    for at in range(size - 1, k, -1):
+        runs[j, w, at] = runs[j, w, at - 1]
+        counts[j, w, at] = counts[j, w, at - 1]
+    runs[j, w, k], counts[j, w, k] = value, 1
+    if cursors[j, w] >= k:
+        cursors[j, w] += 1
 
 
 @subroutine

@@ -30,7 +30,7 @@ from erasable.core.errors import (
     InvalidInputError,
 )
 
-__all__ = ["Place", "name_of", "read_artifact", "read_header", "write_artifact"]
+__all__ = ["Place", "name_of", "read_artifact", "read_header", "sync_folder", "write_artifact"]
 
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO
 """Where a model is: a path, or a binary file that is open."""
@@ -93,7 +93,7 @@ def write_artifact(path: Place, header: Mapping[str, Any], state: Mapping[str, A
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -333,7 +333,15 @@ def _member(number: int) -> str:
     return f"arrays/{number:06d}.npy"
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the disk know which files a folder has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sync_folder(Path(folder))
+    """
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # A folder cannot be opened on Windows.

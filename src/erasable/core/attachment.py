@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Attachment(Kept):
     n_live : int
     vouched : bool
         Whether the caller answers for the values, see `Erasable.load`.
+    model : weak reference to the model, or None
+        Whose hold it is, so that all models follow when records change.
 
     Notes
     -----
@@ -52,6 +54,8 @@ class Attachment(Kept):
     ([[1.5], [0.0]], ['a', ''])
     """
 
+    model: weakref.ref[Any] | None = None
+
     def __init__(self, records: Records) -> None:
         self.records = records
         self.vouched = False
@@ -61,10 +65,19 @@ class Attachment(Kept):
         self._unreleased = self.live.copy()
         self._after_reading()
 
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Keep all but whose hold it is, which the model says when it is read."""
+        return {**super()._kept_attributes(), "model": None}
+
     def _after_reading(self) -> None:
         """Be known to the records; also where a file has brought both back."""
         weakref.finalize(self, type(self.records)._detach, self.records).atexit = False
         self.records._holders.append(weakref.ref(self))
+
+    def of(self, model: Any) -> Self:
+        """Know whose hold it is; return itself."""
+        self.model = weakref.ref(model)
+        return self
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -136,6 +149,11 @@ class Attachment(Kept):
         """Take rows out of `live`; they can still be read until `release`."""
         self.live[rows] = False
         self.n_live -= int(rows.size)
+
+    def admit(self, rows: NDArray[np.int64]) -> None:
+        """Take rows into `live` that are not."""
+        self.live[rows] = True
+        self.n_live += int(rows.size)
 
     def readmit(self, rows: NDArray[np.int64]) -> None:
         """Undo `exclude`, even where that was interrupted."""

@@ -5,9 +5,9 @@ The grid and the sums are functions of the set of live rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, column_sums
-from erasable.core.passes import Block, Pass, Stored, each_block, run
+from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.values import Values
 
 __all__ = ["ClassMoments", "LabelledRows"]
@@ -77,19 +78,46 @@ class LabelledRows:
         units: Ints = self.weights.units(rows)
         return units
 
-    def parts(self, rows: Ints, few: bool = False) -> Iterator[tuple[Any, Ints, Ints32, Ints]]:
-        """Yield what is counted of rows: a matrix, positions in it, its codes, and their units.
+    def add(
+        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False
+    ) -> None:
+        """Add rows to sums, which are exact: all of a stored matrix in a pass, or a `few` of them.
 
-        A stored matrix comes block by block; of a `few` rows, these alone.
+        `adder` is a function of a module.
         """
+        units = self.units(rows)
         if not isinstance(self.matrix, Stored):
-            yield self.matrix, rows, self.codes, self.units(rows)
+            adder(self.matrix, rows, self.codes, units, sums, *params)
         elif few:
-            yield self.matrix[rows], np.arange(rows.size), self.codes[rows], self.units(rows)
+            adder(self.matrix[rows], np.arange(rows.size), self.codes[rows], units, sums, *params)
         else:
-            for block in each_block(self.matrix, rows):
-                own = block.positions
-                yield block.matrix, own, block.of(self.codes), self.units(block.first + own)
+            adding = _Adding(adder, self.codes, units, sums, params)
+            sums += run(adding, self.matrix, rows, n_jobs=self.n_jobs)
+
+
+Adder: TypeAlias = Callable[..., None]
+"""Adds rows to sums: of a matrix, positions in it, its codes, their units, sums, and parameters."""
+
+
+class _Adding(Pass[NDArray[Any]]):
+    """Add rows to sums, from zero."""
+
+    def __init__(
+        self, adder: Adder, codes: Ints32, units: Ints, sums: NDArray[Any], params: tuple[Any, ...]
+    ) -> None:
+        self._adder, self._params = adder, params
+        self._codes, self._units = PerRow(codes), PerLiveRow(units)
+        self._shape, self._dtype = sums.shape, sums.dtype
+
+    def of_block(self, block: Block) -> NDArray[Any]:
+        sums = np.zeros(self._shape, self._dtype)
+        codes, units = self._codes.of(block), self._units.of(block)
+        self._adder(block.matrix, block.positions, codes, units, sums, *self._params)
+        return sums
+
+    def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        one += other
+        return one
 
 
 @dataclass(eq=False, slots=True)
@@ -164,6 +192,20 @@ class ClassMoments:
             self._sum_again(table, table.live_rows(), change.columns)
         return int(change.extremes.sum())
 
+    def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
+        """Take rows into the sums of their classes and into the grid; see `Counted`."""
+        change = self.grid.add(table.matrix, rows, table.live_rows)
+        self._put(table, rows)
+        if change.exponents:
+            self._sum_again(table, table.live_rows(), change.columns)
+        return int(change.columns.sum())
+
+    def _put(self, table: LabelledRows, rows: Ints) -> None:
+        """Add rows to the sums of their classes, on the grid as it is."""
+        for c, of_class in enumerate(_rows_by_class(table.codes, rows, len(self.moments))):
+            if of_class.size:
+                self.moments[c].add(table.matrix, of_class)
+
     def total(self) -> Moments:
         """Return the moments of all rows, whatever they weigh."""
         n_rows = sum(moments.n_rows for moments in self.moments)
@@ -192,14 +234,14 @@ class _Sum(Pass[Floats]):
     """Sum the rows of every class on a grid, as `Moments.sums`."""
 
     def __init__(self, grid: Grid, codes: Ints32, n_classes: int) -> None:
-        self._grid, self._codes, self._n_classes = grid, codes, n_classes
+        self._grid, self._codes, self._n_classes = grid, PerRow(codes), n_classes
 
     def of_block(self, block: Block) -> Floats:
         grid, d = self._grid, block.matrix.shape[1]
         sums = np.zeros((self._n_classes, 4, d))
         columns = np.stack([grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)])
         kernels.accumulate_by_class(
-            block.matrix, block.rows, block.every, block.of(self._codes), columns, sums,
+            block.matrix, block.rows, block.every, self._codes.of(block), columns, sums,
             np.empty((2, d)),
         )  # fmt: skip
         return sums
@@ -217,7 +259,7 @@ class _SumColumns(_Sum):
         self._columns = columns
 
     def of_block(self, block: Block) -> Floats:
-        by_class = _rows_by_class(block.of(self._codes), block.positions, self._n_classes)
+        by_class = _rows_by_class(self._codes.of(block), block.positions, self._n_classes)
         return np.stack([column_sums(self._grid, self._columns, block, rows) for rows in by_class])
 
 

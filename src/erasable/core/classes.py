@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.targets import read_target
 
-__all__ = ["GONE", "Classes", "narrowed"]
+__all__ = ["GONE", "Classes", "check_classes", "narrowed"]
 
 GONE = -1
 """Code of a record that is not live."""
@@ -108,6 +109,41 @@ class Classes:
         gone = np.bincount(self.codes[rows], minlength=self.labels.size)
         return int(np.count_nonzero(self.counts - gone))
 
+    def add(self, y: NDArray[Any], rows: NDArray[np.int64]) -> bool:
+        """Take rows in, unless one of them has a label that there is not.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            Labels of all rows, of which there may be more than before.
+        rows : ndarray of int64
+            Distinct positions of the new rows.
+
+        Returns
+        -------
+        bool
+            Whether that was done.
+
+        Examples
+        --------
+        >>> classes = Classes.fit(np.array([7, 3]), np.arange(2))
+        >>> classes.add(np.array([7, 3, 7]), np.array([2])), classes.counts
+        (True, array([1, 2]))
+        >>> classes.add(np.array([7, 3, 7, 5]), np.array([3]))
+        False
+        """
+        places = {label: code for code, label in enumerate(self.labels.tolist())}
+        found = np.array([places.get(label, GONE) for label in y[rows].tolist()], dtype=np.int32)
+        if (found == GONE).any():
+            return False
+        if self.codes.size < y.shape[0]:
+            codes = np.full(y.shape[0], GONE, dtype=np.int32)
+            codes[: self.codes.size] = self.codes
+            self.codes = codes
+        self.codes[rows] = found
+        self.counts += np.bincount(found, minlength=self.labels.size)
+        return True
+
     def remove(self, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Forget rows.
 
@@ -135,6 +171,21 @@ class Classes:
         self.codes = place[self.codes]
         self.labels, self.counts = narrowed(self.labels[kept]), self.counts[kept]
         return kept
+
+
+def check_classes(y: Any, fixed: Any | None) -> None:
+    """Raise InvalidDataError if targets are not among the classes that are fixed, if any are.
+
+    Examples
+    --------
+    >>> check_classes(["a", "b"], None)
+    >>> check_classes(["a", "b"], ["a", "c"])
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: 1 records have labels that are not among the 2 ...
+    """
+    if fixed is not None:
+        target = read_target(y, len(y))
+        Classes.fit(target, np.arange(target.shape[0]), fixed)
 
 
 def narrowed(values: NDArray[Any]) -> NDArray[Any]:

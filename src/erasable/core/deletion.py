@@ -1,15 +1,15 @@
-"""What a deletion did: `Outcome` is what an estimator reports, `Deletion` what the user gets."""
+"""What a change of records did: `Outcome` is what an estimator reports, others the user gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
-__all__ = ["Action", "Deletion", "Outcome"]
+__all__ = ["Action", "Addition", "Correction", "Deletion", "Outcome", "Replacement", "Report"]
 
 Action = Literal["none", "updated", "resumed", "refit"]
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -39,15 +39,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deletion:
-    """What a deletion did.
+class Report:
+    """What a change of the records did to a model; base of `Deletion` and its like.
 
     Attributes
     ----------
-    ids : ndarray of shape (n_deleted,), int64, uint64 or object
-        Ids of the deleted records, in row order.
+    ids : ndarray of shape (n_concerned,), int64, uint64 or object
+        Ids of the records concerned.
     exactness : {"bitwise", "converged", "approximate"}
-        How the model now compares with one that never saw them.
+        How the model now compares with one fitted on what is there.
     action : {"none", "updated", "resumed", "refit"}
         Whether nothing was to be done, the model was updated in place, learning was resumed from
         some point, or everything was learned again.
@@ -67,6 +67,8 @@ class Deletion:
     deleted 1 record (bitwise): updated, 0 rows touched, 0.12 ms
     """
 
+    _done: ClassVar[str] = "changed"
+
     ids: NDArray[Any]
     exactness: str
     action: Action
@@ -81,7 +83,7 @@ class Deletion:
         records = "record" if self.ids.size == 1 else "records"
         rows = "row" if self.rows_touched == 1 else "rows"
         parts = [
-            f"deleted {self.ids.size} {records} ({self.exactness}): {self.action}",
+            f"{self._done} {self.ids.size} {records} ({self.exactness}): {self.action}",
             f"{self.rows_touched} {rows} touched",
             *(f"{name} {count}" for name, count in self.counts.items() if count),
             _duration(self.seconds),
@@ -89,6 +91,70 @@ class Deletion:
         if self.digest_before is not None and self.digest_after is not None:
             parts.append(f"{_short(self.digest_before)} -> {_short(self.digest_after)}")
         return ", ".join(parts)
+
+
+class Deletion(Report):
+    """What a deletion did; `ids` are those of the deleted records, in row order.
+
+    See `erasable.core.deletion.Report` for its attributes.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> MinMaxScaler().fit([[1.0], [2.0], [3.0]]).delete([1]).action
+    'updated'
+    """
+
+    __slots__ = ()
+    _done: ClassVar[str] = "deleted"
+
+
+class Addition(Report):
+    """What an addition did; `ids` are those of the new records, in the order given.
+
+    See `erasable.core.deletion.Report` for its attributes.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> MinMaxScaler().fit([[1.0], [2.0]]).add([[3.0]], ids=[2]).ids
+    array([2])
+    """
+
+    __slots__ = ()
+    _done: ClassVar[str] = "added"
+
+
+class Correction(Report):
+    """What a correction did; `ids` are those of records whose values are others now.
+
+    See `erasable.core.deletion.Report` for its attributes.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> MinMaxScaler().fit([[1.0], [2.0]]).correct([1], [[2.0]]).action
+    'none'
+    """
+
+    __slots__ = ()
+    _done: ClassVar[str] = "corrected"
+
+
+class Replacement(Report):
+    """What deleting and adding together did; `ids` are those deleted, then those added.
+
+    See `erasable.core.deletion.Report` for its attributes.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> MinMaxScaler().fit([[1.0], [2.0]]).replace([0], [[3.0]], ids=[2]).ids
+    array([0, 2])
+    """
+
+    __slots__ = ()
+    _done: ClassVar[str] = "replaced"
 
 
 def _duration(seconds: float) -> str:

@@ -13,6 +13,7 @@
     ├── TooFewRecordsError (ValueError)  fewer records than the model needs to exist
     │   └── UnlearnableError (InvalidDataError)  a wrapped estimator cannot learn from them
     ├── KeyCollisionError                two ids share a record key; another seed separates them
+    ├── ClusterError (ConnectionError)   workers that hold records are lost, or cannot hold them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
     ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
@@ -36,7 +37,7 @@ InvalidParameterError is also scikit-learn's. Whatever raises has changed nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from erasable.core._parameter_error import InvalidParameterError
@@ -46,6 +47,7 @@ __all__ = [
     "ArtifactError",
     "ArtifactFileError",
     "ArtifactNotFoundError",
+    "ClusterError",
     "DetachedError",
     "ElsewhereError",
     "ErasableError",
@@ -117,6 +119,10 @@ class KeyCollisionError(ErasableError, RuntimeError):
     """Two ids share a 64-bit record key under this seed; another ``random_state`` parts them."""
 
 
+class ClusterError(ErasableError, ConnectionError):
+    """Workers of a cluster that hold records are lost, or cannot hold or read them."""
+
+
 class DetachedError(ErasableError, RuntimeError):
     """The model was loaded without its records: it predicts, but it cannot delete."""
 
@@ -135,6 +141,10 @@ class ElsewhereError(ArtifactError):
 
 class ArtifactFileError(ArtifactError, OSError):
     """A file cannot be opened, read or written; ``errno`` is the system's reason."""
+
+    def __new__(cls, *args: Any) -> Self:
+        """Make one as `OSError` does: the first `__new__` in the order of bases is another's."""
+        return OSError.__new__(cls, *args)
 
 
 class ArtifactNotFoundError(ArtifactFileError, FileNotFoundError):

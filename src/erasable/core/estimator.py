@@ -22,6 +22,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Deletion, Outcome
 from erasable.core.errors import InvalidIdsError, KeyCollisionError
+from erasable.core.growing import Growing
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
 from erasable.core.messages import too_few
@@ -30,7 +31,7 @@ from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.rows import Rows, matrix_of
 from erasable.core.seeds import seed_from
-from erasable.core.stateful import Stateful, is_learned
+from erasable.core.stateful import is_learned
 from erasable.core.tape import Tape, any_repeats
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
@@ -41,7 +42,7 @@ NEVER = (2**62, 1.0)
 """Of estimators whose deletions decide themselves what learns again: see `_refit_from`."""
 
 
-class Erasable(Stateful):
+class Erasable(Growing):
     """Base of every estimator that can delete records exactly.
 
     A subclass keeps the law: what it learns is a pure function of its parameters, its tape, and
@@ -188,7 +189,7 @@ class Erasable(Stateful):
             self._validate_params()
             records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
-            self._begin(records.attach())
+            self._begin(records.attach().of(self))
             self._fit_rows()
             self._info.values = ValueHash.of(self._learns_from())
         except BaseException:

@@ -6,8 +6,9 @@ extreme tells when the last one goes; only then is the column scanned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,14 @@ from numpy.typing import NDArray
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_passes import Find, FindAgain, Found
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import at_hand, run
+from erasable.core.passes import Stored, at_hand, run
 
 __all__ = ["Extremes"]
+
+_OFTEN = 64
+"""Within so many deletions a column has lost the same extreme twice."""
+_NEAR = 256
+_MOST = 8
 
 
 @dataclass(eq=False, slots=True)
@@ -31,6 +37,13 @@ class Extremes:
         Extremes; 0 where there are no rows, and never -0.0.
     counts : ndarray of shape (2, n_features), int64
         How many live values equal `low`, and how many equal `high`.
+    near : dict of int to list of float
+        Of sides of columns that have lost extremes often, of late: the live values nearest to the
+        extreme, from there on; of highest values their negatives. A window over timestamps loses
+        the first of them with every step. The key of the lower side of column j is j, and that of
+        the upper side ``n_features + j``.
+    ends : dict of int to float
+        All values before this one are near.
 
     Examples
     --------
@@ -49,6 +62,10 @@ class Extremes:
     low: Floats
     high: Floats
     counts: Ints
+    near: dict[int, list[float]] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
+    _clock: int = 0
+    _lost: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def fit(cls, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None) -> Self:
@@ -76,6 +93,28 @@ class Extremes:
         some = low <= high
         return cls(np.where(some, low, 0.0), np.where(some, high, 0.0), counts)
 
+    def add(self, matrix: Any, rows: Ints) -> NDArray[np.bool_] | None:
+        """Take rows in.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+            May be another than that of `fit`.
+        rows : ndarray of int64
+            Distinct positions of the rows, none of them live until now.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool, or None
+            The columns in which an extreme changed; None if none did.
+        """
+        changed: NDArray[np.bool_] = np.zeros(self.low.size, dtype=np.bool_)
+        for key, value in self._values_near(matrix, rows):
+            insort(self.near[key], value)
+        if kernels.reach(*at_hand(matrix, rows), self.low, self.high, self.counts, changed):
+            return changed
+        return None
+
     def remove(
         self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_] | None:
@@ -95,11 +134,68 @@ class Extremes:
         ndarray of shape (n_features,), bool, or None
             The columns in which an extreme changed; None if none did.
         """
+        self._clock += 1
+        for key, value in self._values_near(matrix, rows):
+            del self.near[key][bisect_left(self.near[key], value)]
         if not kernels.forget_reached(*at_hand(matrix, rows), self.low, self.high, self.counts):
             return None
-        changed: NDArray[np.bool_] = (self.counts == 0).any(axis=0)
-        columns = np.flatnonzero(changed).tolist()
-        found = self.of(run(FindAgain(columns), matrix, live_rows(), columns=columns))
+        lost = self.counts == 0
+        changed: NDArray[np.bool_] = lost.any(axis=0)
+        keys = np.flatnonzero(lost.ravel()).tolist()
+        unknown = [key for key in keys if not self._find_near(key)]
+        if not unknown:
+            return changed
+        columns = sorted({key % self.low.size for key in unknown})
+        live = live_rows()
+        found = self.of(run(FindAgain(columns), matrix, live, columns=columns))
         self.low[columns], self.high[columns] = found.low, found.high
         self.counts[:, columns] = found.counts
+        for key in unknown:
+            if self._clock - self._lost.get(key, -_OFTEN) < _OFTEN:
+                self._keep_near(key, matrix, live)
+            self._lost[key] = self._clock
         return changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the rows tell; which values are kept near depends on what there was."""
+        return type(self), (self.low, self.high, self.counts)
+
+    # -- values near extremes ------------------------------------------------------------------
+
+    def _values_near(self, matrix: Any, rows: Ints) -> Iterator[tuple[int, float]]:
+        """Yield of rows the values that are to be among those near an extreme."""
+        d = self.low.size
+        for key, end in self.ends.items():
+            for row in rows.tolist():
+                value = float(matrix[row, key % d]) + 0.0
+                value = value if key < d else -value + 0.0
+                if value < end:
+                    yield key, value
+
+    def _find_near(self, key: int) -> bool:
+        """Find an extreme that was lost among the values near it, if there are any."""
+        near, d = self.near.get(key), self.low.size
+        if not near:
+            self.near.pop(key, None)
+            self.ends.pop(key, None)
+            return False
+        side = self.low if key < d else self.high
+        side[key % d] = near[0] if key < d else -near[0] + 0.0
+        self.counts[key // d, key % d] = bisect_right(near, near[0])
+        return True
+
+    def _keep_near(self, key: int, matrix: Any, live_rows: Ints) -> None:
+        if isinstance(matrix, Stored):
+            return
+        if len(self.near) >= _MOST:
+            self.near.clear()
+            self.ends.clear()
+        d = self.low.size
+        values = matrix[live_rows, key % d].astype(np.float64) + 0.0
+        if key >= d:
+            values = -values + 0.0
+        end = np.inf
+        if values.size > _NEAR:
+            end = float(np.partition(values, _NEAR)[_NEAR])
+            values = values[values < end]
+        self.near[key], self.ends[key] = np.sort(values).tolist(), end

@@ -17,16 +17,15 @@ from scipy.sparse import issparse
 
 from erasable.core import _centring_kernels as centring
 from erasable.core import _gram_kernels as kernels
-from erasable.core._gram_passes import Multiply, MultiplyColumns
-from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import InvalidDataError
+from erasable.core._gram_input import MAX_FEATURES, check_widths, few, targets_of
+from erasable.core._gram_passes import Multiply, MultiplyColumns, MultiplyEach
+from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.grid import Grid
-from erasable.core.passes import at_hand, run
+from erasable.core.passes import Stored, run
 from erasable.core.sparse import SparseGrid, parts
 
 __all__ = ["MAX_FEATURES", "Gram"]
 
-MAX_FEATURES = 4096
 _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
 
 
@@ -114,12 +113,33 @@ class Gram:
         InvalidDataError
             More than 4096 features, or targets: the sums would not fit memory.
         """
-        targets = _targets(matrix, targets)
-        _check_widths(matrix, targets)
+        targets = targets_of(matrix, targets)
+        check_widths(matrix, targets)
         gram = cls._empty(grid, target_grid)
         rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
         gram._add(matrix, targets, rows, 1.0)
         return gram
+
+    @classmethod
+    def fit_each(
+        cls,
+        grid: Grid,
+        matrix: Stored,
+        target_grid: Grid,
+        targets: Floats,
+        rows: Ints,
+        labels: Ints32,
+        n_parts: int,
+    ) -> list[Self]:
+        """Sum rows by their parts, in one pass; see `fit`, and `MultiplyEach`."""
+        check_widths(matrix, targets)
+        grams = [cls._empty(grid, target_grid) for _ in range(n_parts)]
+        found = run(MultiplyEach(grams[0].columns, targets, labels, n_parts), matrix, rows)
+        counts = np.bincount(labels, minlength=n_parts).tolist()
+        for gram, part, count in zip(grams, found, counts, strict=True):
+            gram.n_rows = count
+            gram._take(part, 1.0)
+        return grams
 
     @classmethod
     def fit_with_grid(
@@ -137,8 +157,8 @@ class Gram:
 
         See `fit`, and `Grid.fit` for the other parameters.
         """
-        targets = _targets(matrix, targets)
-        _check_widths(matrix, targets)
+        targets = targets_of(matrix, targets)
+        check_widths(matrix, targets)
         if issparse(matrix):
             return cls.fit(
                 SparseGrid.fit(matrix, live_rows), matrix, target_grid, targets, live_rows
@@ -181,16 +201,21 @@ class Gram:
 
     def add(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
         """Add rows, whose values must lie within the range of the grids."""
-        self._add(matrix, _targets(matrix, targets), rows, 1.0)
+        self._add(matrix, targets_of(matrix, targets), rows, 1.0)
 
     def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
         """Take rows out, read on the grids on which they were added."""
-        self._add(matrix, _targets(matrix, targets), rows, -1.0)
+        self._add(matrix, targets_of(matrix, targets), rows, -1.0)
 
     def merge(self, other: Gram) -> None:
         """Add the sums of other rows, on the same grids."""
         self.n_rows += other.n_rows
         self.totals += other.totals
+
+    def subtract(self, other: Gram) -> None:
+        """Take the sums of some of its rows out, on the same grids."""
+        self.n_rows -= other.n_rows
+        self.totals -= other.totals
 
     def forget(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
@@ -211,7 +236,7 @@ class Gram:
         ndarray of shape (p,), bool
             The columns that had to be read again in the rows that are left.
         """
-        targets = _targets(matrix, targets)
+        targets = targets_of(matrix, targets)
         self._add(matrix, targets, rows, -1.0)
         changes = [self.grid.remove(matrix, rows, live_rows)]
         if targets.shape[1]:
@@ -222,6 +247,36 @@ class Gram:
                 matrix, targets, live_rows(), np.concatenate([change.columns for change in changes])
             )
         return np.concatenate([change.extremes for change in changes])
+
+    def learn(
+        self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> NDArray[np.bool_]:
+        """Take rows into the sums and the grids; sum again the columns whose grid changed.
+
+        Parameters are those of `forget`, of rows as in `Grid.add`.
+
+        Returns
+        -------
+        ndarray of shape (p,), bool
+            The columns that had to be read again in all rows.
+
+        Raises
+        ------
+        MagnitudeError
+            See `Grid.fit`. The sums are of no use afterwards.
+        """
+        targets = targets_of(matrix, targets)
+        changes = [self.grid.add(matrix, rows, live_rows)]
+        if targets.shape[1]:
+            changes.append(self.target_grid.add(targets, rows, live_rows))
+        moved = any(change.exponents for change in changes)
+        if moved:
+            self._read_grids()
+        self._add(matrix, targets, rows, 1.0)
+        if moved:
+            columns = np.concatenate([change.columns for change in changes])
+            self._sum_again(matrix, targets, live_rows(), columns)
+        return np.concatenate([change.columns for change in changes])
 
     @property
     def sums(self) -> Floats:
@@ -306,7 +361,7 @@ class Gram:
             self._add_sparse(matrix, targets, rows, sign, every)
         elif rows.size < _FEW:
             kernels.update(
-                *_small(matrix, targets, rows), sign, self.columns, self.sums, self.products,
+                *few(matrix, targets, rows), sign, self.columns, self.sums, self.products,
                 np.zeros((2, self.sums.size)),
             )  # fmt: skip
         else:
@@ -338,32 +393,3 @@ class Gram:
         found, sums = run(MultiplyColumns(self.columns, targets, chosen), matrix, rows)
         self.sums[chosen] = sums[chosen]
         kernels.put_columns(chosen, found, self.products)
-
-
-def _small(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
-    """Return what `at_hand` does, with the targets of the same rows."""
-    own, places = at_hand(matrix, rows)
-    return own, targets if own is matrix else targets[rows], places
-
-
-def _check_widths(matrix: Any, targets: Floats) -> None:
-    _check_width(matrix.shape[1], "features", "select or project features first")
-    _check_width(targets.shape[1], "targets", "learn them in several models")
-
-
-def _check_width(count: int, what: str, advice: str) -> None:
-    """Refuse more columns than exact sums of products have room for.
-
-    Raises
-    ------
-    InvalidDataError
-    """
-    if count > MAX_FEATURES:
-        raise InvalidDataError(
-            f"{count} {what} were given; expected at most {MAX_FEATURES}, because exact sums of "
-            f"products take memory in their square; {advice}"
-        )
-
-
-def _targets(matrix: Any, targets: Floats | None) -> Floats:
-    return np.zeros((matrix.shape[0], 0)) if targets is None else targets

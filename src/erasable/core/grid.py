@@ -207,17 +207,7 @@ class Grid:
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Rebuild a grid that can :meth:`apply`, but knows no rows to :meth:`remove`.
-
-        Parameters
-        ----------
-        state : mapping
-            What :meth:`state` returned.
-
-        Returns
-        -------
-        Grid
-        """
+        """Rebuild a grid of its state that can :meth:`apply`, but has no rows to :meth:`remove`."""
         top = np.array(state["top"], dtype=np.int64)
         origin = np.array(state["origin"], dtype=np.float64)
         return cls(
@@ -275,18 +265,18 @@ class Grid:
         rows: Ints | None = None,
         *,
         dtype: DTypeLike = np.float64,
+        out: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """Round rows to the grid, relative to the origin; new data as well as training rows.
 
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_features), float64 or float32
-            Finite values. Those outside the range of the training rows are rounded with the same
-            quantum, and stay finite.
+            Finite. Values outside the range of the training rows have the same quantum.
         rows : ndarray of int64, optional
             Positions of the rows to round; all of them by default.
         dtype : float64 or float32, default=float64
-            Type of the result; float32 is exact for live rows where `narrow` holds.
+            Of the result, which is written to `out`; float32 is exact for live rows where `narrow`.
 
         Returns
         -------
@@ -296,12 +286,27 @@ class Grid:
         matrix = _contiguous(matrix)
         every, chosen = rows is None, NO_ROWS if rows is None else rows
         n = matrix.shape[0] if rows is None else rows.size
-        out: NDArray[np.float64] = np.empty((n, matrix.shape[1]), dtype=dtype)
+        out = np.empty((n, matrix.shape[1]), dtype=dtype) if out is None else out
         for part, (origin, magic), target in kernels.long_rows(
             matrix, every, (self.origin, self.magic), out
         ):
             kernels.to_grid(part, chosen, every, origin, magic, target)
         return out
+
+    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+        """Take rows in, in O(n_features) a row while they lie within the range of the others.
+
+        `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
+        distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
+        a MagnitudeError, which is raised as by `fit`.
+        """
+        refuse_many_rows(self.n_rows + rows.size, MAX_ROWS)
+        self.n_rows += rows.size
+        extremes = self.extremes.add(matrix, rows)
+        if extremes is not None:
+            refuse_huge_columns(_huge(self.low, self.high), f"2**{kernels.MAX_TOP}")
+        kernels.meet_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
+        return self._follow(extremes, matrix, live_rows)
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
         """Forget rows, in O(n_features) a row while no extreme goes with them.
@@ -325,6 +330,12 @@ class Grid:
         self.n_rows -= rows.size
         kernels.forget_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
         extremes = self.extremes.remove(matrix, rows, live_rows)
+        return self._follow(extremes, matrix, live_rows)
+
+    def _follow(
+        self, extremes: NDArray[np.bool_] | None, matrix: Any, live_rows: Callable[[], Ints]
+    ) -> GridChange:
+        """Derive the columns again whose extremes have changed."""
         if extremes is None:
             return unchanged(self.top.size)
         columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
@@ -348,12 +359,13 @@ class Grid:
         """Return copies of what a model must keep: ``top`` (int64) and ``origin`` (float64)."""
         return {"top": self.top.copy(), "origin": self.origin.copy()}
 
-    def skewed(self, matrix: Matrix) -> Ints:
+    def skewed(self, matrix: Any, live_rows: Ints | None = None) -> Ints:
         """Return the columns in which many small values become 0, by a sample of the rows.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
+        matrix : ndarray of shape (n_rows, n_features), float64 or float32; or Stored
+        live_rows : ndarray of int64, optional
 
         Returns
         -------
@@ -361,7 +373,8 @@ class Grid:
             Those in which more than 1 % of the values that are not at the origin are within half
             a quantum of it.
         """
-        return skewed_columns(run(Count(self, max(1, -(-matrix.shape[0] // SAMPLE))), matrix)[1])
+        n_rows = matrix.shape[0] if live_rows is None else live_rows.size
+        return skewed_columns(run(Count(self, max(1, -(-n_rows // SAMPLE))), matrix, live_rows)[1])
 
 
 def _warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:

@@ -117,6 +117,8 @@ def refuse_repeats(ids: NDArray[Any], *, name: str = "ids", advice: str = "") ->
     Traceback (most recent call last):
     erasable.core.errors.InvalidIdsError: 1 of the ids is repeated: 17; ...
     """
+    if ids.size < 2:
+        return
     if ids.dtype == object:
         if len(set(ids.tolist())) == ids.size:
             return

@@ -27,6 +27,7 @@ from erasable.core.frames import (
     refuse_other_names,
 )
 from erasable.core.ids import as_id_array, refuse_repeats
+from erasable.core.sparse import take_rows
 from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import check_target, read_target, read_weights
 from erasable.core.unsettled import find_unsettled
@@ -35,7 +36,7 @@ from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = ["Table", "read_matrix", "read_table", "refuse_masked", "refuse_records"]
+__all__ = ["Table", "read_labels", "read_matrix", "read_table", "refuse_masked", "refuse_records"]
 
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
@@ -76,6 +77,19 @@ class Table:
     numeric: NDArray[np.bool_] | None = None
     unsettled: frozenset[str] = frozenset()
 
+    def take(self, rows: Any, matrix: Values | None = None) -> Table:
+        """Copy some rows; `matrix` holds their values, if that is known."""
+        return Table(
+            matrix=take_rows(self.matrix, rows) if matrix is None else matrix,
+            y=None if self.y is None else self.y[rows],
+            ids=self.ids[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            feature_names=self.feature_names,
+            weights=None if self.weights is None else self.weights[rows],
+            numeric=self.numeric,
+            unsettled=self.unsettled,
+        )
+
 
 def read_table(
     X: Any,
@@ -85,6 +99,7 @@ def read_table(
     ids: str | Iterable[Any] | None = None,
     groups: str | Iterable[Any] | None = None,
     estimator: BaseEstimator | None = None,
+    accepts: Accepts | None = None,
 ) -> Table:
     """Read records, checked and copied.
 
@@ -104,6 +119,8 @@ def read_table(
         Which records leave together.
     estimator : scikit-learn estimator, default=None
         Gets `n_features_in_` and `feature_names_in_`, and is named in messages.
+    accepts : Accepts, default=None
+        What is taken as X; by default what the estimator takes, or anything without one.
 
     Returns
     -------
@@ -142,7 +159,8 @@ def read_table(
     labelled = frame if series is None else series
     if ids is None and labelled is not None and (index := index_of(labelled)) is not None:
         id_values, advice = index, _FROM_INDEX
-    accepts = ANYTHING if estimator is None else Accepts.of(estimator)
+    if accepts is None:  # records of no estimator yet may hold any values
+        accepts = ANYTHING if estimator is None else Accepts.of(estimator)
     matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
     numeric = None
@@ -155,9 +173,9 @@ def read_table(
     if id_values is None:
         id_array = np.arange(n_records, dtype=np.int64)
     else:
-        id_array = _labels(id_values, n_records, "ids", advice)
+        id_array = read_labels(id_values, n_records, "ids", advice)
         refuse_repeats(id_array, advice=advice)
-    group_array = None if groups is None else _labels(group_values, n_records, "groups")
+    group_array = None if groups is None else read_labels(group_values, n_records, "groups")
     names = getattr(reader, "feature_names_in_", None)
     if names is not None:
         refuse_surrogates(names.tolist(), "the names of columns hold")
@@ -232,7 +250,19 @@ class _Reader(BaseEstimator):
 _Reader.__name__ = "Records"
 
 
-def _labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
+def read_labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
+    """Read the ids or groups of rows, one for each.
+
+    Raises
+    ------
+    InvalidIdsError
+        There are fewer or more, or some are neither integers nor strings.
+
+    Examples
+    --------
+    >>> read_labels(["a", "b"], 2, "ids")
+    array(['a', 'b'], dtype=object)
+    """
     if isinstance(values, Set | Mapping):
         raise InvalidIdsError(
             f"{name} are a {type(values).__name__}, which has no order of its own; expected one "

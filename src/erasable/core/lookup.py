@@ -67,6 +67,26 @@ class IdIndex:
             dtype=np.int64,
         )
 
+    def add(
+        self,
+        rows: NDArray[np.int64],
+        names: list[int | str],
+        ids: NDArray[Any],
+        erased: NDArray[np.bool_],
+    ) -> None:
+        """Know new rows; `ids` are those of all rows before, of which some are `erased`."""
+        n, start = self._n_rows, self._start
+        self._n_rows = max(n, int(rows.max(initial=-1)) + 1)
+        if start is not None:
+            if names == list(range(start + n, start + n + len(names))) and rows.min() >= n:
+                return
+            present = ~erased
+            self._rows = dict(
+                zip(ids[present].tolist(), np.flatnonzero(present).tolist(), strict=True)
+            )
+            self._start = None
+        self._rows.update(zip(names, rows.tolist(), strict=True))
+
     def __copy__(self) -> Self:
         """Make another index that forgets by itself."""
         made = self.__class__.__new__(self.__class__)
@@ -125,11 +145,30 @@ class HashIndex(Kept):
         """Make another index that forgets by itself."""
         return type(self)(self.ids, self.keys.copy(), self.rows.copy())
 
+    def grown(self, ids: Any, rows: NDArray[np.int64], names: list[int | str]) -> Self:
+        """Return an index that has some more rows; `ids` are those of all rows.
+
+        Examples
+        --------
+        >>> index = HashIndex.of(np.array([30, 10]), np.ones(2, dtype=bool))
+        >>> index.grown(np.array([30, 10, 20]), np.array([2]), [20]).find([20, 30])
+        array([2, 0])
+        """
+        keys = _keys(names)
+        order = np.argsort(keys, kind="stable")
+        at = np.searchsorted(self.keys, keys[order])
+        return type(self)(
+            ids, np.insert(self.keys, at, keys[order]), np.insert(self.rows, at, rows[order])
+        )
+
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
         """Remove the ids of rows; those that were forgotten before are not there."""
-        for row, name, key in zip(rows.tolist(), ids, _keys(ids), strict=True):
-            at = self._place(name, key)
-            if at is None or self.rows[at] != row:
+        for row, key in zip(rows.tolist(), _keys(ids), strict=True):
+            # By its row, not its id: another row may have the id by now.
+            at = int(np.searchsorted(self.keys, key))
+            while at < self.keys.size and self.keys[at] == key and self.rows[at] != row:
+                at += 1
+            if at == self.keys.size or self.keys[at] != key:
                 continue
             self.rows[at] = -1
             before = self.keys[at - 1] if at else np.uint64(0)

@@ -18,7 +18,7 @@ from erasable.core.errors import (
     MagnitudeError,
     TooFewRecordsError,
 )
-from erasable.core.ids import shorten
+from erasable.core.ids import name_some, shorten
 
 __all__ = [
     "as_our_error",
@@ -28,6 +28,7 @@ __all__ = [
     "refuse_huge_columns",
     "refuse_many_rows",
     "refuse_no_columns",
+    "refuse_not_finite",
     "too_few",
 ]
 
@@ -257,3 +258,30 @@ def refuse_huge_columns(
             f"{columns.size} columns hold values beyond {limit} ({name_columns(columns, names)}); "
             f"{reason} smaller magnitudes; divide such columns by a constant"
         )
+
+
+def refuse_not_finite(values: Any, names: Sequence[str], gaps: bool = False) -> None:
+    """Raise InvalidDataError if values are infinite, or NaN where there may be no gaps.
+
+    Examples
+    --------
+    >>> refuse_not_finite(np.array([[1.0, np.nan]]), ["age", "dose"], gaps=True)
+    """
+    wrong = np.isinf(values) if gaps else ~np.isfinite(values)
+    counts = wrong.sum(axis=0)
+    if not counts.any():
+        return  # only the sum overflowed
+    kinds = " and ".join(
+        kind
+        for kind, there in (
+            ("NaN", not gaps and np.isnan(values).any()),
+            ("inf", np.isinf(values).any()),
+        )
+        if there
+    )
+    named = [names[j] for j in np.flatnonzero(counts).tolist()]
+    columns = "column" if len(named) == 1 else "columns"
+    raise InvalidDataError(
+        f"X contains {kinds}: {int(counts.sum())} values in {columns} {name_some(named)} of a "
+        f"block; expected finite numbers{' or gaps' if gaps else ''}; fill or drop them first"
+    )

@@ -16,16 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from erasable.core._arrow_files import parquet_footer, parquet_row_group
 from erasable.core.errors import InvalidDataError, InvalidInputError
-from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
+from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import Table
-from erasable.core.mapped.texts import as_texts
-from erasable.core.stored_columns import StoredColumns, is_number, numbers_of
-from erasable.core.surrogates import refuse_surrogates
-from erasable.core.targets import read_target, read_weights
+from erasable.core.stored_columns import StoredColumns, kinds_of
+from erasable.core.stored_table import Uses, joint_type, refuse_others
 
 __all__ = ["RowGroup", "signature_of", "table_of"]
 
@@ -113,7 +110,6 @@ def _footer(path: str, signature: tuple[int, ...]) -> Any:
 
 def table_of(
     path: Any,
-    *,
     ids: str | None,
     target: str | None,
     groups: str | None,
@@ -139,55 +135,17 @@ def table_of(
         raise InvalidInputError(f"memory={shorten(memory)} was passed; expected bytes, 1 or more")
     files = _files(path)
     pieces, schema = _row_groups(files)
-    named = {"ids": ids, "target": target, "groups": groups, "sample_weight": sample_weight}
-    others = [name for name in named.values() if name is not None]
-    missing = [name for name in [*others, *(features or ())] if name not in schema.names]
-    if missing:
-        raise InvalidInputError(
-            f"the files have no column {name_some(missing)}; expected some of "
-            f"{name_some(schema.names)}"
-        )
-    if sample_weight is not None and not is_number(schema.field(sample_weight).type):
-        raise InvalidDataError(
-            f"the column {shorten(sample_weight)} of weights has no numbers; expected numbers"
-        )
-    if features is None:
-        chosen = [f.name for f in schema if is_number(f.type) and f.name not in others]
-    else:
-        chosen = list(features)
-    _refuse_features(chosen, schema, others)
-    kinds = {schema.field(name).type for name in chosen}
-    matrix = StoredColumns(pieces, chosen, _joint_type(kinds))
+    uses = Uses(ids, target, groups, sample_weight, None if features is None else list(features))
+    chosen = uses.chosen(schema, "the files")
+    matrix = StoredColumns(pieces, chosen, joint_type(schema, chosen), kinds_of(schema, chosen))
     if memory is not None:
         _refuse_large(matrix, memory)
-    n = matrix.shape[0]
-    if n == 0:
-        raise InvalidDataError("the files hold no rows; expected one or more; check the path")
 
-    def read(name: str) -> Any:
+    def read(name: str) -> pa.ChunkedArray:
         columns = [piece.read([name])[name] for piece in pieces]
         return pa.chunked_array([chunk for column in columns for chunk in column.chunks])
 
-    id_array = np.arange(n) if ids is None else _labels(read(ids), "ids")
-    refuse_repeats(id_array)
-    return Table(
-        matrix=matrix,
-        y=None if target is None else _target(read(target), n),
-        ids=as_texts(id_array),
-        groups=None if groups is None else as_texts(_labels(read(groups), "groups")),
-        feature_names=chosen,
-        weights=None if sample_weight is None else read_weights(numbers_of(read(sample_weight)), n),
-    )
-
-
-def _joint_type(kinds: Iterable[pa.DataType]) -> Any:
-    """Return the type of a table of columns: float32 where pandas and NumPy come to that.
-
-    >>> _joint_type([pa.float32(), pa.int16()]), _joint_type([pa.float32(), pa.int64()])
-    (<class 'numpy.float32'>, <class 'numpy.float64'>)
-    """
-    own = [np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
-    return np.float32 if np.result_type(*own) == np.float32 else np.float64
+    return uses.table(matrix, schema, chosen, read, "the files")
 
 
 def _files(path: Any) -> list[str]:
@@ -240,7 +198,9 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
             )
         if schema is None:
             schema = own
-        _refuse_others(schema, own, number)
+        refuse_others(
+            schema, own, f"Parquet file {number + 1}, sorted by path,", "write them alike"
+        )
         groups += [
             RowGroup(file, signature, number, group, footer.row_group(group).num_rows)
             for group in range(footer.num_row_groups)
@@ -261,41 +221,6 @@ def signature_of(path: str) -> tuple[int, ...]:
     return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 
 
-def _refuse_others(schema: pa.Schema, own: pa.Schema, number: int) -> None:
-    differing = sorted(set(schema.names) ^ set(own.names))
-    if not differing:
-        differing = [
-            name for name in schema.names if schema.field(name).type != own.field(name).type
-        ]
-        if not differing:
-            return
-        told = f"has another type in {name_some(differing)}"
-    else:
-        told = f"differs in the columns {name_some(differing)}"
-    raise InvalidDataError(
-        f"Parquet file {number + 1}, sorted by path, {told}; expected the columns and types of the "
-        "first; write them alike"
-    )
-
-
-def _refuse_features(chosen: Sequence[str], schema: pa.Schema, others: Sequence[str]) -> None:
-    if not chosen:
-        raise InvalidDataError(
-            "no column of the files is left to learn from; expected one or more of numbers; name "
-            "them: features=[...]"
-        )
-    if repeated := sorted({name for name in chosen if list(chosen).count(name) > 1}):
-        raise InvalidInputError(f"features= names {name_some(repeated)} twice; expected each once")
-    if both := [name for name in chosen if name in others]:
-        raise InvalidInputError(
-            f"{name_some(both)} is named as a feature and for another use; expected one of these"
-        )
-    if texts := [name for name in chosen if not is_number(schema.field(name).type)]:
-        raise InvalidDataError(
-            f"the columns {name_some(texts)} are no numbers; expected numbers; encode or drop them"
-        )
-
-
 def _refuse_large(matrix: StoredColumns, memory: int) -> None:
     most = int(np.diff(matrix.starts).max(initial=0))
     a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # as the file has it, and as an array
@@ -304,19 +229,3 @@ def _refuse_large(matrix: StoredColumns, memory: int) -> None:
             f"a block of {most} rows takes {most * a_row} bytes while it is read; expected at most "
             f"memory={memory}; write the files with row_group_size={max(1, memory // a_row)}"
         )
-
-
-def _labels(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return as_id_array(column.to_numpy(), name=name)
-    return as_id_array(column.to_pylist(), name=name)
-
-
-def _target(column: pa.ChunkedArray, n: int) -> NDArray[Any]:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not column.null_count and is_number(column.type):
-        return read_target(numbers_of(column), n)
-    values = column.to_pylist()
-    refuse_surrogates([value for value in values if isinstance(value, str)], "y holds")
-    return read_target(values, n)

@@ -7,22 +7,35 @@ merge in any order, so that neither the number of blocks nor the number of threa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce as fold
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from erasable.core._blocks import Block
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.core.row_arrays import RowArray
 from erasable.core.threads import in_threads, n_threads
 
-__all__ = ["Block", "Pass", "Stored", "Together", "at_hand", "each_block", "run"]
+__all__ = [
+    "Block",
+    "Pass",
+    "Remote",
+    "Some",
+    "Stored",
+    "Together",
+    "at_hand",
+    "each_block",
+    "run",
+]
 
 _VALUES = 2**20
 """So many values of a matrix in memory are a block for a thread: one or two milliseconds."""
 
 Partial = TypeVar("Partial")
+Made = TypeVar("Made")
 
 
 class Stored:
@@ -58,13 +71,55 @@ class Stored:
     dtype: np.dtype[Any]
     starts: Ints
 
-    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
-        """Read the rows of a block: all columns, or some of them, in this order."""
+    def block(
+        self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Any:
+        """Read the rows of a block: all columns, or some of them, in this order.
+
+        Gaps (NaN) are refused, unless they may be there. Of objects, blocks are `_mixed.Mixed`.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement block()")
+
+    def read_block(
+        self, number: int, live_rows: Ints | None, columns: Sequence[int] | None, gaps: bool
+    ) -> Block:
+        """Read a block, and say which of its rows are among those that count.
+
+        Parameters
+        ----------
+        number : int
+        live_rows : ndarray of int64, or None
+            Positions of the rows that count, ascending; None for all.
+        columns : sequence of int, or None
+        gaps : bool
+            Whether values may be NaN.
+        """
+        first, stop = self.starts[number : number + 2].tolist()
+        own, rank = NO_ROWS, first
+        if live_rows is not None:
+            rank, end = np.searchsorted(live_rows, (first, stop)).tolist()
+            own = live_rows[rank:end] - first
+        every = live_rows is None or own.size == stop - first
+        chosen = None if columns is None else tuple(columns)
+        if not every and own.size == 0:  # nothing of it counts
+            width = self.shape[1] if chosen is None else len(chosen)
+            return Block(np.empty((0, width), self.dtype), own, False, first, rank, chosen)
+        values = self.block(number, chosen, gaps=True) if gaps else self.block(number, chosen)
+        return Block(values, NO_ROWS if every else own, every, first, rank, chosen)
 
     def __getitem__(self, rows: Any) -> Any:
         """Read rows at some positions, in this order."""
         raise NotImplementedError(f"{type(self).__name__} does not implement __getitem__()")
+
+    def whole(self) -> Any:
+        """Read all rows, as an array; those that were forgotten are blank."""
+        mixed, numbers = self.dtype == object, np.flatnonzero(np.diff(self.starts)).tolist()
+        blocks = [self.block(number, gaps=True) for number in numbers]
+        parts = [block.objects() if mixed else block for block in blocks]
+        table: Any = np.concatenate([np.empty((0, self.shape[1]), self.dtype), *parts])
+        if self.gone is not None:
+            table[self.gone] = "" if mixed else 0
+        return table
 
     def bounds(self) -> tuple[Floats, Floats] | None:
         """Return what is said of the lowest and highest values of each column; it may be wrong."""
@@ -85,11 +140,19 @@ class Stored:
 
     def take(self, rows: Ints) -> Stored:
         """Return a matrix of some rows, ascending, which stay where they are."""
-        return _Some(self, rows)
+        return Some(self, rows)
 
 
-class _Some(Stored):
-    """Some rows of a matrix."""
+class Some(Stored):
+    """Some rows of a matrix, ascending, which stay where they are.
+
+    Examples
+    --------
+    >>> class Halves(Stored):
+    ...     shape, dtype, starts = (4, 1), np.dtype(float), np.array([0, 2, 4])
+    >>> Some(Halves(), np.array([1, 3])).shape
+    (2, 1)
+    """
 
     def __init__(self, whole: Stored, rows: Ints) -> None:
         self._whole, self._rows, self.dtype = whole, rows, whole.dtype
@@ -97,79 +160,42 @@ class _Some(Stored):
         self.shape = rows.size, whole.shape[1]
         self.lasting = whole.lasting
 
-    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+    def block(
+        self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Any:
+        """See `Stored`."""
         first, stop = self.starts[number : number + 2].tolist()
         own = self._rows[first:stop] - self._whole.starts[number]
         if own.size == 0:
             width = self.shape[1] if columns is None else len(columns)
             return np.empty((0, width), self.dtype)
-        found: Matrix = self._whole.block(number, columns)[own]
-        return found
+        block = self._whole.block
+        return (block(number, columns, gaps=True) if gaps else block(number, columns))[own]
 
     def __getitem__(self, rows: Any) -> Any:
         return self._whole[self._rows[rows]]
 
     def prepare(self, rows: Ints) -> None:
+        """See `Stored`."""
         self._whole.prepare(self._rows[rows])
 
     def drop_copies(self) -> None:
+        """See `Stored`."""
         self._whole.drop_copies()
-
-
-class Block(NamedTuple):
-    """Rows that a pass looks at, in memory.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_rows, n_features)
-        Contiguous, or of shape (n_rows, n_columns) where the pass needs few of stored columns.
-    rows : ndarray of int64
-        Positions in `matrix` of the rows that count, where not `every` one does.
-    every : bool
-    first : int
-        Position of the first row of `matrix` among all rows.
-    rank : int
-        How many rows that count are in blocks before this.
-    columns : tuple of int, or None
-        Which columns `matrix` has; None for all.
-
-    Examples
-    --------
-    >>> block = Block(np.zeros((3, 2)), np.array([0, 2]), False, first=10)
-    >>> block.size, block.of(np.arange(20)).tolist()
-    (2, [10, 11, 12])
-    """
-
-    matrix: Matrix
-    rows: Ints
-    every: bool
-    first: int = 0
-    rank: int = 0
-    columns: tuple[int, ...] | None = None
-
-    @property
-    def size(self) -> int:
-        """How many rows count."""
-        return int(self.matrix.shape[0] if self.every else self.rows.size)
-
-    @property
-    def positions(self) -> Ints:
-        """Positions in `matrix` of the rows that count, whether or not all do."""
-        return np.arange(self.matrix.shape[0]) if self.every else self.rows
-
-    def of(self, column: Any) -> Any:
-        """Return the part of an array of all rows that belongs to the rows of `matrix`."""
-        return column[self.first : self.first + self.matrix.shape[0]]
-
-    def place(self, column: int) -> int:
-        """Return where a column is in `matrix`."""
-        return column if self.columns is None else self.columns.index(column)
 
 
 class Pass(ABC, Generic[Partial]):
     """What is to be found in records, in one reading of them.
 
-    It is made of what earlier passes have found, and is not changed by running.
+    It is made of what earlier passes have found, and is not changed by running. It can be pickled;
+    what it has of each row is a `RowArray`, and an attribute.
+
+    Attributes
+    ----------
+    takes_gaps : bool
+        Whether values may be NaN, and blocks of objects.
+    finds_records : bool
+        Whether what it finds has records as they are, which are then masked on their way.
 
     Examples
     --------
@@ -182,6 +208,9 @@ class Pass(ABC, Generic[Partial]):
     5
     """
 
+    takes_gaps = False
+    finds_records = False
+
     @abstractmethod
     def of_block(self, block: Block) -> Partial:
         """Look at a block; also at one of no rows."""
@@ -189,6 +218,10 @@ class Pass(ABC, Generic[Partial]):
     @abstractmethod
     def merge(self, one: Partial, other: Partial) -> Partial:
         """Join what was found in two sets of rows; `one` may be changed and returned."""
+
+    def row_arrays(self) -> list[RowArray]:
+        """Return what it has of each row."""
+        return [each for each in vars(self).values() if isinstance(each, RowArray)]
 
 
 class Together(Pass[tuple[Any, ...]]):
@@ -211,6 +244,8 @@ class Together(Pass[tuple[Any, ...]]):
 
     def __init__(self, *passes: Pass[Any]) -> None:
         self._passes = passes
+        self.takes_gaps = all(each.takes_gaps for each in passes)
+        self.finds_records = any(each.finds_records for each in passes)
 
     def of_block(self, block: Block) -> tuple[Any, ...]:
         """Look at a block for each pass, in their order."""
@@ -220,6 +255,41 @@ class Together(Pass[tuple[Any, ...]]):
         """Join what each pass has found."""
         parts = zip(self._passes, one, other, strict=True)
         return tuple([each.merge(left, right) for each, left, right in parts])
+
+    def row_arrays(self) -> list[RowArray]:
+        """Return what the passes have of each row."""
+        return [array for each in self._passes for array in each.row_arrays()]
+
+
+class Remote(Stored):
+    """A matrix whose blocks are in other processes, which run whole passes.
+
+    Examples
+    --------
+    >>> issubclass(Remote, Stored)
+    True
+    """
+
+    @abstractmethod
+    def run(
+        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+    ) -> Partial:
+        """Find what a pass finds; see `erasable.core.passes.run`."""
+
+    @abstractmethod
+    def call(self, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
+        """Have the other processes call functions, and yield what these return, in their order.
+
+        Parameters
+        ----------
+        functions : iterable of callable
+            Pure ones that can be pickled, and bring along the records that they learn from.
+        """
+
+    @property
+    @abstractmethod
+    def n_calls(self) -> int:
+        """How many functions are called at the same time."""
 
 
 def run(
@@ -253,11 +323,13 @@ def run(
     >>> run(Largest(), np.array([[3.0], [9.0], [5.0]]), np.array([0, 2]))
     5.0
     """
+    if isinstance(matrix, Remote):
+        return matrix.run(pass_, live_rows, columns)
     if isinstance(matrix, Stored):
         blocks = range(len(matrix.starts) - 1)
 
         def of_block(number: int) -> Partial:
-            return pass_.of_block(_read(matrix, number, live_rows, columns))
+            return pass_.of_block(matrix.read_block(number, live_rows, columns, pass_.takes_gaps))
 
         return fold(pass_.merge, in_threads(of_block, blocks, n_jobs))
     spans = list(_spans(matrix, live_rows, n_jobs))
@@ -266,7 +338,9 @@ def run(
     return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
 
 
-def each_block(matrix: Any, rows: Ints, columns: Sequence[int] | None = None) -> Iterator[Block]:
+def each_block(
+    matrix: Any, rows: Ints, columns: Sequence[int] | None = None, *, gaps: bool = False
+) -> Iterator[Block]:
     """Yield a matrix with the rows that count: at once, or one block of a stored one at a time.
 
     Parameters
@@ -276,6 +350,8 @@ def each_block(matrix: Any, rows: Ints, columns: Sequence[int] | None = None) ->
         Their positions, ascending.
     columns : sequence of int, optional
         The only columns that are looked at.
+    gaps : bool
+        Whether values of a stored matrix may be NaN.
 
     Examples
     --------
@@ -286,24 +362,7 @@ def each_block(matrix: Any, rows: Ints, columns: Sequence[int] | None = None) ->
         yield Block(matrix, rows, False)
         return
     for number in range(len(matrix.starts) - 1):
-        yield _read(matrix, number, rows, columns)
-
-
-def _read(
-    matrix: Stored, number: int, live_rows: Ints | None, columns: Sequence[int] | None
-) -> Block:
-    first, stop = matrix.starts[number : number + 2].tolist()
-    own, rank = NO_ROWS, first
-    if live_rows is not None:
-        rank, end = np.searchsorted(live_rows, (first, stop)).tolist()
-        own = live_rows[rank:end] - first
-    every = live_rows is None or own.size == stop - first
-    chosen = None if columns is None else tuple(columns)
-    if not every and own.size == 0:  # nothing of it counts
-        width = matrix.shape[1] if chosen is None else len(chosen)
-        return Block(np.empty((0, width), matrix.dtype), own, False, first, rank, chosen)
-    values = matrix.block(number, chosen)
-    return Block(values, NO_ROWS if every else own, every, first, rank, chosen)
+        yield matrix.read_block(number, rows, columns, gaps)
 
 
 def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterator[Block]:

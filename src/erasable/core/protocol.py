@@ -51,6 +51,9 @@ class Learner:
     """Whether the step refuses NaN itself, in the columns where its parts take none, although its
     tags say that it takes none at all."""
 
+    _as_if_dense: ClassVar[bool] = False
+    """Whether the model of a sparse table is that of the same values in a dense one."""
+
     _reads_blocks: ClassVar[bool] = False
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
 
@@ -69,6 +72,12 @@ class Learner:
         Nothing is changed, and nothing is learned. The rows are still live.
         """
 
+    def _check_targets(self, y: Any) -> None:
+        """Raise InvalidDataError where targets are none that parameters let the model learn.
+
+        It need not be fitted: so a correction is refused before anything waits for it.
+        """
+
     def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
         """Delete `rows`; the rows `changed` of the table had the values `before`.
 
@@ -76,8 +85,10 @@ class Learner:
         """
         return None
 
-    def _resume(self, rows: Ints, origin: Ints) -> Outcome | None:
-        """Delete `rows`; any value may be another one, and column j is what ``origin[j]`` was.
+    def _resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> Outcome | None:
+        """Delete `rows`, or take those in that `come`, where the whole table is another.
+
+        Any value may be another one, and column j is what ``origin[j]`` was, or new if that is -1.
 
         None, before anything is changed: the step has to learn again.
         """

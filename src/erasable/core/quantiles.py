@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _quantile_kernels as kernels
+from erasable.core._quantile_passes import Elsewhere, Window
 from erasable.core.arrays import Floats, Ints, Matrix
 
 __all__ = ["Quantiles"]
 
 _NEAREST, _FARTHEST, _PART = 64, 512, 128
+Reader: TypeAlias = "Callable[[int], Floats] | Elsewhere"
+_NOTHING: Window = np.empty(0), np.empty(0, dtype=np.int64), 0
 
 
 @dataclass(eq=False, slots=True)
@@ -81,7 +84,10 @@ class Quantiles:
 
     @classmethod
     def fit(
-        cls, read: Callable[[int], Floats], n_features: int, shares: Sequence[float] | Floats
+        cls,
+        read: Reader,
+        n_features: int,
+        shares: Sequence[float] | Floats,
     ) -> Self:
         """Find the quantiles of the live values.
 
@@ -89,7 +95,8 @@ class Quantiles:
         ----------
         read : callable
             Returns the live values of a column, by its position, in any order: an array of
-            float64 without NaN, which is reordered in place.
+            float64 without NaN, which is reordered in place. Or the columns, where rows are
+            elsewhere.
         n_features : int
         shares : sequence of float
             Which quantiles, from 0 to 1.
@@ -112,12 +119,11 @@ class Quantiles:
             bounds=np.full((2, *shape), np.nan),
             weights=np.zeros(shape),
         )
-        for j in range(n_features):
-            quantiles._open(j, read(j))
+        quantiles._open_all(range(n_features), read)
         quantiles._find()
         return quantiles
 
-    def remove(self, taken: Matrix, read: Callable[[int], Floats]) -> int:
+    def remove(self, taken: Matrix, read: Reader) -> int:
         """Forget rows of values.
 
         Parameters
@@ -135,21 +141,27 @@ class Quantiles:
         """
         return self.remove_all([taken], read)
 
-    def remove_all(self, tables: Iterable[Matrix], read: Callable[[int], Floats]) -> int:
+    def remove_all(self, tables: Iterable[Matrix], read: Reader) -> int:
         """Do as :meth:`remove` does, for rows in several tables.
 
         A column that is read again has lost the rows of all of them: they must go together.
         """
+        return self._change(kernels.forget, tables, read)
+
+    def add_all(self, tables: Iterable[Matrix], read: Reader) -> int:
+        """Take rows of values in, that are live now; see :meth:`remove_all`."""
+        return self._change(kernels.learn, tables, read)
+
+    def _change(self, change: Callable[..., None], tables: Iterable[Matrix], read: Reader) -> int:
         for taken in tables:
-            kernels.forget(
+            change(
                 taken, self.n_values, self.sizes, self.cursors, self.before, self.runs, self.counts
             )
         short = self._find()
         if short is None:
             return 0
         columns = np.flatnonzero(short).tolist()
-        for j in columns:
-            self._open(j, read(j))
+        self._open_all(columns, read)
         self._find()
         return len(columns)
 
@@ -201,17 +213,31 @@ class Quantiles:
         )
         return short if missed else None
 
-    def _open(self, j: int, column: Floats) -> None:
-        """Open the windows of a column around the ranks that are wanted."""
-        n = column.size
-        self.n_values[j] = n
+    def _open_all(self, columns: Sequence[int], read: Reader) -> None:
+        """Open the windows of columns around the ranks that are wanted."""
+        if isinstance(read, Elsewhere):
+            found = read.windows(columns, self._limits)
+            for j, (n, windows) in zip(columns, found, strict=True):
+                self._put(j, n, windows or [_NOTHING] * self.shares.size)
+            return
+        for j in columns:
+            column = read(j)
+            first, last = self._limits(column.size)
+            if column.size and first.size:
+                column.partition(np.unique(np.concatenate([first, last])))
+            pairs = zip(first.tolist(), last.tolist(), strict=True)
+            self._put(j, column.size, [_window(column, *pair) for pair in pairs])
+
+    def _limits(self, n: int) -> tuple[Ints, Ints]:
+        """Return the first and the last ranks of the windows of a column of so many values."""
         reach = min(max(n // _PART, _NEAREST), _FARTHEST)
         ranks = np.floor((n - 1) * self.shares).astype(np.int64)
-        first, last = np.maximum(ranks - reach, 0), np.minimum(ranks + reach + 1, n - 1)
-        if n and ranks.size:
-            column.partition(np.unique(np.concatenate([first, last])))
-        for w in range(self.shares.size):
-            values, counts, before = _window(column, int(first[w]), int(last[w]))
+        return np.maximum(ranks - reach, 0), np.minimum(ranks + reach + 1, n - 1)
+
+    def _put(self, j: int, n: int, windows: Sequence[Window]) -> None:
+        """Keep the windows of a column."""
+        self.n_values[j] = n
+        for w, (values, counts, before) in enumerate(windows):
             size = values.size
             self._make_room(size)
             self.runs[j, w, size:], self.counts[j, w, size:] = 0.0, 0

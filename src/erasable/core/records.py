@@ -15,26 +15,31 @@ import copy
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.attachment import Attachment
+from erasable.core.deleted_ids import DeletedIds
 from erasable.core.errors import InvalidIdsError
+from erasable.core.growing_records import GrowingRecords
 from erasable.core.inputs import Table, read_table
-from erasable.core.kept import Kept
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
-from erasable.core.passes import Stored
+from erasable.core.passes import Remote, Some, Stored
+from erasable.core.reading_records import ReadingRecords
+from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 
 __all__ = ["Records"]
 
 _Index = TypeVar("_Index")
+_ROOMY = ("matrix", "ids", "y", "weights")
+"""Arrays that are kept with the room they have for more rows."""
 
 
-class Records(Kept):
+class Records(ReadingRecords, GrowingRecords):
     """Records that several models share, so that they are kept once and erased once.
 
     Pass them to `fit` in the place of arrays. A model that is fitted on arrays makes its own.
@@ -94,110 +99,28 @@ class Records(Kept):
     ) -> None:
         self._adopt(read_table(X, y, sample_weight=sample_weight, ids=ids, groups=groups))
 
-    @classmethod
-    def from_parquet(
-        cls,
-        path: Any,
-        *,
-        ids: str | None = None,
-        target: str | None = None,
-        groups: str | None = None,
-        sample_weight: str | None = None,
-        features: Iterable[str] | None = None,
-        memory: int | None = None,
-    ) -> Records:
-        """Make records whose features stay in Parquet files, and are read block by block.
-
-        A block is a row group. Ids, targets, groups and weights are in memory: 8 bytes a record
-        each, where they are numbers, and some 20 more. Files are read and never written: what
-        models have deleted has to be removed from them, too.
+    def in_memory(self, rows: NDArray[np.int64] | None = None) -> Records:
+        """Copy the records that no model has deleted, with their features in memory.
 
         Parameters
         ----------
-        path : path-like, or a list of them
-            Files, or folders with files, of the same columns; sorted by path.
-        ids : str, default=None
-            Column that names the records; by default they are 0 to n - 1, in the order of rows.
-        target : str, default=None
-            Column of the targets.
-        groups : str, default=None
-            Column that says which records leave together.
-        sample_weight : str, default=None
-            Column that says how much each record counts.
-        features : list of str, default=None
-            Columns of numbers to learn from; by default all other columns of numbers.
-        memory : int, default=None
-            Bytes that a block may take while it is read.
-
-        Returns
-        -------
-        Records
-
-        Raises
-        ------
-        InvalidInputError
-            No such file or column.
-        InvalidDataError
-            Files of other columns or types than the first, columns that are no numbers, blocks
-            that take more than `memory`. Gaps are found when a model is fitted.
-        InvalidIdsError
-            Ids that repeat.
-
-        Notes
-        -----
-        They are for k-means, and for estimators whose deletions need no more of what is left than
-        sums; others ask for records `in_memory`. Files must not change while models hold the
-        records: one that has changed is refused. Threads (`n_jobs`) read blocks of their own.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import pyarrow as pa
-        >>> import pyarrow.parquet as pq
-        >>> table = pa.table({"visit": ["a", "b", "c"], "age": [40, 50, 61], "ill": [0, 1, 1]})
-        >>> from erasable.naive_bayes import GaussianNB
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     pq.write_table(table, f"{folder}/visits.parquet", row_group_size=2)
-        ...     records = Records.from_parquet(folder, ids="visit", target="ill")
-        ...     model = GaussianNB().fit(records)
-        ...     model.delete(["c"]).action, model.theta_.tolist(), records
-        ('updated', [[40.0], [50.0]], Records(n_records=2, n_features=1))
-        """
-        from erasable.core.parquet import table_of  # which imports pyarrow
-
-        return cls.from_table(
-            table_of(
-                path,
-                ids=ids,
-                target=target,
-                groups=groups,
-                sample_weight=sample_weight,
-                features=features,
-                memory=memory,
-            )
-        )
-
-    def in_memory(self) -> Records:
-        """Copy the records that no model has deleted, with their features in memory.
-
-        Returns
-        -------
-        Records
+        rows : ndarray of int64, default=None
+            Positions of those to copy.
 
         Examples
         --------
         >>> Records([[1.0], [2.0]]).in_memory().matrix.shape
         (2, 1)
         """
-        made = self.take(np.flatnonzero(~self._withdrawn))
-        if isinstance(made.matrix, Stored):
-            blocks = [made.matrix.block(number) for number in range(len(made.matrix.starts) - 1)]
-            made.matrix = np.concatenate(blocks)
-            made.ids, made.groups = as_array(made.ids), as_array(made.groups)
+        rows = np.flatnonzero(~self._withdrawn) if rows is None else rows
+        if not isinstance(self.matrix, Stored):
+            return self.take(rows)
+        made = self._with(Some(self.matrix, rows).whole(), rows)
+        made.ids, made.groups = as_array(made.ids), as_array(made.groups)
         return made
 
     @classmethod
-    def from_table(cls, table: Table) -> Records:
+    def from_table(cls, table: Table) -> Self:
         """Make records of a table that is not shared with anybody."""
         records = cls.__new__(cls)
         records._adopt(table)
@@ -216,6 +139,8 @@ class Records(Kept):
         self._id_set: NDArray[np.uint64] | None = None  # of all rows, while none is withdrawn
         self._group_index: GroupIndex | None = None
         self.source: weakref.ref[Records] | None = None
+        self._deleted_ids: DeletedIds | None = None
+        self._spare: dict[str, NDArray[Any]] = {}  # larger buffers that arrays are the begin of
 
     @property
     def n_rows(self) -> int:
@@ -235,32 +160,35 @@ class Records(Kept):
         """Show the size, never a value."""
         return f"Records(n_records={len(self)}, n_features={self.n_features})"
 
+    def _grown(self) -> Records:
+        return self
+
     def attach(self) -> Attachment:
         """Hold every record that no model has deleted."""
         return Attachment(self)
 
     def take(self, rows: NDArray[np.int64]) -> Records:
         """Copy some rows into records of their own, which no model holds yet."""
-        return Records.from_table(
-            Table(
-                matrix=take_rows(self.matrix, rows),
-                y=None if self.y is None else self.y[rows],
-                weights=None if self.weights is None else self.weights[rows],
-                ids=self.ids[rows],
-                groups=None if self.groups is None else self.groups[rows],
-                feature_names=self.feature_names,
-                numeric=self.numeric,
-                unsettled=self.unsettled,
-            )
-        )
+        return self._with(take_rows(self.matrix, rows), rows)
+
+    def _with(self, matrix: Any, rows: NDArray[np.int64]) -> Records:
+        return Records.from_table(self._table().take(rows, matrix))
+
+    def _table(self) -> Table:
+        """Return the arrays of all rows, erased ones included; not copied."""
+        return Table(**{each.name: getattr(self, each.name) for each in fields(Table)})
 
     def twin(self, values: Records, y: NDArray[Any] | None) -> Records:
-        """Copy the names of these records, none of them deleted, and the values of others."""
+        """Copy the names of these records, none of them deleted, and the values of others.
+
+        Values on a cluster are not copied: `values` gets the names, and is returned.
+        """
         self._rows_of_ids([])  # makes the index
-        made = values.take(np.arange(self.n_rows))
+        is_copied = not isinstance(values.matrix, Remote)
+        made = values.take(np.arange(self.n_rows)) if is_copied else values
         made.y, made.ids, made.groups = y, self.ids.copy(), copy.copy(self.groups)
         made._id_index, made._id_set = copy.copy(self._id_index), self.attach().id_set()
-        made.source = weakref.ref(values)
+        made.source = weakref.ref(values) if is_copied else None
         return made
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
@@ -291,6 +219,8 @@ class Records(Kept):
 
     def _let_go(self, rows: NDArray[np.int64]) -> None:
         """One model has deleted these rows; erase those that no other model holds."""
+        if self._deleted_ids is not None:
+            self._deleted_ids.add(self.ids[rows[~self._withdrawn[rows]]])
         self._withdrawn[rows] = True
         self._id_set = None
         holders = [holder() for holder in self._holders]
@@ -298,6 +228,12 @@ class Records(Kept):
             self._sweep()
         else:
             self._erase(_unheld(rows, holders))
+
+    def _keep_out(self, deleted: DeletedIds) -> None:
+        """Erase what was deleted before, and remember what is deleted from now on."""
+        self._withdrawn[deleted.among(self.ids)] = True
+        self._id_set, self._deleted_ids = None, deleted
+        self._sweep()
 
     def _detach(self) -> None:
         """One model is gone; erase what only it still held of what others have deleted."""
@@ -340,10 +276,19 @@ class Records(Kept):
             "_withdrawn": self._withdrawn,
             "_erased": self._erased,
             "_id_index": index,
+            "_spare": [name for name in _ROOMY if self._has_room(name)],
         }
+
+    def _has_room(self, name: str) -> bool:
+        array, buffer = getattr(self, name), self._spare.get(name)
+        return isinstance(array, np.ndarray) and array.dtype != object and begins(array, buffer)
 
     def _after_reading(self) -> None:
         self._holders, self._group_index, self.source = [], None, None
+        self._deleted_ids = None
+        # What an array is the begin of was kept with it.
+        found = {name: buffer_of(getattr(self, name)) for name in _ROOMY if name in self._spare}
+        self._spare = {name: buffer for name, buffer in found.items() if buffer is not None}
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""

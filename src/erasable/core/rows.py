@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from erasable.core._mixed import Mixed
 from erasable.core.errors import InvalidDataError
 
 if TYPE_CHECKING:
@@ -57,4 +58,4 @@ def matrix_of(rows: Rows, model: Any) -> Values:
             f"{type(model).__name__} is given {rows.matrix.shape[1]} columns by the steps before; "
             f"expected {model.n_features_in_}"
         )
-    return rows.matrix
+    return rows.matrix.objects() if isinstance(rows.matrix, Mixed) else rows.matrix

@@ -226,6 +226,25 @@ class SparseGrid:
         kernels.to_grid(*parts(chosen), every, self.magic, data)
         return csr_array((data, chosen.indices, chosen.indptr), shape=chosen.shape)
 
+    def add(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+        """Take rows in, in time in their values while none exceeds its column's bound.
+
+        `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
+        distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
+        a MagnitudeError, which is raised as by `fit`.
+        """
+        refuse_many_rows(self.n_rows + rows.size, MAX_ROWS)
+        self.n_rows += rows.size
+        peak, before = self.peak.copy(), self.magic
+        kernels.peaks(*parts(matrix), rows, self.peak, self.counts)
+        refuse_huge_columns(self.peak > 2.0**MAX_TOP, f"2**{MAX_TOP}")
+        top = tops(self.peak)
+        columns, values = top != self.top, np.zeros(top.size, dtype=np.bool_)
+        self.top, self.magic = top, np.ldexp(1.0, top + BITS)
+        if (columns & (peak > 0)).any():
+            kernels.moved(*parts(matrix), live_rows(), before, self.magic, values)
+        return GridChange(bool(columns.any()), columns, values, self.peak != peak)
+
     def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
         """Forget rows, in time in their values while no column loses its peak.
 

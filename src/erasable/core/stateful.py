@@ -103,6 +103,9 @@ class Stateful(Learner, Transformer, BaseEstimator):
     def _digest_state(self) -> dict[str, Any]:
         return self._state()
 
+    def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
+        return self._state()  # without what `held` says, which is kept, too
+
     def _validate_params(self) -> None:
         check_params(self)
 
@@ -117,9 +120,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
         Returns
         -------
         dict of str to ndarray, int, float, str, None, list or dict
-            What the estimator learned, and ``algorithm_version``, ``feature_names``,
-            ``n_features``, ``n_records``, ``params``, ``record_set`` (a hash of the set of ids)
-            and ``seed``.
+            What the estimator learned, ``algorithm_version``, ``feature_names``, ``n_features``,
+            ``n_records``, ``params``, ``record_set`` (a hash of the set of ids), and ``seed``.
         """
         self._check_fitted()
         return copy.deepcopy(self._whole_state(self._state()))
@@ -286,10 +288,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
         return model
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        """Tell whether to fit anew is faster than to load a model and to delete so many records.
-
-        What comes out is the same.
-        """
+        """Tell whether to fit anew is faster than to load a model and to delete so many."""
         return False
 
     def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
@@ -302,7 +301,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
                 "expected those it was fitted on, without those it has deleted; "
                 "check their ids, and load again"
             )
-        self._held = held
+        self._held = held.of(self)
         try:
             self._refuse_mixed_numbers(records)
             refuse_records(self, records)
@@ -335,7 +334,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
         if state["seed"] is not None:
             self.seed_ = state["seed"]
             self._tape = Tape(self.seed_)
-        self._held = held
+        self._held = None if held is None else held.of(self)
         self._accelerator = None
         known = {"n_records": state["n_records"], "id_set": state["record_set"]}
         self._info = FitInfo.of(self, state["params"], foreign=foreign, **known)
@@ -371,7 +370,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
         held = self._held if self._info.owner is None else None
-        return {**kept, "_learned": (self._whole_state(self._state()), held, self._info.values)}
+        whole = self._whole_state(self._pickled_state(held))
+        return {**kept, "_learned": (whole, held, self._info.values)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come back from a pickle."""

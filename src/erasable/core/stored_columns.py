@@ -1,24 +1,36 @@
-"""Columns of numbers of a table that lies in pieces, which are read one by one."""
+"""Columns of a table that lies in pieces, which are read one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from erasable.core._mixed import GAP, Mixed, stacked
 from erasable.core._value_kernels import put_four
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.errors import InvalidDataError
-from erasable.core.ids import name_some
+from erasable.core.ids import shorten
 from erasable.core.kept import Kept
+from erasable.core.last_read import LastRead
+from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Stored
 
-__all__ = ["Piece", "StoredColumns", "is_number", "numbers_of"]
+__all__ = [
+    "Piece",
+    "StoredColumns",
+    "is_number",
+    "is_text",
+    "kinds_of",
+    "numbers_of",
+]
 
 _AT_ONCE = 2**16  # values
+_EXACT = 2.0**53
+Values: TypeAlias = Any  # a matrix of numbers, or `Mixed`
 
 
 class Piece(Protocol):
@@ -50,7 +62,7 @@ class Piece(Protocol):
 
 
 class StoredColumns(Stored, Kept):
-    """Columns of numbers of a table that lies in pieces.
+    """Columns of a table that lies in pieces.
 
     Parameters
     ----------
@@ -58,8 +70,10 @@ class StoredColumns(Stored, Kept):
         Each is a block.
     names : sequence of str
         Of the columns.
-    dtype : float64 or float32
-        To which the numbers are converted.
+    dtype : float64, float32 or object
+        To which the numbers are converted; of objects, blocks are `Mixed`.
+    kinds : str
+        Of the columns, see `kinds_of`; needed where there is text.
 
     Examples
     --------
@@ -67,24 +81,39 @@ class StoredColumns(Stored, Kept):
     (0, 2)
     """
 
-    def __init__(self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any, kinds: str = ""
+    ) -> None:
         self._pieces, self._names, self.dtype = list(pieces), list(names), np.dtype(dtype)
+        self._kinds = kinds
         sizes = [piece.n_rows for piece in self._pieces]
         self.starts: Ints = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.shape = int(self.starts[-1]), len(self._names)
         self.lasting = all(piece.lasting for piece in self._pieces)
-        self._last: tuple[Ints, Matrix] | None = None
+        self._last: LastRead | None = None
 
-    def block(self, number: int, columns: Sequence[int] | None = None) -> Matrix:
+    def block(
+        self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Values:
         """Read a piece; raise InvalidDataError where it has gaps, or values that are infinite."""
-        names = self._names if columns is None else [self._names[j] for j in columns]
-        values, finite = self._side_by_side(self._pieces[number].read(names), names)
+        chosen = range(len(self._names)) if columns is None else columns
+        names = [self._names[j] for j in chosen]
+        table = self._pieces[number].read(names)
+        if self.dtype == object:
+            return self._mixed(table, chosen)
+        values, finite = self._side_by_side(table, names)
         if not finite:
-            _refuse_not_finite(values, names)
+            refuse_not_finite(values, names, gaps)
         return values
+
+    def _mixed(self, table: pa.Table, columns: Sequence[int]) -> Mixed:
+        names = [self._names[j] for j in columns]
+        return _read_mixed(table, names, "".join(self._kinds[j] for j in columns))
 
     def bounds(self) -> tuple[Floats, Floats] | None:
         """Return what the pieces say of the least and the largest values; it may be wrong."""
+        if self.dtype == object:
+            return None
         told = [piece.bounds(self._names) for piece in self._pieces if piece.n_rows]
         known = [each for each in told if each is not None]
         if not known or len(known) < len(told):
@@ -112,19 +141,27 @@ class StoredColumns(Stored, Kept):
                 finite = finite and bool(np.isfinite(part.sum()))
         return values, finite
 
-    def __getitem__(self, rows: Ints) -> Matrix:
+    def __getitem__(self, rows: Ints) -> Values:
         """Read rows, and remember them until `forget`: a deletion asks for them several times."""
         last = self._last  # once: other threads may have other rows read
-        if last is not None and np.array_equal(last[0], rows):
-            return last[1]
-        found: Matrix = np.empty((rows.size, self.shape[1]), self.dtype)
+        if last is not None and (known := last.of(rows)) is not None:
+            return known
         blocks = np.searchsorted(self.starts, rows, side="right") - 1
+        found: Values = np.empty((rows.size, self.shape[1]), self.dtype)
+        parts: list[Mixed] = []
+        order: list[Ints] = []
         for number in np.unique(blocks).tolist():
-            own = blocks == number
+            own = np.flatnonzero(blocks == number)
             places = pa.array(rows[own] - self.starts[number])
             table = self._pieces[number].read(self._names).take(places)
-            found[own] = self._side_by_side(table, self._names)[0]
-        self._last = rows.copy(), found
+            if self.dtype == object:
+                parts.append(self._mixed(table, range(self.shape[1])))
+                order.append(own)
+            else:
+                found[own] = self._side_by_side(table, self._names)[0]
+        if parts:
+            found = stacked(parts)[np.argsort(np.concatenate(order))].own()
+        self._last = LastRead(rows.copy(), found)
         return found
 
     def prepare(self, rows: Ints) -> None:
@@ -175,19 +212,74 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _refuse_not_finite(values: Matrix, names: Sequence[str]) -> None:
-    wrong = ~np.isfinite(values)
-    counts = wrong.sum(axis=0)
-    if not counts.any():
-        return  # only the sum overflowed
-    kinds = " and ".join(
-        kind
-        for kind, there in (("NaN", np.isnan(values).any()), ("inf", np.isinf(values).any()))
-        if there
-    )
-    named = [names[j] for j in np.flatnonzero(counts).tolist()]
-    columns = "column" if len(named) == 1 else "columns"
-    raise InvalidDataError(
-        f"X contains {kinds}: {int(counts.sum())} values in {columns} {name_some(named)} of a "
-        "block; expected finite numbers; fill or drop them first"
-    )
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column has text.
+
+    Examples
+    --------
+    >>> is_text(pa.string()), is_text(pa.dictionary(pa.int8(), pa.string())), is_text(pa.date32())
+    (True, True, False)
+    """
+    own = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
+
+
+def kinds_of(schema: pa.Schema, names: Iterable[str]) -> str:
+    """Return a letter for each column: "t" for text, "b", "i" and "f" for numbers.
+
+    Examples
+    --------
+    >>> kinds_of(pa.schema([("city", pa.string()), ("age", pa.int8())]), ["age", "city"])
+    'it'
+    """
+    kinds = [schema.field(name).type for name in names]
+    return "".join(
+        "t" if is_text(kind) else
+        "b" if pa.types.is_boolean(kind) else
+        "i" if pa.types.is_integer(kind) else
+        "f"
+        for kind in kinds
+    )  # fmt: skip
+
+
+def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
+    """Read columns of a table; gaps are NaN.
+
+    Raises
+    ------
+    InvalidDataError
+        Numbers that are infinite, or whole and too large for a float.
+    """
+    numbers: Floats = np.empty((table.num_rows, len(names)))
+    texts: dict[int, NDArray[Any]] = {}
+    for j, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        column = table[name]
+        if kind == "t":
+            texts[j] = _texts(column, numbers[:, j])
+            continue
+        values = numbers_of(column)
+        np.add(values, 0.0, out=numbers[:, j], casting="unsafe")  # -0.0 becomes 0.0
+        if (np.abs(numbers[:, j]) > _EXACT).any() and kind == "i":
+            raise InvalidDataError(
+                f"column {shorten(name)} has whole numbers above 2**53 beside columns of text; "
+                "expected smaller ones; convert them to floats, or to text"
+            )
+    refuse_not_finite(numbers, names, gaps=True)
+    return Mixed(numbers, kinds, texts)
+
+
+def _texts(column: Any, places: Floats) -> NDArray[Any]:
+    """Return the different texts of a column, and write the places of its rows."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    known: dict[Any, int] = {}
+    start = 0
+    for chunk in column.chunks:
+        encoded = chunk.dictionary_encode()
+        own = encoded.dictionary.to_pylist()
+        moved = np.array([known.setdefault(text, len(known) + 2) for text in own] + [GAP])
+        codes = encoded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)
+        places[start : start + len(chunk)] = moved[codes]
+        start += len(chunk)
+    made: NDArray[Any] = np.array(["", np.nan, *known, None], dtype=object)[:-1].copy()
+    return made

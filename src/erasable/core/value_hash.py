@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core import _value_kernels as kernels
+from erasable.core._mixed import Mixed
 from erasable.core.arrays import Words, of_objects
 from erasable.core.attachment import Attachment
 from erasable.core.errors import ArtifactError
 from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.records import Records
+from erasable.core.row_arrays import PerLiveRow
 from erasable.core.sparse import parts
 from erasable.core.tape import Tape
 
@@ -107,6 +109,12 @@ class ValueHash:
         if self.sums is None:
             return ValueHash(self.parts)
         return ValueHash(self.parts, self.sums - _sums(held.records, rows, self.parts))
+
+    def having(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
+        """Return it for the records and some more, in time that depends on these alone."""
+        if self.sums is None:
+            return ValueHash(self.parts)
+        return ValueHash(self.parts, self.sums + _sums(held.records, rows, self.parts))
 
     def written(self, held: Attachment | None) -> dict[str, Any] | None:
         """Return what a file is to say; None where neither a file nor records tell."""
@@ -200,13 +208,21 @@ def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> 
 class _Hash(Pass[Words]):
     """Hash the values of records, which have these keys."""
 
+    takes_gaps = True
+
     def __init__(self, keys: Words, purpose: np.uint64) -> None:
-        self._keys, self._purpose = keys, purpose
+        self._keys, self._purpose = PerLiveRow(keys), purpose
 
     def of_block(self, block: Block) -> Words:
         sums = np.zeros(2, dtype=np.uint64)
-        own = self._keys[block.rank : block.rank + block.size]
-        kernels.sum_dense(block.matrix, block.positions, own, self._purpose, sums)
+        own = self._keys.of(block)
+        if block.matrix.dtype == object:
+            rows = block.matrix[block.positions]
+            chosen = rows.objects() if isinstance(rows, Mixed) else rows
+            words = _words(chosen.reshape(-1)).reshape(chosen.shape)
+            kernels.sum_words(words, own, self._purpose, sums)
+        else:
+            kernels.sum_dense(block.matrix, block.positions, own, self._purpose, sums)
         return sums
 
     def merge(self, one: Words, other: Words) -> Words:

@@ -59,9 +59,15 @@ class View(Attachment):
 
     def __init__(self, held: Attachment, matrix: Values | Callable[[], Values]) -> None:
         self.held = held
-        self.records = _Table(held.records, matrix)
-        self.live = held.live
         self.vouched = held.vouched
+        self.show(matrix)
+
+    def show(self, matrix: Values | Callable[[], Values]) -> None:
+        """Show a table of the records as they are now, which may have other arrays than before."""
+        before = self.__dict__.get("records")
+        self.records, self.live = _Table(self.held.records, matrix), self.held.live
+        if before is not None:
+            self.records.feature_names, self.records.numeric = before.feature_names, before.numeric
 
     @property
     def n_live(self) -> int:  # type: ignore[override]

@@ -70,13 +70,16 @@ class Weighted(Erasable):
         """
         return self._fit(X, y, sample_weight, ids, groups)
 
+    def _counted_weights(self) -> NDArray[np.float64] | None:
+        """Return how much each row counts, if it is live; None if all count alike."""
+        return self._attached().records.weights
+
     def _refuse_weightless(self, rows: NDArray[np.int64]) -> None:
         """Raise TooFewRecordsError if all records would weigh 0 without some live rows."""
-        held = self._attached()
-        weights = held.records.weights
+        weights = self._counted_weights()
         if weights is None:
             return
-        left = held.live.copy()
+        left = self._attached().live.copy()
         left[rows] = False
         if not (weights[left] > self._least_weight).any():
             raise TooFewRecordsError(

@@ -185,6 +185,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         scanned = int(read_again.sum())
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held = self._attached()
+        self._solution.axes = None
+        read_again = self._gram.learn(held.records.matrix, None, rows, held.live_rows)
+        scanned = int(read_again.sum())
+        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+
     def _schema(self) -> Part:
         n_records, d = self._n_records, self.n_features_in_
         refuse_many(n_records)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from erasable.ensemble._bagging import BaggingClassifier, BaggingRegressor
+    from erasable.ensemble._boosting._classifier import HistGradientBoostingClassifier
+    from erasable.ensemble._boosting._regressor import HistGradientBoostingRegressor
     from erasable.ensemble._forest import RandomForestClassifier, RandomForestRegressor
     from erasable.ensemble._forest_extra import ExtraTreesClassifier, ExtraTreesRegressor
     from erasable.ensemble._sharded import ShardedClassifier, ShardedRegressor
@@ -22,6 +24,8 @@ __all__ = [
     "BaggingRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "ShardedClassifier",
@@ -34,6 +38,8 @@ _HOMES = {
     "BaggingRegressor": "_bagging",
     "ExtraTreesClassifier": "_forest_extra",
     "ExtraTreesRegressor": "_forest_extra",
+    "HistGradientBoostingClassifier": "_boosting._classifier",
+    "HistGradientBoostingRegressor": "_boosting._regressor",
     "RandomForestClassifier": "_forest",
     "RandomForestRegressor": "_forest",
     "ShardedClassifier": "_sharded",

@@ -31,7 +31,8 @@ from erasable.core.errors import (
 from erasable.core.estimator import NEVER
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment, Share
-from erasable.ensemble._members import Member, Task, Trail, carry_out, carry_out_all, takes
+from erasable.ensemble._arriving import add_rows
+from erasable.ensemble._members import Member, Staged, Task, Trail, carry_out, carry_out_all, takes
 from erasable.ensemble._plan import Plan, of_one_class
 from erasable.ensemble._restoring import (
     ensemble_schema,
@@ -39,6 +40,7 @@ from erasable.ensemble._restoring import (
     refuse_other_members,
     restored,
 )
+from erasable.ensemble._stored import drop_copies, refuse_stored_gaps
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
@@ -46,16 +48,6 @@ from erasable.refit._tags import input_tags, target_tags
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
-
-
-@dataclass(frozen=True, eq=False)
-class _Staged:
-    """What members have learned, before the ensemble is made of it."""
-
-    members: dict[int, Member | None]
-    trails: dict[int, Trail]
-    rows_read: int
-    resumed: int
 
 
 @dataclass(eq=False)
@@ -74,6 +66,7 @@ class Composed(MetaEstimatorMixin, Weighted):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # its members do
+    _reads_blocks: ClassVar[bool] = True
 
     estimator: Any
     n_jobs: Any
@@ -88,7 +81,7 @@ class Composed(MetaEstimatorMixin, Weighted):
     _weighted: bool
     _labels: NDArray[Any]
     _counts: Ints
-    _pending: tuple[Ints, Any, _Staged] | None = None
+    _pending: tuple[Ints, Any, Staged] | None = None
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -155,6 +148,7 @@ class Composed(MetaEstimatorMixin, Weighted):
                 "estimator"
             )
         self._refuse_weightless(_NO_ROWS)
+        refuse_stored_gaps(self)
         recipe = self._recipe = Recipe.of(self._base(), self)
         rows = self._teaching_rows()
         work = self._accelerator = self._share_out(rows)
@@ -168,6 +162,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         staged = self._learn_members(work.allotment.members(), _NO_ROWS, _NO_ROWS)
         self._refuse_nobody(staged)
         self._adopt_members(staged)
+        drop_copies(self)
 
     def _share_out(self, rows: Ints) -> _Accelerator:
         y = self._attached().records.y
@@ -190,7 +185,7 @@ class Composed(MetaEstimatorMixin, Weighted):
             slices = np.arange(rows.size) * 2 // rows.size
         return self._plan(0, Share(rows, slices)).task(self._attached().records)
 
-    def _learn_members(self, members: Iterable[int], gone: Ints, changed: Ints) -> _Staged:
+    def _learn_members(self, members: Iterable[int], gone: Ints, changed: Ints) -> Staged:
         """Have members learn without the rows that are gone, and again those that changed."""
         work = self._accelerator
         plans: list[Plan] = []
@@ -208,7 +203,7 @@ class Composed(MetaEstimatorMixin, Weighted):
             plans.append(plan)
         records = self._attached().records
         tasks = (plan.task(records) for plan in plans)
-        learned = carry_out_all(tasks, len(plans), self.n_jobs)
+        learned = carry_out_all(tasks, len(plans), self.n_jobs, records.matrix)
         trails: dict[int, Trail] = {}
         for plan, trees in zip(plans, learned, strict=True):
             known = {**plan.kept, **trees}
@@ -221,7 +216,7 @@ class Composed(MetaEstimatorMixin, Weighted):
                     plan.basis, {number: known[number] for number in sorted(known)[:-1]}
                 )
         rows_read = sum(plan.share.rows.size - plan.begin for plan in plans)
-        return _Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
+        return Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
 
     def _plan(self, member: int, share: Share) -> Plan:
         """Plan to learn a share from its beginning."""
@@ -239,7 +234,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         name, tape = f"{self._part} {member}", self._tape.child(self._part, member)
         return Plan(member, name, recipe, tape, share, columns, text, labels)
 
-    def _adopt_members(self, staged: _Staged) -> None:
+    def _adopt_members(self, staged: Staged) -> None:
         members = {**self._members, **staged.members}
         there = {i: member for i, member in members.items() if member is not None}
         self._members = dict(sorted(there.items()))
@@ -256,13 +251,13 @@ class Composed(MetaEstimatorMixin, Weighted):
     def _prepare_deletion(self, rows: Ints) -> None:
         self._pending = (rows, self._attached().records.matrix, self._stage(rows))
 
-    def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> _Staged:
+    def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> Staged:
         members = self._accelerator.allotment.members_of(np.concatenate([rows, changed]))
         staged = self._learn_members(members, rows, changed)
         self._refuse_nobody(staged)
         return staged
 
-    def _refuse_nobody(self, staged: _Staged) -> None:
+    def _refuse_nobody(self, staged: Staged) -> None:
         """Refuse that all members are without records, which can happen to bags."""
         if any({**self._members, **staged.members}.values()):
             return
@@ -283,7 +278,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         """Delete rows, where steps before have given others new values."""
         return self._follow(rows, self._stage(rows, changed[self._attached().live[changed]]))
 
-    def _follow(self, rows: Ints, staged: _Staged) -> Outcome:
+    def _follow(self, rows: Ints, staged: Staged) -> Outcome:
         self._adopt_members(staged)
         work = self._accelerator
         work.allotment.forget(rows)
@@ -297,6 +292,12 @@ class Composed(MetaEstimatorMixin, Weighted):
         elif learned == len(self._members) and not staged.resumed:
             action = "refit"
         return Outcome(action, staged.rows_read, {f"{self._part}s": len(staged.members)})
+
+    def _can_add(self) -> bool:
+        return not self._weighted
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        return add_rows(self, rows)
 
     # -- keeping -------------------------------------------------------------------------------
 

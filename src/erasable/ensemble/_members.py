@@ -8,8 +8,10 @@ alone that hold the record.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -22,6 +24,7 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
+from erasable.core.passes import Remote
 from erasable.core.tape import Tape
 from erasable.refit._fitting import one_thread
 from erasable.refit._recipe import Recipe
@@ -183,21 +186,31 @@ def carry_out(task: Task) -> dict[int, Tree]:
         raise UnlearnableError(f"{task.name}: {error}") from None
 
 
-def carry_out_all(tasks: Iterable[Task], n_tasks: int, n_jobs: int | None) -> list[dict[int, Tree]]:
+def carry_out_all(
+    tasks: Iterable[Task], n_tasks: int, n_jobs: int | None, matrix: Any
+) -> Iterable[dict[int, Tree]]:
     """Carry out tasks, in several processes where there is something to share out.
 
-    Records are sent to the processes and never through files, in which they would stay.
+    Records are sent to the processes and never through files, in which they would stay. Where
+    their features are on workers, these learn, and tasks are read as workers have room for them.
     """
+    if isinstance(matrix, Remote):
+        return matrix.call(partial(carry_out, task) for task in tasks)
     if n_tasks < 2 or effective_n_jobs(n_jobs) < 2:
-        return [carry_out(task) for task in tasks]
+        return map(carry_out, tasks)
     first = next(iterator := iter(tasks))
     # With threads as the backend, tasks would reset each other's limits but for this one.
     with one_thread(first.recipe.template):
-        calls = (delayed(carry_out)(task) for task in _chained(first, iterator))
+        calls = (delayed(carry_out)(task) for task in itertools.chain([first], iterator))
         found: list[dict[int, Tree]] = Parallel(n_jobs=n_jobs, max_nbytes=None)(calls)
     return found
 
 
-def _chained(first: Task, rest: Iterable[Task]) -> Iterable[Task]:
-    yield first
-    yield from rest
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """What members have learned, before the ensemble is made of it."""
+
+    members: dict[int, Member | None]
+    trails: dict[int, Trail]
+    rows_read: int
+    resumed: int

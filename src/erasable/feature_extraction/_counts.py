@@ -8,6 +8,7 @@ holes that deleted documents leave are history, and enter no state.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.feature_extraction import _text_kernels as kernels
 from erasable.feature_extraction._text_kernels import Counts, Slots
@@ -52,7 +53,12 @@ class CountRows:
 
 
 def count_terms(
-    documents: Iterable[str], analyze: Analyzer, places: Mapping[str, int], *, binary: bool
+    documents: Iterable[Any],
+    analyze: Analyzer,
+    places: Mapping[str, int],
+    *,
+    binary: bool,
+    n_slots: int = 0,
 ) -> CountRows:
     """Count the terms of documents, each in its place.
 
@@ -65,6 +71,8 @@ def count_terms(
         A defaultdict gives new terms the next place; in any other dict unknown terms are ignored.
     binary : bool
         Whether every count is 1.
+    n_slots : int
+        How many places there are, where that is not how many terms have one.
 
     Examples
     --------
@@ -85,7 +93,7 @@ def count_terms(
     )
     if binary:
         rows.counts[:] = 1
-    return rows if learns else _sorted(rows, len(places))
+    return rows if learns else _sorted(rows, max(n_slots, len(places)))
 
 
 def _sorted(rows: CountRows, n_columns: int) -> CountRows:
@@ -112,6 +120,8 @@ class TermCounts:
         One row for each record, with slots as columns; rows not live are empty or 0.
     fixed : bool
         Whether the terms were given and stay.
+    slots : dict of str to int, or None
+        The slot of each term that a live document has; made when documents come.
 
     Examples
     --------
@@ -130,6 +140,7 @@ class TermCounts:
     tf: Ints
     rows: CountRows
     fixed: bool
+    slots: dict[str, int] | None = None
 
     @classmethod
     def fit(
@@ -202,6 +213,83 @@ class TermCounts:
         rows = CountRows(self.rows.counts.copy(), self.rows.columns.copy(), self.rows.indptr)
         return type(self)(self.terms.copy(), self.df.copy(), self.tf.copy(), rows, self.fixed)
 
+    def add(
+        self,
+        documents: list[str],
+        rows: Ints,
+        n_rows: int,
+        analyze: Analyzer,
+        *,
+        binary: bool,
+    ) -> Slots | None:
+        """Count the terms of documents that are live from now on.
+
+        Parameters
+        ----------
+        documents : list of str
+        rows : ndarray of int64
+            Their positions, ascending.
+        n_rows : int
+            How many rows there are now.
+        analyze, binary
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_slots_before,), int32, or None
+            Where terms are others now, the slot of each that is there.
+        """
+        if self.slots is None:
+            there = np.arange(self.terms.size) if self.fixed else np.flatnonzero(self.df)
+            self.slots = dict(zip(self.terms[there].tolist(), there.tolist(), strict=True))
+        places, moved = self.slots, None
+        if not self.fixed:
+            documents_terms = [list(analyze(document)) for document in documents]
+            new = {t: 0 for terms in documents_terms for t in terms if t not in places}
+            _refuse_strange(new)
+            if new:
+                moved = self._insert(new)
+                places = self.slots
+            documents, analyze = documents_terms, list  # type: ignore[assignment]
+        read = count_terms(documents, analyze, places, binary=binary, n_slots=self.terms.size)
+        mine = np.zeros(n_rows, dtype=np.bool_)
+        mine[rows] = True
+        lengths = np.zeros(n_rows, dtype=np.int64)
+        lengths[: self.rows.indptr.size - 1] = np.diff(self.rows.indptr)
+        before = self.rows
+        self.rows = _interleave(read, self._without(mine, lengths), mine)
+        before.counts[:] = before.columns[:] = 0
+        self._tally(rows, 1, self.df, self.tf)
+        return moved
+
+    def _without(self, left_out: Flags, lengths: Ints) -> CountRows:
+        """Return the rows without some, of which each that was deleted has still its length."""
+        n = self.rows.indptr.size - 1
+        kept = np.repeat(~left_out[:n], lengths[:n])
+        ends = np.concatenate([[0], np.cumsum(lengths[~left_out])])
+        return CountRows(self.rows.counts[kept], self.rows.columns[kept], ends)
+
+    def _insert(self, new: Mapping[str, int]) -> Slots:
+        """Give new terms slots, and take away those of terms that nobody has."""
+        there = np.flatnonzero(self.df)
+        known, ordered = self.terms[there].tolist(), sorted(new)
+        places = np.array([bisect_left(known, term) for term in ordered])
+        terms = known.copy()
+        for place, term in zip(places.tolist()[::-1], ordered[::-1], strict=True):
+            terms.insert(place, term)
+        self.slots = dict(zip(terms, range(len(terms)), strict=True))
+        slots = np.arange(len(known), dtype=np.int32)
+        slots += np.searchsorted(places, slots, side="right").astype(np.int32)
+        moved = np.zeros(self.terms.size, dtype=np.int32)  # documents that are gone have slot 0
+        moved[there] = slots
+        df, tf = np.zeros((2, len(terms)), dtype=np.int64)
+        df[slots], tf[slots] = self.df[there], self.tf[there]
+        self.df, self.tf = df, tf
+        self.terms[:] = ""
+        self.terms = of_objects(terms)
+        self.rows = CountRows(self.rows.counts, moved[self.rows.columns], self.rows.indptr)
+        return moved
+
     def without(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return what `df` and `tf` would be without some documents."""
         df, tf = self.df.copy(), self.tf.copy()
@@ -214,7 +302,11 @@ class TermCounts:
         gone = np.zeros(int((self.rows.indptr[rows + 1] - self.rows.indptr[rows]).sum()), np.int64)
         n_gone = kernels.wipe(self._parts(), rows, self.df, gone)
         if not self.fixed:
-            self.terms[gone[:n_gone]] = ""
+            slots = gone[:n_gone]
+            if self.slots is not None:
+                for term in self.terms[slots].tolist():
+                    del self.slots[term]
+            self.terms[slots] = ""
 
     def select(self, rows: Ints, kept: Ints) -> CountRows:
         """Return the counts of documents in the columns of a vocabulary.

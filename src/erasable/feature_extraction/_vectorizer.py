@@ -78,16 +78,39 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         counts: TermCounts = self._accelerator
         kept, held_in = self._kept, self._counts
         counts.remove(rows)
-        after = self._choose(counts.df, counts.tf)
-        origin = None
-        n_gone = kept.size - after.size
+        n_new = self._follow(kept, held_in, rows.size)
+        return Outcome("updated", 0, {"terms_dropped": kept.size - self._kept.size + n_new})
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        counts: TermCounts = self._accelerator
+        records, held_in = self._attached().records, self._counts
+        moved = counts.add(
+            records.matrix[rows, 0].tolist(), rows, records.n_rows, self._tool.build_analyzer(),
+            binary=self._at_fit("binary"),
+        )  # fmt: skip
+        kept = self._kept
+        if moved is not None:
+            kept = moved[kept].astype(np.int64)
+            self._kept = np.empty(0, dtype=np.int64)  # all terms have other slots
+        n_new = self._follow(kept, held_in, -rows.size)
+        return Outcome("updated", 0, {"terms_added": n_new})
+
+    def _follow(self, kept: Ints, counts: Ints, n_gone: int) -> int:
+        """Choose the vocabulary again, and know what has changed; return how many terms are new.
+
+        `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
+        """
+        after, origin, n_new = self._choose(self._accelerator.df, self._accelerator.tf), None, 0
         if not np.array_equal(kept, after):
             place = np.minimum(np.searchsorted(kept, after), kept.size - 1)
             origin = np.where(kept[place] == after, place, -1)
-            n_gone += int(np.sum(origin == -1))
+            n_new = int(np.sum(origin == -1))
         self._publish(after)
-        self._change = self._find_change(kept, held_in, rows.size, origin)
-        return Outcome("updated", 0, {"terms_dropped": n_gone})
+        self._change = self._find_change(kept, counts, n_gone, origin)
+        return n_new
 
     def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
         """Return the change of the output, of which `origin` is known.

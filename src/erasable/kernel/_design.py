@@ -18,8 +18,9 @@ from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, each_block
+from erasable.core.passes import Block, Pass, Remote, each_block, run
 from erasable.core.records import Records
+from erasable.core.row_arrays import PerRow
 from erasable.core.threads import in_threads
 from erasable.linear_model._design import WeightedTargets
 
@@ -77,6 +78,12 @@ class WaveDesign(WeightedTargets):
 
     def _sum(self, rows: Ints, n_jobs: int | None) -> None:
         """Add rows to the sums; each thread has sums of its own first."""
+        if isinstance(self._records.matrix, Remote):
+            weights = self._records.weights
+            roots = None if weights is None else np.sqrt(weights)
+            wanted = _SumWaves(self._waves, self.gram.copy(), self._targets, roots)
+            self.gram.merge(run(wanted, self._records.matrix, rows))
+            return
         none, own, parts = self.gram.copy(), threading.local(), []
 
         def add(block: Block, places: Ints) -> None:
@@ -102,6 +109,16 @@ class WaveDesign(WeightedTargets):
         self.gram.remove(table, targets, np.arange(rows.size))
         return 0
 
+    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """See `WeightedTargets`; None if any grid has changed."""
+        self._read_targets(rows)
+        rows = self._counted(rows)
+        if not self._has_grids(rows, lambda: self._counted(live_rows())):
+            return None
+        table, targets = self.tables(rows)
+        self.gram.add(table, targets, np.arange(rows.size))
+        return 0
+
     def tables(self, rows: Ints) -> tuple[Floats, Floats]:
         """Return what is summed of some rows: of their waves, and of their targets."""
         table = self._waves.at(self._records.matrix, rows)
@@ -123,6 +140,21 @@ class WaveDesign(WeightedTargets):
     def _top(self, targets: Grid) -> int:
         return max(ceil_log2(float(targets.high[0])), MIN_TOP) if self._outer else 0
 
+    def _has_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
+        """Take new rows into all grids; tell whether these are what they were."""
+        weights, grid = self._records.weights, self.gram.target_grid
+        for outer in self._outer:
+            origin = outer.origin.copy()
+            outer.add(self._plain, rows, live_rows)
+            if not np.array_equal(outer.origin, origin):
+                return False
+            assert weights is not None
+            root = np.sqrt(weights[rows])[:, None]
+            self._targets[rows] = np.hstack([root, root * (self._plain[rows] - origin)])
+        if grid.add(self._targets, rows, live_rows).exponents:
+            return False
+        return bool(self._top(grid) == self.gram.top[0])
+
     def _keep_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
         grid = self.gram.target_grid
         if grid.remove(self._targets, rows, live_rows).exponents:
@@ -133,3 +165,34 @@ class WaveDesign(WeightedTargets):
             if not np.array_equal(outer.origin, origin):
                 return False
         return bool(self._top(grid) == self.gram.top[0])
+
+
+class _SumWaves(Pass[Gram]):
+    """Add rows to sums where they are.
+
+    Parameters
+    ----------
+    waves : Waves
+    none : Gram
+        Of no rows.
+    targets : ndarray of shape (n_rows, n_targets)
+    roots : ndarray of shape (n_rows,), or None
+        Of the weights.
+    """
+
+    def __init__(self, waves: Waves, none: Gram, targets: Floats, roots: Floats | None) -> None:
+        self._waves, self._none = waves, none
+        self._targets, self._roots = PerRow(targets), None if roots is None else PerRow(roots)
+
+    def of_block(self, block: Block) -> Gram:
+        gram, targets = self._none.copy(), self._targets.of(block)
+        for some in self._waves.portions(block.positions):
+            table = self._waves.at(block.matrix, some)
+            if self._roots is not None:
+                table *= self._roots.of(block)[some, None]
+            gram.add(table, targets[some], np.arange(some.size))
+        return gram
+
+    def merge(self, one: Gram, other: Gram) -> Gram:
+        one.merge(other)
+        return one

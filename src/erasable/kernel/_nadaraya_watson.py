@@ -13,11 +13,13 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import MagnitudeError
 from erasable.core.threads import N_JOBS, over_rows
 from erasable.linear_model._softmax_kernels import LIMIT
-from erasable.neighbors._index_kernels import Tree
 from erasable.neighbors._lazy import Lazy
+from erasable.neighbors._memory import Memory
+from erasable.neighbors._stored import StoredMemory
 from erasable.neighbors._targets import StoredNumbers
 
 from . import _weigh_kernels as kernels
+from ._stored import weigh_stored
 
 _SHAPES = {
     "gaussian": kernels.GAUSSIAN,
@@ -107,6 +109,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
         "kernel": [StrOptions(set(_SHAPES))],
         "n_jobs": N_JOBS,
     }
+    _reads_blocks = True
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
     def __init__(
@@ -135,30 +138,29 @@ class NadarayaWatson(RegressorMixin, Lazy):
         """
         queries = self._read_queries(X)
         memory = self._memory
-        index = memory.index(None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE)
+        leaf_size = None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE
         targets = memory.targets
         assert isinstance(targets, StoredNumbers)
-        nearest, rows = index.nearest(queries, 1, self._inverse, n_jobs=self.n_jobs)
+        nearest, rows = memory.nearest(queries, 1, leaf_size, self._inverse, n_jobs=self.n_jobs)
         if (rows < 0).any():
             raise MagnitudeError(
                 f"{int((rows < 0).sum())} rows of X are so far from the records that distances "
                 "overflow; expected finite distances; scale X, or drop those rows"
             )
-        by_rank = targets.values[index.order]
         shape = _SHAPES[self._at_fit("kernel")]
-        out, total = self._means(queries, index.tree, by_rank, nearest[:, 0], shape)
+        out, total = self._means(queries, memory, leaf_size, nearest[:, 0], shape)
         lost = total == 0.0
         if lost.any():
             out[lost] = self._means(
-                queries[lost], index.tree, by_rank, nearest[lost, 0], shape, nearest[lost, 0]
+                queries[lost], memory, leaf_size, nearest[lost, 0], shape, nearest[lost, 0]
             )[0]
         return out[:, 0] if targets.flat else out
 
     def _means(
         self,
         queries: Floats,
-        tree: Tree,
-        by_rank: Floats,
+        memory: Memory,
+        leaf_size: int | None,
         nearest: Floats,
         shape: int,
         limits: Floats | None = None,
@@ -172,6 +174,15 @@ class NadarayaWatson(RegressorMixin, Lazy):
         else:
             limits = np.full(nearest.size, bandwidth * bandwidth)
         inverse = np.zeros(0) if self._inverse is None else self._inverse
+        assert isinstance(memory.targets, StoredNumbers)
+        values = memory.targets.values
+        if isinstance(memory, StoredMemory):
+            return weigh_stored(
+                memory, queries, inverse, values[memory.order], nearest, limits, bandwidth, shape,
+                self.n_jobs,
+            )  # fmt: skip
+        index = memory.index(leaf_size)
+        tree, by_rank = index.tree, values[index.order]
         out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
 
         def weigh(rows: slice) -> None:

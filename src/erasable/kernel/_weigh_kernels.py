@@ -16,7 +16,7 @@ from erasable.neighbors._index_kernels import Tree
 
 GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT = 0, 1, 2, 3, 4, 5
 _DEPTH = 64  # levels that a tree cannot have
-_OUTSIDE = -1.0
+OUTSIDE = -1.0
 
 
 @subroutine
@@ -87,6 +87,33 @@ def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits
             squares[i] = 1.0
 
 
+@subroutine
+def _take(by_rank: Floats, ranks: Ints, values: Floats) -> int:
+    """Move what is within reach to the front, with its ranks; return how much that is."""
+    m = 0
+    for rank in range(by_rank.size):
+        ranks[m], values[m] = rank, by_rank[rank]
+        m += by_rank[rank] != OUTSIDE
+        by_rank[rank] = OUTSIDE
+    return m
+
+
+@subroutine
+def _mean(weights: Floats, ranks: Ints, targets: Floats, out: Floats) -> float:
+    """Write the weighed means of targets, unless there is no weight; return the sum of weights."""
+    total = 0.0
+    for i in range(weights.size):
+        total += weights[i]
+    if total == 0.0:
+        return total
+    for t in range(targets.shape[1]):
+        mean = 0.0
+        for i in range(weights.size):
+            mean += weights[i] * targets[ranks[i], t]
+        out[t] = mean / total
+    return total
+
+
 @kernel
 def weigh(
     queries: Floats,
@@ -118,25 +145,41 @@ def weigh(
         Nothing is written where no record has any weight.
     total : ndarray of shape (n_queries,)
     """
-    n, n_outputs = targets.shape
-    scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, _OUTSIDE)
+    n = targets.shape[0]
+    scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, OUTSIDE)
     ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
     for q in range(queries.shape[0]):
         _gather(queries[q], tree, inverse, limits[q], scratch, by_rank)
-        m = 0
-        for rank in range(n):
-            ranks[m], values[m] = rank, by_rank[rank]
-            m += by_rank[rank] != _OUTSIDE
-            by_rank[rank] = _OUTSIDE
-        weights = values[:m]
-        _weights(weights, nearest[q], bandwidth, shape, bits[:m])
-        total[q] = 0.0
-        for i in range(m):
-            total[q] += weights[i]
-        if total[q] == 0.0:
-            continue
-        for t in range(n_outputs):
-            mean = 0.0
-            for i in range(m):
-                mean += weights[i] * targets[ranks[i], t]
-            out[q, t] = mean / total[q]
+        m = _take(by_rank, ranks, values)
+        _weights(values[:m], nearest[q], bandwidth, shape, bits[:m])
+        total[q] = _mean(values[:m], ranks, targets, out[q])
+
+
+@kernel
+def gather(queries: Floats, tree: Tree, inverse: Floats, limits: Floats, squares: Floats) -> None:
+    """Write the squared distances of records within reach of each query to their ranks.
+
+    `squares`, of shape (n_queries, n_records), has `OUTSIDE` everywhere.
+    """
+    scratch = np.zeros(tree[0].shape[2])
+    for q in range(queries.shape[0]):
+        _gather(queries[q], tree, inverse, limits[q], scratch, squares[q])
+
+
+@kernel
+def weigh_gathered(
+    squares: Floats,
+    targets: Floats,
+    nearest: Floats,
+    bandwidth: float,
+    shape: int,
+    out: Floats,
+    total: Floats,
+) -> None:
+    """Do as `weigh` does with what `gather` has written, which is overwritten."""
+    n = targets.shape[0]
+    ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
+    for q in range(squares.shape[0]):
+        m = _take(squares[q], ranks, values)
+        _weights(values[:m], nearest[q], bandwidth, shape, bits[:m])
+        total[q] = _mean(values[:m], ranks, targets, out[q])

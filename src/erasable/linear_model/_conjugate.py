@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from erasable.core.arrays import Floats
@@ -33,6 +35,11 @@ class ConjugateSolver(Solver):
         self._scale = np.zeros(0)
         m, width = problem.shape
         self._left = np.inf if certifies else max(100, 3 * width * (m + 1) // _PRICE)
+
+    def take_matrix(self, matrix: Any) -> bool:
+        """See `Solver`."""
+        self._strengths = np.zeros(0)  # rows may come of which no bound is known
+        return super().take_matrix(matrix)
 
     @property
     def _gives_up(self) -> bool:

@@ -20,6 +20,7 @@ from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.records import Records
+from erasable.core.row_arrays import padded
 from erasable.core.sparse import blank_rows
 
 
@@ -49,6 +50,33 @@ class WeightedTargets:
             be summed anew.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement forget()")
+
+    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """Take new rows of the records into the sums.
+
+        Returns
+        -------
+        int or None
+            How many columns were read again; None if everything has to be summed anew.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement learn()")
+
+    def take_arrays(self, records: Records) -> None:
+        """Refer to the arrays of records that have room for new rows."""
+        self._records = records
+        assert records.y is not None
+        table = records.y.reshape(records.n_rows, -1)
+        if table.dtype == np.float64:
+            self._plain = table
+        elif self._plain.shape[0] < records.n_rows:
+            self._plain = padded(self._plain, records.n_rows)
+        self._targets = self._plain if not self._outer else padded(self._targets, records.n_rows)
+
+    def _read_targets(self, rows: Ints) -> None:
+        """Copy the targets of new rows, where they are copied."""
+        assert self._records.y is not None
+        if not np.may_share_memory(self._plain, self._records.y):
+            self._plain[rows] = self._records.y[rows].reshape(rows.size, -1)
 
     def _graded(self) -> list[tuple[Any, Any]]:
         """Return the grids, and the dense columns that each of them is of."""
@@ -153,6 +181,25 @@ class LinearDesign(WeightedTargets):
         read_again = self.gram.forget(self._matrix, self._targets, rows, live_rows)
         return int(np.count_nonzero(read_again))
 
+    def take_arrays(self, records: Records) -> None:
+        """See `WeightedTargets`."""
+        super().take_arrays(records)
+        if self.origin is None:
+            self._matrix = records.matrix
+        elif not issparse(records.matrix):
+            self._matrix = padded(self._matrix, records.n_rows)
+
+    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """See `WeightedTargets`."""
+        self._read_targets(rows)
+        if self.origin is not None:
+            rows = self._counted(rows)
+            every, live_rows = live_rows, lambda: self._counted(every())
+            if not self._weigh_more(rows, live_rows):
+                return None
+        read_again = self.gram.learn(self._matrix, self._targets, rows, live_rows)
+        return int(np.count_nonzero(read_again))
+
     def wipe(self, rows: Ints) -> None:
         """Overwrite what was copied of rows."""
         if self._matrix is not self._records.matrix:
@@ -185,6 +232,24 @@ class LinearDesign(WeightedTargets):
             self._matrix = np.zeros(matrix.shape)
             self._matrix[rows] = root * (matrix[rows] - self._outer[0].origin)
         self.origin = self._origins()
+
+    def _weigh_more(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
+        """Weigh new rows; false if the origins are others now."""
+        records = self._records
+        assert records.weights is not None
+        for grid, values in zip(self._outer[::-1], (self._plain, records.matrix), strict=False):
+            grid.add(values, rows, live_rows)
+        if self.origin is None or not np.array_equal(self._origins(), self.origin):
+            return False
+        root = np.sqrt(records.weights[rows])[:, None]
+        self._targets[rows, :1] = root
+        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[-1].origin)
+        if issparse(records.matrix):
+            counted = live_rows()
+            self._matrix = _scaled(records.matrix, counted, np.sqrt(records.weights[counted]))
+        else:
+            self._matrix[rows] = root * (records.matrix[rows] - self._outer[0].origin)
+        return True
 
     def _origins(self) -> Floats:
         of_features = [np.zeros(self._matrix.shape[1])] if issparse(self._matrix) else []

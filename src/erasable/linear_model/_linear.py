@@ -89,6 +89,23 @@ class LinearModel(RegressorMixin, Weighted):
         touched = held.n_live if read_again else 0
         return Outcome("updated", touched, {"columns_scanned": read_again})
 
+    def _can_add(self) -> bool:
+        return True
+
+    def _take_arrays(self) -> None:
+        self._accelerator.take_arrays(self._attached().records)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held = self._attached()
+        self._derived.solution = None
+        read_again = self._accelerator.learn(rows, held.live_rows)
+        if read_again is None:
+            return None
+        if read_again:
+            self._derived = _Derived()
+        touched = held.n_live if read_again else 0
+        return Outcome("updated", touched, {"columns_scanned": read_again})
+
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 

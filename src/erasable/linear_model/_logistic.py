@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
+from erasable.core.classes import check_classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, InvalidParameterError, TooFewRecordsError
 from erasable.core.params import decode_params
@@ -43,9 +44,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     bit. What is nearer to the middle between two points than 2**-60 of their distance goes to the
     even one.
 
-    A deletion takes a Newton step from the records that go, in O(n_features^2). The coefficients
-    are polished when they are asked for, by a prediction, a digest or ``coef_``: mostly one or two
-    passes over the records.
+    A deletion or an addition takes a Newton step from the records concerned, in O(n_features^2);
+    a class that is new asks for a fit. Coefficients are polished when a prediction, a digest or
+    ``coef_`` asks for them: mostly in one or two passes over the records.
 
     Parameters
     ----------
@@ -133,6 +134,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
+    _as_if_dense: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
 
@@ -191,20 +193,33 @@ class LogisticRegression(ClassifierMixin, Weighted):
                 "others; leave them out"
             )
 
+    def _check_targets(self, y: Any) -> None:
+        check_classes(y, self.classes)
+
     def _check_deletion(self, rows: Ints) -> None:
-        left = self._accelerator.taught.left(rows)
-        _refuse_few(left, f"deleting {rows.size} records would leave", "delete fewer")
+        told = f"deleting {rows.size} records would leave"
+        _refuse_few(self._accelerator.taught.left(rows), told, "delete fewer")
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         scanned = self._accelerator.remove(rows)
         self._shown = _Shown()
-        touched = self._attached().n_live if scanned else 0
-        return Outcome("updated", touched, {"columns_scanned": scanned})
+        return Outcome("updated", scanned and self._attached().n_live, {"columns_scanned": scanned})
 
-    def _resume(self, rows: Ints, origin: Ints) -> Outcome:
-        """Delete rows where the whole table has changed; see `erasable.pipeline`."""
-        self._accelerator.resume(rows, origin)
+    def _can_add(self) -> bool:
+        return True
+
+    def _take_arrays(self) -> None:
+        self._accelerator.take_arrays()
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
         self._shown = _Shown()
+        return Outcome("updated") if self._accelerator.add(rows) else None
+
+    def _resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> Outcome | None:
+        """Follow where the whole table has changed; see `erasable.pipeline`."""
+        self._shown = _Shown()
+        if not self._accelerator.resume(rows, origin, come=come):
+            return None
         return Outcome("resumed", self._attached().n_live)
 
     def _published(self) -> Published:
@@ -223,25 +238,23 @@ class LogisticRegression(ClassifierMixin, Weighted):
 
     def _state(self) -> dict[str, Any]:
         found = self._published()
-        state: dict[str, Any] = {
+        return {
             "classes": {"labels": found.labels, "counts": found.counts, "taught": found.taught},
             "columns": {"origin": found.origin, "top": found.top},
             "coefficients": found.values,
+            **self._map_state(),
         }
-        return {**state, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._settings = decode_params(self._info.params)
+        self._settings, classes = decode_params(self._info.params), state["classes"]
         self._restore_map(state)
-        classes, columns = state["classes"], state["columns"]
         self._shown = _Shown(
             Published(
                 labels=classes["labels"],
                 counts=classes["counts"],
                 taught=classes["taught"],
                 values=state["coefficients"],
-                origin=columns["origin"],
-                top=columns["top"],
+                **state["columns"],
             )
         )
 
@@ -263,10 +276,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, sorted."""
         self._check_fitted()
-        if self._shown.published is None:
-            labels: NDArray[Any] = self._accelerator.taught.classes.labels.copy()
-            return labels
-        return self._shown.published.labels.copy()
+        return np.array((self._shown.published or self._accelerator.taught.classes).labels)
 
     @property
     def coef_(self) -> Floats:
@@ -320,8 +330,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         ndarray of shape (n_rows,)
             Labels, of the type of `classes_`.
         """
-        best = self._of_logits(X, most_probable)
-        predicted: NDArray[Any] = self.classes_[best]
+        predicted: NDArray[Any] = self.classes_[self._of_logits(X, most_probable)]
         return predicted
 
     def predict_proba(self, X: Any) -> Floats:

@@ -13,8 +13,9 @@ import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.attachment import Attachment
-from erasable.core.classes import Classes
+from erasable.core.classes import GONE, Classes
 from erasable.core.errors import MagnitudeError
+from erasable.core.row_arrays import padded
 
 WEIGHTS = 2.0**-480, 2.0**480
 """Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
@@ -41,6 +42,7 @@ class TaughtClasses:
     def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
         records = held.records
         assert records.y is not None
+        self._held = held
         _refuse_absurd(records.weights, held.live)
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
@@ -82,6 +84,28 @@ class TaughtClasses:
         """Count the classes that records would teach without some rows."""
         gone = self._count(rows[self.teaches[rows]])
         return int(np.count_nonzero(self.counts - gone))
+
+    def take_arrays(self) -> None:
+        """Know that the records lie in other arrays, with room for others."""
+        n = self._held.records.n_rows
+        self._weights = self._held.records.weights
+        self.teaches = padded(self.teaches, n)
+        self.classes.codes = padded(self.classes.codes, n, GONE)
+
+    def add(self, rows: Ints) -> bool:
+        """Take rows in, live now, unless one of them has a class that there is not."""
+        records = self._held.records
+        assert records.y is not None
+        _refuse_absurd(records.weights, self._held.live)
+        if not self.classes.add(records.y, rows):
+            return False
+        teaches = np.ones(rows.size, dtype=np.bool_)
+        if records.weights is not None:
+            teaches &= records.weights[rows] > 0
+        teaches &= (self._worths() > 0)[self.classes.codes[rows]]
+        self.teaches[rows] = teaches
+        self.counts = self.counts + self._count(rows[teaches])
+        return True
 
     def remove(self, rows: Ints) -> bool:
         """Forget rows; tell whether there are other classes now."""

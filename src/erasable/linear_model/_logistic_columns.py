@@ -49,6 +49,13 @@ class LogisticColumns:
             self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
             _refuse_huge(self._bounds)
 
+    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> None:
+        """Take rows in."""
+        if isinstance(self._bounds, SparseGrid):
+            self._bounds.add(matrix, rows, live_rows)
+        elif self._bounds.add(matrix, rows) is not None:
+            _refuse_huge(self._bounds)
+
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Forget rows; return how many columns were scanned again."""
         if isinstance(self._bounds, SparseGrid):

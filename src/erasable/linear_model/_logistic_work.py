@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from scipy.sparse import issparse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
-from erasable.core.passes import Stored
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
 from erasable.linear_model._logistic_classes import TaughtClasses
 from erasable.linear_model._logistic_columns import LogisticColumns
 from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._logistic_start import Start, from_sample
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._softmax_design import SoftmaxDesign
@@ -34,10 +33,6 @@ from erasable.linear_model._solver import Solver
 MOST = 1500
 """Most coefficients for which a dense Hessian is made."""
 
-_SAMPLE, _PART = 2500, 40
-"""Least number of records of the sample from which a fit starts, and their share of all."""
-_WIDE = 200
-"""Number of coefficients from which conjugate gradients lead near the optimum first."""
 _LEAST_SHARE, _LEAST_SHARE_OF_MANY = 2.0**-60, 2.0**-40
 """Least penalty of a coefficient in units, for a total weight of 1, with a Hessian and without.
 
@@ -56,15 +51,6 @@ canonical one is, too, and both publish the true nearest point; elsewhere it is 
 """
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
-
-
-@dataclass(slots=True)
-class _Start:
-    """Where to start from: coefficients of the records as they are, for some classes."""
-
-    labels: list[Any]
-    slopes: Floats
-    constants: Floats
 
 
 class LogisticWork:
@@ -88,10 +74,10 @@ class LogisticWork:
         self._solver: Solver | None = None
         self._total = 0.0
         self._solved: list[Any] = []
-        self._start: _Start | None = None
+        self._start: Start | None = None
         if start is not None:
             labels = start.labels[start.taught > 0].tolist()
-            self._start = _start(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
+            self._start = Start.of(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
 
     def open(self, n_jobs: int | None = None) -> None:
         """Look at the columns, once it is known that there are records enough, in threads."""
@@ -113,6 +99,46 @@ class LogisticWork:
         width = self.columns.top.size + int(self._settings["fit_intercept"])
         return (self.taught.n_taught - 1) * width <= MOST
 
+    # -- taking in -----------------------------------------------------------------------------
+
+    def take_arrays(self) -> None:
+        """Know that the records lie in other arrays, with room for others."""
+        matrix = self.held.records.matrix
+        self.taught.take_arrays()
+        if self._solver is not None and not self._solver.take_matrix(matrix):
+            self._restart()
+
+    def add(self, rows: Ints) -> bool:
+        """Take rows in, live now; false if one has a class that there is not."""
+        taught, columns = self.taught, self.columns
+        before = taught.n_taught
+        if not taught.add(rows):
+            return False
+        teaching = rows[taught.teaches[rows]]
+        if teaching.size == 0:
+            return True
+        columns.add(self.held.records.matrix, teaching, taught.rows)
+        if taught.n_taught != before or taught.is_weighted:
+            self._restart()
+        elif self._solver is not None:
+            self._learn(self._solver, teaching)
+        return True
+
+    def _learn(self, solver: Solver, rows: Ints) -> None:
+        """Put rows in the problem, and take the Newton step that this asks for."""
+        design = solver.problem.design
+        design.learn(rows, self._codes(self.taught.classes.labels.size == 2)[rows])
+        if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
+            units = design.rows(rows)
+            logits = units @ solver.theta.T
+            residuals, _ = design.residuals(logits, rows)
+            if solver.metric.learn(design, rows, units, logits):
+                decrement, step, _ = solver.metric.decrement(residuals.T @ units)
+                if decrement < 1.0:
+                    solver.theta = solver.theta - step
+            else:
+                solver.metric = None
+
     # -- forgetting ----------------------------------------------------------------------------
 
     def remove(self, rows: Ints) -> int:
@@ -127,20 +153,23 @@ class LogisticWork:
             return 0
         return columns.remove(self.held.records.matrix, teaching, self.taught.rows)
 
-    def resume(self, rows: Ints, origin: Ints) -> None:
-        """Forget rows, and go on with another table.
+    def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
+        """Forget rows or take them in, and go on with another table; false if a class is new.
 
-        Column j of the new table was column ``origin[j]`` of the old one, or is new where that
-        is -1.
+        Column j of the new table was column ``origin[j]`` of the old one, or new if that is -1.
         """
         self._restart()
-        self.taught.remove(rows)
+        if not come:
+            self.taught.remove(rows)
+        elif not self.taught.add(rows):
+            return False
         if self._start is not None:
             slopes = np.zeros((len(self._start.labels), origin.size))
             kept = origin >= 0
             slopes[:, kept] = self._start.slopes[:, origin[kept]]
             self._start.slopes = slopes
         self.open()
+        return True
 
     def _correct(self, solver: Solver, rows: Ints) -> None:
         """Take rows out of the problem, and take the Newton step that this asks for."""
@@ -163,7 +192,7 @@ class LogisticWork:
         problem, theta = self._solver.problem, self._solver.theta
         values = problem.classes((theta, np.zeros_like(theta)))[0]
         design = problem.design
-        self._start = _start(self._solved, values, design.origin, design.unit)
+        self._start = Start.of(self._solved, values, design.origin, design.unit)
         self._solver = None
 
     # -- publishing ----------------------------------------------------------------------------
@@ -272,10 +301,10 @@ class LogisticWork:
         problem = SoftmaxProblem(design, strengths, dense and not binary)
         self._solved = taught.labels
         made = NewtonSolver if dense else ConjugateSolver
-        theta = self._first(problem)
-        if theta is not None:
-            return made(problem, theta)
-        return self._from_sample(problem, made)
+        start, self._start = self._start, None
+        if start is not None:
+            return made(problem, start.coefficients(self._solved, problem))
+        return from_sample(problem, taught, made)
 
     def _codes(self, binary: bool) -> Ints32:
         """Return the class of each row as a design counts them."""
@@ -286,70 +315,7 @@ class LogisticWork:
             place[:2] = [1, 0]
         return place[self.taught.classes.codes]
 
-    def _first(self, problem: SoftmaxProblem) -> Floats | None:
-        """Return the coefficients from which to start, if any are known."""
-        start = self._start
-        self._start = None
-        if start is None:
-            return None
-        design = problem.design
-        slopes = np.zeros((len(self._solved), design.unit.size))
-        constants = np.zeros(len(self._solved))
-        for k, label in enumerate(self._solved):
-            if label in start.labels:
-                before = start.labels.index(label)
-                slopes[k], constants[k] = start.slopes[before], start.constants[before]
-        constants = constants + slopes @ design.origin
-        slopes = slopes / design.unit
-        rows = np.column_stack([slopes, constants]) if design.intercept else slopes
-        if problem.shape[0] == 1 and not problem.coupled:
-            return np.asarray(rows[1:] - rows[:1])
-        return problem.from_classes(rows - rows.mean(axis=0))
-
-    def _from_sample(self, problem: SoftmaxProblem, made: type[Solver]) -> Solver:
-        """Come near the optimum: by some of the records, where there are many."""
-        design = problem.design
-        solver = made(problem, np.zeros(problem.shape))
-        n = int(self.taught.counts.sum())
-        wanted = max(_SAMPLE, 10 * solver.theta.size, n // _PART)
-        if n < 4 * wanted:
-            self._approach(problem, solver)
-            return solver
-        rows, weights = [], []
-        for code in range(len(self._solved)):
-            own = np.flatnonzero(self.taught.teaches & (design.codes == code))
-            step = max(1, min(n // wanted, own.size // 100))
-            rows.append(own[::step].copy())
-            weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
-        sample = design.take(np.concatenate(rows), np.concatenate(weights))
-        if isinstance(design.matrix, Stored):
-            design.matrix.drop_copies()
-        part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
-        small = made(part, solver.theta, certifies=False)
-        self._approach(part, small)
-        small.approach(0.1)
-        solver.theta = small.theta
-        if isinstance(solver, NewtonSolver) and isinstance(small, NewtonSolver) and small.metric:
-            solver.metric = small.metric.as_guess()
-        return solver
-
-    def _approach(self, problem: SoftmaxProblem, solver: Solver) -> None:
-        """Spare a solver some of its Hessians where these are large."""
-        if isinstance(solver, NewtonSolver) and solver.theta.size >= _WIDE:
-            rough = ConjugateSolver(problem, solver.theta, certifies=False)
-            rough.approach(0.1)
-            solver.theta = rough.theta
-
 
 def _scale(total: float) -> float:
     """Return by what weights and penalties are multiplied."""
     return 1.0 if 1.0 / _ORDINARY <= total <= _ORDINARY else 1.0 / total
-
-
-def _start(labels: list[Any], values: Floats, origin: Floats, unit: Floats) -> _Start:
-    if values.shape[0] == 1:  # one class against the other
-        values = np.vstack([-0.5 * values, 0.5 * values])
-    d = unit.size
-    slopes = values[:, :d] * unit
-    constants = values[:, d] if values.shape[1] > d else np.zeros(values.shape[0])
-    return _Start(list(labels), slopes, constants - slopes @ origin)

@@ -143,6 +143,34 @@ class Metric:
         self._clear(rows)
         return True
 
+    def learn(self, design: SoftmaxDesign, rows: Ints, units: Floats, logits: Floats) -> bool:
+        """Put rows, given in units and with logits, into the Hessian; false if it is not worth it.
+
+        A Hessian that gains ``G G'`` has the inverse ``B - B G (1 + G' B G)^-1 G' B``. An error
+        relative to A is none that is larger relative to ``A + G G'``.
+        """
+        m = design.n_logits
+        self.logits[rows], self.weights[rows] = logits, design.weights[rows]
+        roots = _roots(logits, self.weights[rows], design.reference)
+        columns = np.einsum("ikl,ij->kjil", roots, units)
+        factor = columns.reshape(m * units.shape[1], -1)
+        if 4 * factor.shape[1] > factor.shape[0]:
+            return False
+        terms = float((self.spread @ np.abs(factor)).sum())
+        moved = self.inverse @ factor
+        leverage = factor.T @ moved
+        share = float(np.abs(leverage).sum(axis=1).max())
+        if share > 0.5:
+            return False
+        gain = moved @ np.linalg.inv(np.eye(leverage.shape[0]) + 0.5 * (leverage + leverage.T))
+        change = gain @ moved.T
+        self.inverse -= 0.5 * (change + change.T)
+        # With ``G G' <= A / 2`` elements of the diagonal of B fall by a third at most.
+        rounding = 2.0 * _rounding_of_update(terms, factor.shape, m, self.condition)
+        self.error = compounded(self.error, rounding)
+        self.condition *= 1.0 + 1.01 * share
+        return True
+
     def _clear(self, rows: Ints) -> None:
         """Erase what is known of rows that have been taken out."""
         self.logits[rows] = 0.0

@@ -8,10 +8,12 @@ it was rounded) is known, and is part of the certificate; see `_certificate` and
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from erasable.core.arrays import Floats
+from erasable.core.row_arrays import padded
 from erasable.linear_model._certificate import compounded, distance_after_step
 from erasable.linear_model._lattice import Pair, pair_sum, settle
 from erasable.linear_model._metric import Metric, invert
@@ -37,6 +39,17 @@ class NewtonSolver(Solver):
         self.metric: Metric | None = None
         self._spent = 0.0
         self._before = np.inf
+
+    def take_matrix(self, matrix: Any) -> bool:
+        """See `Solver`."""
+        metric, before = self.metric, self.problem.design.weights
+        if not super().take_matrix(matrix):
+            return False
+        if metric is not None and not metric.is_guess:
+            shared, n = metric.weights is before, matrix.shape[0]
+            metric.logits = padded(metric.logits, n)
+            metric.weights = self.problem.design.weights if shared else padded(metric.weights, n)
+        return True
 
     def _look(
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int

@@ -121,6 +121,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         "random_state": SEEDS,
     }
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+    _reads_blocks: ClassVar[bool] = True
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
     _n_targets: int | None  # None where predictions have one dimension
@@ -197,14 +198,49 @@ class SegmentedRegression(RegressorMixin, Erasable):
         outcome = kmeans._delete_rows(rows)
         kmeans._info.settle(rows, None)
         if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
-            self._learn_from(self._new_sums())
-            return Outcome("refit", outcome.rows_touched + held.n_live, outcome.counts)
-        moved = 0
+            return self._sum_again(outcome)
+        outcome = self._follow(outcome, centers)
+        sums.wipe(rows)
+        return outcome
+
+    def _can_add(self) -> bool:
+        return self._kmeans._can_add()
+
+    def _take_arrays(self) -> None:
+        view, records = self._kmeans._attached(), self._attached().records
+        assert isinstance(view, View)
+        view.show(records.matrix)
+        self._kmeans._take_arrays()
+        self._accelerator.take_arrays(records)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held, kmeans = self._attached(), self._kmeans
+        kmeans.n_jobs = self.n_jobs
+        sums: SegmentSums = self._accelerator
+        centers = kmeans._centers.copy()
+        outcome = kmeans._add_rows(rows)
+        if outcome is None:
+            return None
+        kmeans._info.settle(rows[:0], None)
+        if not sums.has_grids(kmeans._grid, rows, held.live_rows):
+            return self._sum_again(outcome)
+        self._derived.forget(sums.add(rows, kmeans._labels_at(rows)))
+        return self._follow(outcome, centers)
+
+    def _sum_again(self, outcome: Outcome) -> Outcome:
+        """Sum all records, because a grid has changed."""
+        n_live = self._attached().n_live
+        self._learn_from(self._new_sums())
+        return Outcome("refit", outcome.rows_touched + n_live, outcome.counts)
+
+    def _follow(self, outcome: Outcome, centers: Floats) -> Outcome:
+        """Move the records that are in another segment since centroids were `centers`."""
+        kmeans, moved = self._kmeans, 0
         if not np.array_equal(kmeans._centers, centers):
-            moving, segments = sums.relabel(held.live_rows(), kmeans.labels_)
+            live = self._attached().live_rows()
+            moving, segments = self._accelerator.relabel(live, kmeans.labels_)
             self._derived.forget(segments)
             moved = moving.size
-        sums.wipe(rows)
         counts = {**outcome.counts, "moved": moved}
         return Outcome(outcome.action, outcome.rows_touched + moved, counts)
 

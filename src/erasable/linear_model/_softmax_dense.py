@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,9 @@ from erasable.linear_model._softmax_design import (
     UNIT,
     Evaluation,
     SoftmaxDesign,
-    total,
 )
 from erasable.linear_model._softmax_kernels import EXP_ERROR
+from erasable.linear_model._softmax_parts import Exact, add, add_exactly
 
 _CHUNK = 256
 _WIDEST = 2000
@@ -57,17 +57,25 @@ class DenseDesign(SoftmaxDesign):
         self._plain = matrix.dtype == np.float64 and not self.origin.any() and finite
         self._measure()
 
-    def _measure(self) -> None:
-        def of_portion(portion: Portion) -> tuple[Floats, float]:
-            squares, largest = np.zeros(self.width), 0.0
-            for _, tile in self._tiles(portion, True):
-                squares += np.ones(tile.shape[0]) @ (tile * tile)
-                largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
-            return squares, largest
+    def take_matrix(self, matrix: Any) -> bool:
+        """See `SoftmaxDesign`."""
+        super().take_matrix(matrix)
+        if self._plain:
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._plain = bool(np.isfinite(matrix[self.weights == 0].sum()))
+        return True
 
-        squares, largest = zip(*self.by_portion(of_portion), strict=True)
-        self.column_norms = 1.001 * np.sqrt(total(squares))
-        self.row_norm = 1.001 * float(np.sqrt(max(largest)))
+    def _measure(self) -> None:
+        squares, largest = self.reduce(DenseDesign._measure_of, _joined)
+        self.column_norms = 1.001 * np.sqrt(squares)
+        self.row_norm = 1.001 * float(np.sqrt(largest))
+
+    def _measure_of(self, portion: Portion) -> tuple[Floats, float]:
+        squares, largest = np.zeros(self.width), 0.0
+        for _, tile in self._tiles(portion, True):
+            squares += np.ones(tile.shape[0]) @ (tile * tile)
+            largest = max(largest, float(np.einsum("ij,ij->i", tile, tile).max()))
+        return squares, largest
 
     def _tiles(
         self, portion: Portion, ones: bool, step: int = BLOCK
@@ -96,11 +104,8 @@ class DenseDesign(SoftmaxDesign):
         m, d = self.n_logits, self.unit.size
         coefficients, last = self._split(theta)
         logits = np.zeros((self.n_rows, m))
-
-        def of_portion(portion: Portion) -> _Sums:
-            return self._evaluate(portion, coefficients, last, logits)
-
-        found = _Sums.of(self.by_portion(of_portion))
+        evaluate = DenseDesign._evaluate
+        found = self.reduce(evaluate, _Sums.plus, coefficients, last, written=[logits])
         gradient = self._join(found.body + found.body_low, found.ends + found.ends_low)
         logit_error = self._depth * UNIT * self.logit_bound(theta) + EXP_ERROR
         depth = 2 * m + 7  # a residual's 2 m + 1, a unit, a product, two sums and one at the end
@@ -162,52 +167,51 @@ class DenseDesign(SoftmaxDesign):
     def energy(self, theta: Floats, logits: Floats) -> float:
         """See `SoftmaxDesign`: with the magnitudes of the terms of every logit."""
         size, last = self._split(np.abs(theta).max(axis=0)[None, :])
+        found = self.reduce(DenseDesign._energy_of, add, size, last, read=[logits])
+        return self.sharing * float(np.sqrt(1.001 * found))
 
-        @np.errstate(over="ignore", invalid="ignore")
-        def of_portion(portion: Portion) -> float:
-            found = 0.0
-            for part, tile in self._tiles(portion, False):
-                sizes = np.zeros((tile.shape[0], 1))
-                kernels.dots(np.abs(tile), size, last, sizes)
-                missing = self.residuals(logits[part], part)[1]
-                errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
-                errors[missing == 0.0] = 0.0
-                found += float((missing * errors) @ errors)
-            return found
-
-        return self.sharing * float(np.sqrt(1.001 * sum(self.by_portion(of_portion))))
+    @np.errstate(over="ignore", invalid="ignore")
+    def _energy_of(self, portion: Portion, size: Floats, last: Floats, logits: Floats) -> float:
+        found = 0.0
+        for part, tile in self._tiles(portion, False):
+            sizes = np.zeros((tile.shape[0], 1))
+            kernels.dots(np.abs(tile), size, last, sizes)
+            missing = self.residuals(logits[part], part)[1]
+            errors = 1.001 * self._depth * UNIT * sizes[:, 0] + EXP_ERROR
+            errors[missing == 0.0] = 0.0
+            found += float((missing * errors) @ errors)
+        return found
 
     def squared_rows(self, strengths: Floats) -> float:
         """See `SoftmaxDesign`."""
+        return self.reduce(DenseDesign._squared_rows_of, max, strengths)
 
-        def of_portion(portion: Portion) -> float:
-            largest = 0.0
-            for _, tile in self._tiles(portion, True):
-                part = tile[:, : strengths.size] / np.sqrt(strengths)
-                largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
-            return largest
-
-        return max(self.by_portion(of_portion))
+    def _squared_rows_of(self, portion: Portion, strengths: Floats) -> float:
+        largest = 0.0
+        for _, tile in self._tiles(portion, True):
+            part = tile[:, : strengths.size] / np.sqrt(strengths)
+            largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
+        return largest
 
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """See `SoftmaxDesign`: in double-double arithmetic."""
+        found = self.reduce(DenseDesign._exactly_of, add_exactly, theta, rest)
+        return self._judged(theta, found)
+
+    def _exactly_of(self, portion: Portion, theta: Floats, rest: Floats) -> Exact:
         m = self.n_logits
-
-        def of_portion(portion: Portion) -> tuple[Pair, Floats, float]:
-            (gradient, low), squares, missing = np.zeros((2, m, self.width)), np.zeros(m), 0.0
-            rows = portion.rows
-            # The kernel adds up so many rows that count, and all of these do: the same sums.
-            step = AT_ONCE if isinstance(portion.matrix, InOrder) else rows.stop - rows.start
-            for start in range(rows.start, rows.stop, max(step, 1)):
-                part = slice(start, min(start + step, rows.stop))
-                missing += exact_gradient(
-                    portion.of(part), self.origin, self.unit, self.weights[part],
-                    self.codes[part], self.reference, self.intercept, theta, rest, gradient, low,
-                    squares,
-                )  # fmt: skip
-            return (gradient, low), squares, missing
-
-        return self._exact(theta, self.by_portion(of_portion))
+        (gradient, low), squares, missing = np.zeros((2, m, self.width)), np.zeros(m), 0.0
+        rows = portion.rows
+        # The kernel adds up so many rows that count, and all of these do: the same sums.
+        step = AT_ONCE if isinstance(portion.matrix, InOrder) else rows.stop - rows.start
+        for start in range(rows.start, rows.stop, max(step, 1)):
+            part = slice(start, min(start + step, rows.stop))
+            missing += exact_gradient(
+                portion.of(part), self.origin, self.unit, self.weights[part],
+                self.codes[part], self.reference, self.intercept, theta, rest, gradient, low,
+                squares,
+            )  # fmt: skip
+        return (gradient, low), squares, missing
 
     def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
         out = np.zeros((weights.size, self.width))
@@ -217,32 +221,32 @@ class DenseDesign(SoftmaxDesign):
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `SoftmaxDesign`."""
         coefficients, last = self._split(directions)
+        multiply = DenseDesign._multiply_of
+        return self._join(*self.reduce(multiply, add, coefficients, last, read=[chances]))
 
-        def of_portion(portion: Portion) -> tuple[Floats, Floats]:
-            body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
-            for part, tile in self._tiles(portion, False):
-                z = tile @ coefficients.T + last
-                p = chances[part]
-                z -= np.einsum("ik,ik->i", p, z)[:, None]
-                z *= p * self.weights[part][:, None]
-                body += z.T @ tile
-                ends[:, 0] += z.sum(axis=0)
-            return body, ends
-
-        body, ends = zip(*self.by_portion(of_portion), strict=True)
-        return self._join(total(body), total(ends))
+    def _multiply_of(
+        self, portion: Portion, coefficients: Floats, last: Floats, chances: Floats
+    ) -> tuple[Floats, Floats]:
+        body, ends = np.zeros_like(coefficients), np.zeros((self.n_logits, 1))
+        for part, tile in self._tiles(portion, False):
+            z = tile @ coefficients.T + last
+            p = chances[part]
+            z -= np.einsum("ik,ik->i", p, z)[:, None]
+            z *= p * self.weights[part][:, None]
+            body += z.T @ tile
+            ends[:, 0] += z.sum(axis=0)
+        return body, ends
 
     def diagonal(self, chances: Floats) -> Floats:
         """See `SoftmaxDesign`."""
+        return self.reduce(DenseDesign._diagonal_of, add, read=[chances])
 
-        def of_portion(portion: Portion) -> Floats:
-            out = np.zeros((self.n_logits, self.width))
-            for part, tile in self._tiles(portion, True):
-                p = chances[part]
-                out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
-            return out
-
-        return total(self.by_portion(of_portion))
+    def _diagonal_of(self, portion: Portion, chances: Floats) -> Floats:
+        out = np.zeros((self.n_logits, self.width))
+        for part, tile in self._tiles(portion, True):
+            p = chances[part]
+            out += (p * (1.0 - p) * self.weights[part][:, None]).T @ (tile * tile)
+        return out
 
     def _rows_precisely(self, portion: Portion, rows: Ints) -> Pair:
         """See `SoftmaxDesign`."""
@@ -293,20 +297,20 @@ class _Sums(NamedTuple):
     squares: Floats
     missing: float
 
-    @classmethod
-    def of(cls, parts: Iterable[_Sums]) -> _Sums:
-        """Return the sum of parts, in their order."""
-        every = iter(parts)
-        found = next(every)
-        for part in every:
-            body, body_error = two_sum(found.body, part.body)
-            ends, ends_error = two_sum(found.ends, part.ends)
-            found = cls(
-                body, found.body_low + (part.body_low + body_error),
-                ends, found.ends_low + (part.ends_low + ends_error),
-                found.squares + part.squares, found.missing + part.missing,
-            )  # fmt: skip
-        return found
+    def plus(self, part: _Sums) -> _Sums:
+        """Return the sum of two."""
+        body, body_error = two_sum(self.body, part.body)
+        ends, ends_error = two_sum(self.ends, part.ends)
+        return _Sums(
+            body, self.body_low + (part.body_low + body_error),
+            ends, self.ends_low + (part.ends_low + ends_error),
+            self.squares + part.squares, self.missing + part.missing,
+        )  # fmt: skip
+
+
+def _joined(one: tuple[Floats, float], other: tuple[Floats, float]) -> tuple[Floats, float]:
+    """Join squares of columns and the largest of rows, of two sets of rows."""
+    return one[0] + other[0], max(one[1], other[1])
 
 
 def _products(residuals: Floats, tile: Floats) -> Floats:

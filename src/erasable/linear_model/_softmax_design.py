@@ -12,26 +12,37 @@ machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce as fold
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from erasable.core import threads
-from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 from erasable.core.kept import Kept
-from erasable.core.passes import Stored
+from erasable.core.passes import Remote, Stored, run
 from erasable.core.portions import Portion, over_portions
+from erasable.core.row_arrays import PerRow, padded
 from erasable.linear_model import _softmax_kernels as kernels
-from erasable.linear_model._lattice import Pair, pair_sum
+from erasable.linear_model._lattice import Pair
 from erasable.linear_model._softmax_exact import add_products
+from erasable.linear_model._softmax_parts import (
+    Exact,
+    There,
+    add,
+    add_exactly,
+    couplings,
+    mirrored,
+)
 
 Made = TypeVar("Made")
 
 UNIT = 2.0**-53
 BLOCK = 2048
 _NO_NUMBERS: Floats = np.zeros(0)
+_NOT_KEPT = ("n_jobs", "_per_row")
 
 
 @dataclass(slots=True)
@@ -113,13 +124,14 @@ class SoftmaxDesign(Kept, ABC):
         self.row_norm = 0.0
         self.portion = threads.ROWS
         self.n_jobs = n_jobs
+        self._per_row: tuple[PerRow, PerRow] | None = None  # weights and codes, as they were sent
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file keeps."""
-        return {name: each for name, each in vars(self).items() if name != "n_jobs"}
+        return {name: each for name, each in vars(self).items() if name not in _NOT_KEPT}
 
     def _after_reading(self) -> None:
-        self.n_jobs = None
+        self.n_jobs = self._per_row = None
 
     @property
     def n_rows(self) -> int:
@@ -160,16 +172,16 @@ class SoftmaxDesign(Kept, ABC):
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
 
-    def _exact(self, theta: Floats, portions: Iterable[tuple[Pair, Floats, float]]) -> Evaluation:
+    def _exact(self, theta: Floats, portions: Iterable[Exact]) -> Evaluation:
         """Add up gradients in double-double arithmetic, and say how wrong the sum may be.
 
         A portion also has the squares of the residuals, and the sum of ``s (1 - p)``.
         """
-        every = iter(portions)
-        (gradient, rest), squares, missing = next(every)
-        for pair, more, lacking in every:
-            gradient, rest = pair_sum((gradient, rest), pair)
-            squares, missing = squares + more, missing + lacking
+        return self._judged(theta, fold(add_exactly, portions))
+
+    def _judged(self, theta: Floats, found: Exact) -> Evaluation:
+        """Say how wrong a gradient in double-double arithmetic may be."""
+        (gradient, rest), squares, missing = found
         # A sum is right to 3 units of 2**-106, a product to 7, an exponential to 2**-98 (Joldes,
         # Muller and Popescu, "Tight and rigorous error bounds for basic building blocks of
         # double-word arithmetic", 2017).
@@ -185,24 +197,26 @@ class SoftmaxDesign(Kept, ABC):
 
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
+        size = self.n_logits * self.width
+        found: Floats = self.reduce(type(self).hessian_of, add, read=[logits])
+        return found.reshape(size, size)
+
+    def hessian_of(self, portion: Portion, logits: Floats) -> Floats:
+        """Return what a portion adds to the Hessian, shape (m, D, m, D)."""
         m, width = self.n_logits, self.width
-
-        def of_portion(portion: Portion) -> Floats:
-            out = np.zeros((m, width, m, width))
-            for part in self._blocks(portion.rows):
-                own, shared = self._curvatures(logits, part)
+        out = np.zeros((m, width, m, width))
+        for part in self._blocks(portion.rows):
+            own, shared = self._curvatures(logits, part)
+            for k in range(m):
+                tile = self._weighted(portion, part, own[k])
+                out[k, :, k] += tile.T @ tile
+            if m > 1:
+                tiles = np.hstack([self._weighted(portion, part, each) for each in shared])
+                products = (tiles.T @ tiles).reshape(out.shape)
                 for k in range(m):
-                    tile = self._weighted(portion, part, own[k])
-                    out[k, :, k] += tile.T @ tile
-                if m > 1:
-                    tiles = np.hstack([self._weighted(portion, part, each) for each in shared])
-                    products = (tiles.T @ tiles).reshape(out.shape)
-                    for k in range(m):
-                        products[k, :, k] = 0.0
-                    out -= products
-            return out
-
-        return total(self.by_portion(of_portion)).reshape(m * width, m * width)
+                    products[k, :, k] = 0.0
+                out -= products
+        return out
 
     @abstractmethod
     def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
@@ -217,12 +231,12 @@ class SoftmaxDesign(Kept, ABC):
             for part in self._blocks(portion.rows):
                 rows = np.arange(part.start, part.stop)
                 rows = rows[self.weights[rows] > 0]
-                shares = _couplings(logits[rows], self.weights[rows], self.reference)
+                shares = couplings(logits[rows], self.weights[rows], self.reference)
                 add_products(*self._rows_precisely(portion, rows), *shares, high, low)
 
         for _ in over_portions(of_portion, self.matrix, self.weights, 1, self.portion):
             pass
-        return _mirrored(high), _mirrored(low)
+        return mirrored(high), mirrored(low)
 
     @abstractmethod
     def _rows_precisely(self, portion: Portion, rows: Ints) -> Pair:
@@ -258,10 +272,30 @@ class SoftmaxDesign(Kept, ABC):
             self.intercept, origin, self.unit, n_jobs,
         )  # fmt: skip
 
+    def take_matrix(self, matrix: Any) -> bool:
+        """Know that the records are in another matrix, with room for others.
+
+        False, before anything is changed, where rows lie in a matrix of its own.
+        """
+        self.matrix, self._per_row = matrix, None
+        self.weights = padded(self.weights, matrix.shape[0])
+        self.codes = padded(self.codes, matrix.shape[0], -1)
+        return True
+
+    def learn(self, rows: Ints, codes: Ints32) -> None:
+        """Have rows count that did not, with the weight 1."""
+        self.weights[rows], self.codes[rows] = 1.0, codes
+        self._per_row = None
+        squares = self.rows(rows) ** 2
+        # What was may be of rows that have gone since: only larger than it has to be.
+        self.column_norms = 1.001 * np.sqrt(self.column_norms**2 + squares.sum(axis=0))
+        self.row_norm = max(self.row_norm, 1.001 * float(np.sqrt(squares.sum(axis=1).max())))
+
     def forget(self, rows: Ints) -> None:
         """Take rows out; what is known of them is overwritten."""
         self.weights[rows] = 0.0
         self.codes[rows] = -1
+        self._per_row = None
 
     @property
     def _n_blocks(self) -> int:
@@ -299,6 +333,43 @@ class SoftmaxDesign(Kept, ABC):
         kernels.probabilities(logits, self.reference, out)
         return out
 
+    def reduce(
+        self,
+        function: Callable[..., Made],
+        merge: Callable[[Made, Made], Made],
+        *params: Any,
+        read: Sequence[Floats] = (),
+        written: Sequence[Floats] = (),
+    ) -> Made:
+        """Call a method with portions of the rows, where these are, and merge what it returns.
+
+        Parameters
+        ----------
+        function : callable
+            Called with a design of these rows or of some, a portion of them, `params`, and the
+            parts of `read` and `written` that belong to the rows of that design.
+        merge : callable
+            Joins what was found in two portions; a function of a module.
+        read, written : sequence of ndarray
+            They have a line for each row.
+        """
+        if not isinstance(self.matrix, Remote):
+            arrays = *read, *written
+            return fold(merge, self.by_portion(lambda part: function(self, part, *params, *arrays)))
+        sent = self._per_row
+        if sent is None or sent[0].values is not self.weights:
+            sent = self._per_row = PerRow(self.weights), PerRow(self.codes)
+        there = There(self, sent, function, merge, params, read, written)
+        found: Made = run(there, self.matrix)
+        return found
+
+    def local(self, matrix: Matrix, weights: Floats, codes: Ints32) -> Self:
+        """Return a design that says of other rows what this one says of its own."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.matrix, made.weights, made.codes, made._per_row = matrix, weights, codes, None
+        return made
+
     def by_portion(self, function: Callable[[Portion], Made]) -> Iterator[Made]:
         """Call a function with portions of the rows, in threads; yield what it returns in order."""
         return over_portions(function, self.matrix, self.weights, self.n_jobs, self.portion)
@@ -320,41 +391,3 @@ class SoftmaxDesign(Kept, ABC):
         else:
             kernels.curvature_of_many(logits, weights, self.reference, own, shared)
         return own, shared
-
-
-def total(parts: Iterable[Floats]) -> Floats:
-    """Return the sum of arrays, the first of which is overwritten."""
-    every = iter(parts)
-    out = next(every)
-    for part in every:
-        out += part
-    return out
-
-
-def _couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
-    """Return the Hessians of records in their logits, shape (n, m, m), as a pair.
-
-    They are ``s p_k p_l`` for two classes, rounded, and exact sums of these: so rounding changes
-    the form ``s sum_kl p_k p_l (z_k - z_l)**2 / 2`` by a share of itself.
-    """
-    n, m = logits.shape
-    chances = kernels.shares(logits, reference)
-    chances /= chances.sum(axis=1, keepdims=True)
-    both = chances[:, :m, None] * chances[:, None, :] * weights[:, None, None]
-    high, low = -both[:, :, :m], np.zeros((n, m, m))
-    for k in range(m):
-        total: Pair = np.zeros(n), np.zeros(n)
-        for other in range(m + 1):
-            if other != k:
-                total = pair_sum(total, (both[:, k, other], np.zeros(n)))
-        high[:, k, k], low[:, k, k] = total
-    return high, low
-
-
-def _mirrored(half: Floats) -> Floats:
-    """Complete blocks (k, :, l, :) of which the lower halves are filled."""
-    m, width = half.shape[:2]
-    columns = np.arange(width)
-    whole = half + half.transpose(0, 3, 2, 1)
-    whole[:, columns, :, columns] = half[:, columns, :, columns]
-    return whole.reshape(m * width, m * width)

@@ -15,8 +15,9 @@ from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._lattice import two_sum as two_sum_arrays
-from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign, total
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
 from erasable.linear_model._softmax_kernels import EXP_ERROR
+from erasable.linear_model._softmax_parts import total
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 
@@ -55,10 +56,21 @@ class SparseDesign(SoftmaxDesign):
         largest = _squares(parts(self.matrix), self.unit, self.weights, self.intercept, squares)
         self.column_norms = 1.001 * np.sqrt(squares)
         self.row_norm = 1.001 * float(np.sqrt(largest))
+        self._choose_portion()
+
+    def _choose_portion(self) -> None:
         # Where sums have about as many elements as a portion has values, adding them up costs more
         # than is gained.
         if self.portion * self.matrix.nnz < 8 * self.n_logits * self.width * self.n_rows:
             self.portion = self.n_rows
+
+    def take_matrix(self, matrix: Any) -> bool:
+        """See `SoftmaxDesign`."""
+        if self._shifted:
+            return False
+        super().take_matrix(matrix)
+        self._choose_portion()
+        return True
 
     def forget(self, rows: Ints) -> None:
         """See `SoftmaxDesign`."""

@@ -7,6 +7,7 @@ optimum. A solver may start anywhere and take any steps; what it is certain of i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,10 @@ class Solver:
         self.problem = problem
         self.theta = theta
         self.certifies = certifies
+
+    def take_matrix(self, matrix: Any) -> bool:
+        """Know that the records are in another matrix, with room for others, if that is simple."""
+        return self.problem.design.take_matrix(matrix)
 
     @np.errstate(over="ignore", invalid="ignore")  # where a line has led much too far
     def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from erasable.core._by_class import ByClass, Counted, log_shares
 from erasable.core._schema import Fields, Part
 from erasable.core.arrays import Floats, Ints
-from erasable.core.classes import Classes
+from erasable.core.classes import Classes, check_classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.partial import PartialClassifier
 from erasable.core.values import Values
-from erasable.core.weighted import Weighted
 from erasable.naive_bayes._schema import naive_bayes_schema
 from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
 
-class NaiveBayes(ByClass, Weighted):
+class NaiveBayes(ByClass, PartialClassifier):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
 
     A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
@@ -68,6 +68,9 @@ class NaiveBayes(ByClass, Weighted):
         self._weights = None if weights is None else ClassWeights.fit(weights, live, classes)
         self._learn(classes)
         self._refuse_prior_of_others()
+
+    def _check_targets(self, y: Any) -> None:
+        check_classes(y, self.classes)
 
     def _take(self, classes: Classes) -> None:
         super()._take(classes)

@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_arrays import Array
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import LabelledRows
+from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
-from erasable.core.passes import each_block
+from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import logs
@@ -77,7 +78,7 @@ class BernoulliNB(TableNB):
     -----
     Differs from scikit-learn's in that ``binarize=None`` refuses other values than 0 and 1, in
     that `alpha` may be an array, and in that float32 values are compared with `binarize` as
-    float64. There is no ``partial_fit``.
+    float64.
 
     Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
     ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records.
@@ -132,6 +133,11 @@ class BernoulliNB(TableNB):
         if self._at_fit("binarize") is None:
             _refuse_not_binary(table.matrix, table.live_rows())
         return ClassCounts.fit(table, self._threshold)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        if self._at_fit("binarize") is None:
+            _refuse_not_binary(self._attached().records.matrix[rows])
+        return super()._add_rows(rows)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -226,23 +232,38 @@ class ClassCounts:
         """Do nothing: no count depends on other rows than its own."""
         return 0
 
+    def arrive(self, table: LabelledRows, rows: Ints) -> int:
+        """Take rows into the counts."""
+        self._add(table, rows, 1)
+        return 0
+
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        threshold, present = self.threshold, self.present
-        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
-            if issparse(matrix):
-                kernels.count_above_sparse(
-                    *parts(matrix), own, codes, units, threshold, sign, present
-                )
-            else:
-                kernels.count_above(matrix, own, codes, units, threshold, sign, present)
+        table.add(_count, rows, self.present, self.threshold, sign, few=sign < 0)
+
+
+def _count(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, present: Ints, threshold: float, sign: int
+) -> None:
+    if issparse(matrix):
+        kernels.count_above_sparse(*parts(matrix), own, codes, units, threshold, sign, present)
+    else:
+        kernels.count_above(matrix, own, codes, units, threshold, sign, present)
+
+
+class _CountOthers(Pass[int]):
+    """Count the values that are neither 0 nor 1."""
+
+    def of_block(self, block: Block) -> int:
+        rows: Any = block.matrix if block.every else block.matrix[block.rows]
+        values = rows.data if issparse(rows) else rows
+        return int(np.count_nonzero((values != 0) & (values != 1)))
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
 
 
 def _refuse_not_binary(matrix: Any, live: Any = None) -> None:
-    other = 0
-    for block in each_block(matrix, np.arange(matrix.shape[0]) if live is None else live):
-        rows = block.matrix if live is None else block.matrix[block.positions]
-        values = rows.data if issparse(rows) else rows
-        other += int(np.count_nonzero((values != 0) & (values != 1)))
+    other = run(_CountOthers(), matrix, live)
     if other:
         raise InvalidDataError(
             f"X holds {other} values other than 0 and 1, and binarize=None says that it is "

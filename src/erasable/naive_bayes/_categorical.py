@@ -82,7 +82,6 @@ class CategoricalNB(DiscreteNB):
     -----
     Differs from scikit-learn's in that values are not cut to whole numbers but refused, and in
     that an unknown category is not an IndexError but an InvalidDataError that names the column.
-    There is no ``partial_fit``.
 
     Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
     ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records; the

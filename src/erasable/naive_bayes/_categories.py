@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from erasable.core import _class_kernels as kernels
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.ids import name_some
-from erasable.core.passes import each_block
+from erasable.core.passes import Block, Pass, run
 
 MOST_COUNTS = 2**27
 """Most counts there can be: a GiB of them."""
@@ -127,17 +127,48 @@ class CategoryCounts:
         self.starts = np.cumsum(n_categories) - n_categories
         return int(shrinking.sum())
 
+    def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
+        """Take rows into the counts; None if one has a category beyond those that there are."""
+        if (survey(table.matrix[rows], np.arange(rows.size)) >= self.n_categories).any():
+            return None
+        self._add(table, rows, 1)
+        return 0
+
     def _cut(self, classes: Flags, categories: Flags) -> None:
         weighted = self.present is not self.counts
         self.counts = self.counts[classes][:, categories]
         self.present = self.present[:, categories] if weighted else self.counts
 
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
-            kernels.count_categories(matrix, own, codes, units, self.starts, sign, self.counts)
-            if table.weights is not None:
-                one, once = np.zeros_like(codes), np.ones_like(units)
-                kernels.count_categories(matrix, own, one, once, self.starts, sign, self.present)
+        table.add(_count, rows, self.counts, self.starts, sign, few=sign < 0)
+        if table.weights is not None:
+            table.add(_count_all, rows, self.present, self.starts, sign, few=sign < 0)
+
+
+def _count(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, counts: Ints, starts: Ints, sign: int
+) -> None:
+    kernels.count_categories(matrix, own, codes, units, starts, sign, counts)
+
+
+def _count_all(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, present: Ints, starts: Ints, sign: int
+) -> None:
+    one, once = np.zeros_like(codes), np.ones_like(units)
+    kernels.count_categories(matrix, own, one, once, starts, sign, present)
+
+
+class _Survey(Pass[tuple[Floats, Ints]]):
+    """Find the largest category of each column, and count what is no category."""
+
+    def of_block(self, block: Block) -> tuple[Floats, Ints]:
+        largest = np.zeros(block.matrix.shape[1])
+        wrong = np.zeros((2, largest.size), dtype=np.int64)
+        kernels.survey_categories(block.matrix, block.positions, largest, wrong)
+        return largest, wrong
+
+    def merge(self, one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+        return np.maximum(one[0], other[0]), one[1] + other[1]
 
 
 def survey(matrix: Any, rows: Ints) -> Floats:
@@ -153,10 +184,7 @@ def survey(matrix: Any, rows: Ints) -> Floats:
     >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
     array([1., 2.])
     """
-    largest = np.zeros(matrix.shape[1])
-    wrong = np.zeros((2, matrix.shape[1]), dtype=np.int64)
-    for block in each_block(matrix, rows):
-        kernels.survey_categories(block.matrix, block.positions, largest, wrong)
+    largest, wrong = run(_Survey(), matrix, rows)
     negative, broken = wrong.sum(axis=1).tolist()
     if negative:
         raise InvalidDataError(

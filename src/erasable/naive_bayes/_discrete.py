@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
-from erasable.core.passes import each_block
+from erasable.core.passes import Block, Pass, run
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
 
@@ -84,6 +84,7 @@ class TableNB(DiscreteNB):
     """Base of those whose counts, and their logarithms, are a table of classes and features."""
 
     _sees_storage: ClassVar[bool] = False
+    _as_if_dense: ClassVar[bool] = True
 
     def _log_probabilities(self) -> Floats:
         raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
@@ -125,18 +126,26 @@ def weighed(matrix: Values, logarithms: Floats) -> Floats:
     return out
 
 
-def refuse_negative(name: str, matrix: Any, live: Any = None) -> None:
-    """Raise InvalidDataError if (live) rows hold negative values."""
-    negative = 0
-    for block in each_block(matrix, np.arange(matrix.shape[0]) if live is None else live):
+class _CountNegative(Pass[int]):
+    """Count the values below 0."""
+
+    def of_block(self, block: Block) -> int:
         rows: Any = block.matrix
         values = rows.data if issparse(rows) else rows
         if values.size == 0 or values.min() >= 0:
-            continue
-        if live is not None:
-            rows = rows[block.positions]
+            return 0
+        if not block.every:
+            rows = rows[block.rows]
             values = rows.data if issparse(rows) else rows
-        negative += int(np.count_nonzero(values < 0))
+        return int(np.count_nonzero(values < 0))
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+def refuse_negative(name: str, matrix: Any, live: Any = None) -> None:
+    """Raise InvalidDataError if (live) rows hold negative values."""
+    negative = run(_CountNegative(), matrix, live)
     if negative:
         raise InvalidDataError(
             f"Negative values in data passed to {name}: {negative} of them; expected 0 or more; "

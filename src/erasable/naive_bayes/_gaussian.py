@@ -20,6 +20,7 @@ from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
 from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
@@ -83,7 +84,7 @@ class GaussianNB(NaiveBayes):
     -----
     Columns are rounded once to 26 bits below their largest magnitude (`erasable.core.grid`), so
     means and variances agree with scikit-learn's to about 1e-8 of that magnitude; up to ten
-    million records that is below what ``var_smoothing=1e-9`` adds. There is no ``partial_fit``;
+    million records that is below what ``var_smoothing=1e-9`` adds;
     predictions are float64 for float32 data, too.
 
     Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
@@ -280,6 +281,10 @@ class WeightedMoments(ClassMoments):
         ClassMoments.remove(self, table, rows)
         self._add(table, rows, -1)
 
+    def _put(self, table: LabelledRows, rows: Ints) -> None:
+        ClassMoments._put(self, table, rows)
+        self._add(table, rows, 1)
+
     def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         ClassMoments.keep(self, kept)
@@ -330,14 +335,15 @@ class _Add(Pass[Ints]):
     def __init__(
         self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
     ) -> None:
-        self._codes, self._units, self._per_column, self._shape = codes, units, per_column, shape
+        self._codes, self._units = PerRow(codes), PerLiveRow(units)
+        self._per_column, self._shape = per_column, shape
 
     def of_block(self, block: Block) -> Ints:
         limbs = np.zeros(self._shape, dtype=np.int64)
-        units = self._units[block.rank : block.rank + block.size]
+        units = self._units.of(block)
         wanted, origin, magic, per_quantum = self._per_column
         kernels.add_moments(
-            block.matrix, block.positions, block.of(self._codes), units, wanted, origin, magic,
+            block.matrix, block.positions, self._codes.of(block), units, wanted, origin, magic,
             per_quantum, 1, limbs,
         )  # fmt: skip
         return limbs

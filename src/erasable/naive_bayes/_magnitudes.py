@@ -19,7 +19,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import MAX_ROWS
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
-from erasable.core.passes import at_hand, each_block
+from erasable.core.passes import Block, Pass, at_hand, run
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
@@ -78,8 +78,7 @@ class TopGrid:
         if issparse(matrix):
             kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
         else:
-            for block in each_block(matrix, live):
-                kernels.find_tops(block.matrix, block.positions, grid.half, grid.counts)
+            grid.half, grid.counts = run(_FindTops(), matrix, live)
         grid._follow()
         refuse_huge_columns(grid.top > MAX_TOP, f"2**{MAX_TOP}")
         return grid
@@ -97,6 +96,29 @@ class TopGrid:
     def quantum(self) -> Floats:
         """Distance of two neighbours on the grid, a float64 per column."""
         return np.ldexp(1.0, self.top - BITS)
+
+    def add(self, matrix: Values, rows: Ints) -> Flags | None:
+        """Take rows in.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), bool, or None
+            The columns whose top has changed; None if none has.
+
+        Raises
+        ------
+        MagnitudeError
+            If a value exceeds ``2**480``. The grid is of no use afterwards.
+        """
+        before = self.top
+        if issparse(matrix):
+            kernels.find_tops_sparse(*parts(matrix), rows, self.half, self.counts)
+        else:
+            kernels.find_tops(*at_hand(matrix, rows), self.half, self.counts)
+        self._follow()
+        refuse_huge_columns(self.top > MAX_TOP, f"2**{MAX_TOP}")
+        columns: Flags = self.top != before
+        return columns if columns.any() else None
 
     def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
         """Forget rows.
@@ -131,10 +153,9 @@ class TopGrid:
             kernels.find_tops_sparse(*parts(matrix), live, half, self.counts)
             self.half[columns] = half[columns]
         else:
-            self.half[columns] = np.ldexp(0.5, MIN_TOP)
-            for block in each_block(matrix, live):
-                for j in np.flatnonzero(columns).tolist():
-                    kernels.find_top(block.matrix, block.positions, j, self.half, self.counts)
+            chosen = np.flatnonzero(columns)
+            found = run(_FindSomeTops(chosen), matrix, live)
+            self.half[chosen], self.counts[chosen] = found[0][chosen], found[1][chosen]
         self._follow()
         return columns
 
@@ -143,3 +164,33 @@ class TopGrid:
         self.top = np.frexp(self.half)[1].astype(np.int64)
         self.magic = np.ldexp(1.0, self.top + BITS)
         self.per_quantum = np.ldexp(1.0, BITS - self.top)
+
+
+class _FindTops(Pass[tuple[Floats, Ints]]):
+    """Find half the power of two that bounds each column, and count the values above it."""
+
+    def of_block(self, block: Block) -> tuple[Floats, Ints]:
+        half, counts = self._nothing(block)
+        kernels.find_tops(block.matrix, block.positions, half, counts)
+        return half, counts
+
+    def merge(self, one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
+        half = np.maximum(one[0], other[0])
+        return half, (one[0] == half) * one[1] + (other[0] == half) * other[1]
+
+    def _nothing(self, block: Block) -> tuple[Floats, Ints]:
+        d = block.matrix.shape[1]
+        return np.full(d, np.ldexp(0.5, MIN_TOP)), np.zeros(d, dtype=np.int64)
+
+
+class _FindSomeTops(_FindTops):
+    """Do so for some columns."""
+
+    def __init__(self, columns: Ints) -> None:
+        self._columns = columns
+
+    def of_block(self, block: Block) -> tuple[Floats, Ints]:
+        half, counts = self._nothing(block)
+        for j in self._columns.tolist():
+            kernels.find_top(block.matrix, block.positions, j, half, counts)
+        return half, counts

@@ -16,8 +16,9 @@ from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, grid
 from erasable.core._sparse_kernels import add_to_groups
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import LabelledRows
+from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 from erasable.naive_bayes._base import logs
@@ -79,8 +80,7 @@ class MultinomialNB(TableNB):
     -----
     Columns are rounded once to 26 bits below their largest value: whole numbers up to ``2**26``
     stay as they are, and sums of others agree with scikit-learn's to about 1e-8 of that value for
-    each record. Values that much smaller than the largest of their column count as 0. There is no
-    ``partial_fit``.
+    each record. Values that much smaller than the largest of their column count as 0.
 
     Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
     ``2**26`` stay as they are. A class whose records all weigh 0 is like one without records.
@@ -133,6 +133,10 @@ class MultinomialNB(TableNB):
 
     def _counted_from(self, state: dict[str, Any]) -> ClassSums:
         return _kind(self._weights).from_state(state)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        refuse_negative("MultinomialNB", self._attached().records.matrix[rows])
+        return super()._add_rows(rows)
 
     def _log_probabilities(self) -> Floats:
         smoothed = self._counted.counts(self._quantum) + self._smoothing()
@@ -232,28 +236,26 @@ class ClassSums:
         self._add_columns(table, table.live_rows(), columns)
         return int(columns.sum())
 
+    def arrive(self, table: LabelledRows, rows: Ints) -> int:
+        """Take rows in, and sum the columns again whose grid has changed."""
+        columns = self.grid.add(table.matrix, rows)
+        self._add(table, rows, 1)
+        if columns is None:
+            return 0
+        self.sums[..., columns] = 0
+        self._add_columns(table, table.live_rows(), columns)
+        return int(columns.sum())
+
     @staticmethod
     def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
         return np.zeros((n_classes, n_features))
 
     def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
         of_grid = self.grid.magic, self.grid.per_quantum
-        for matrix, own, codes, _ in table.parts(rows, few=sign < 0):
-            if issparse(matrix):
-                add_to_groups(*parts(matrix), own, codes, *of_grid, float(sign), self.sums)
-            else:
-                kernels.add_rows(matrix, own, codes, *of_grid, float(sign), self.sums)
+        table.add(_add, rows, self.sums, *of_grid, float(sign), few=sign < 0)
 
     def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
-        magic, per_quantum = self.grid.magic, self.grid.per_quantum
-        for matrix, own, codes, _ in table.parts(live):
-            if issparse(matrix):
-                kernels.add_columns_sparse(
-                    *parts(matrix), own, codes, columns, magic, per_quantum, self.sums
-                )
-                continue
-            for j in np.flatnonzero(columns).tolist():
-                kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], self.sums)
+        table.add(_add_columns, live, self.sums, columns, self.grid.magic, self.grid.per_quantum)
 
 
 class WeightedSums(ClassSums):
@@ -285,9 +287,37 @@ class WeightedSums(ClassSums):
         self._add_some(table, live, columns, 1)
 
     def _add_some(self, table: LabelledRows, rows: Ints, columns: Flags, sign: int) -> None:
-        how: Any = columns, self.grid.magic, self.grid.per_quantum, sign, self.sums
-        for matrix, own, codes, units in table.parts(rows, few=sign < 0):
-            if issparse(matrix):
-                unit_kernels.add_rows_sparse(*parts(matrix), own, codes, units, *how)
-            else:
-                unit_kernels.add_rows(matrix, own, codes, units, *how)
+        how = columns, self.grid.magic, self.grid.per_quantum, sign
+        table.add(_add_weighted, rows, self.sums, *how, few=sign < 0)
+
+
+def _add(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Floats,
+    magic: Floats, per_quantum: Floats, sign: float,
+) -> None:  # fmt: skip
+    if issparse(matrix):
+        add_to_groups(*parts(matrix), own, codes, magic, per_quantum, sign, sums)
+    else:
+        kernels.add_rows(matrix, own, codes, magic, per_quantum, sign, sums)
+
+
+def _add_columns(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Floats,
+    columns: Flags, magic: Floats, per_quantum: Floats,
+) -> None:  # fmt: skip
+    if issparse(matrix):
+        kernels.add_columns_sparse(*parts(matrix), own, codes, columns, magic, per_quantum, sums)
+        return
+    for j in np.flatnonzero(columns).tolist():
+        kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], sums)
+
+
+def _add_weighted(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Ints,
+    columns: Flags, magic: Floats, per_quantum: Floats, sign: int,
+) -> None:  # fmt: skip
+    how: Any = columns, magic, per_quantum, sign, sums
+    if issparse(matrix):
+        unit_kernels.add_rows_sparse(*parts(matrix), own, codes, units, *how)
+    else:
+        unit_kernels.add_rows(matrix, own, codes, units, *how)

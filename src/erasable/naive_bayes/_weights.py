@@ -58,12 +58,7 @@ class ClassWeights:
         MagnitudeError
             If a weight exceeds ``2**480``.
         """
-        huge = int(np.count_nonzero(weights[live] > 2.0**MAX_TOP))
-        if huge:
-            raise MagnitudeError(
-                f"sample_weight is beyond 2**{MAX_TOP} for {huge} records; exact sums need "
-                "smaller weights; divide all of them by a constant"
-            )
+        _refuse_huge(weights[live])
         made = cls(weights, TopGrid.fit(weights[:, np.newaxis], live), np.empty(0, dtype=np.int64))
         made.add_up(live, classes)
         return made
@@ -92,6 +87,18 @@ class ClassWeights:
         self.sums = np.zeros(classes.labels.size, dtype=np.int64)
         np.add.at(self.sums, classes.codes[live], self.units(live))
 
+    def add(self, weights: Floats, rows: Ints, codes: Ints32) -> bool:
+        """Take rows into the sums; true if the grid has changed, and all is to be summed anew.
+
+        `weights` are those of all rows, perhaps in another array than before.
+        """
+        _refuse_huge(weights[rows])
+        self.weights = weights
+        if self.grid.add(weights[:, np.newaxis], rows) is not None:
+            return True
+        np.add.at(self.sums, codes[rows], self.units(rows))
+        return False
+
     def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
         """Take rows out of the sums; true if the grid has changed, and all is to be summed anew."""
         np.subtract.at(self.sums, codes[rows], self.units(rows))
@@ -100,3 +107,12 @@ class ClassWeights:
     def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""
         self.sums = self.sums[kept]
+
+
+def _refuse_huge(weights: Floats) -> None:
+    huge = int(np.count_nonzero(weights > 2.0**MAX_TOP))
+    if huge:
+        raise MagnitudeError(
+            f"sample_weight is beyond 2**{MAX_TOP} for {huge} records; exact sums need "
+            "smaller weights; divide all of them by a constant"
+        )

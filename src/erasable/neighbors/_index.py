@@ -18,7 +18,8 @@ from . import _index_kernels as kernels
 _LANES = 8
 _PLAIN = 64  # records in a block that belongs to no tree
 _CACHED = 2**15  # values of queries that stay in cache while the blocks go by
-_LARGEST, _NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
+FARTHEST, NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
+"""Distance and rank where there is no record."""
 
 
 class Index:
@@ -102,8 +103,8 @@ class Index:
         rows : ndarray of shape (n_queries, k), int64
             Rows of the matrix; -1 where there are not as many records at a finite distance.
         """
-        distances = np.full((queries.shape[0], k), _LARGEST)
-        ranks = np.full((queries.shape[0], k), _NOBODY)
+        distances = np.full((queries.shape[0], k), FARTHEST)
+        ranks = np.full((queries.shape[0], k), NOBODY)
         scales = np.zeros(0) if inverse is None else inverse
         find = kernels.search if self.tree[2].size else kernels.scan
         portion = max(_LANES, _CACHED // max(1, queries.shape[1]))
@@ -114,6 +115,6 @@ class Index:
 
         for _ in in_threads(answer, range(0, queries.shape[0], portion), n_jobs):
             pass
-        found = ranks != _NOBODY
+        found = ranks != NOBODY
         rows = np.where(found, self.order[np.where(found, ranks, 0)], -1)
         return distances, rows

@@ -16,11 +16,13 @@ from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
+from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
 from ._schema import lazy_schema
+from ._stored import StoredMemory, columns_beyond
 from ._targets import LARGEST, StoredLabels, StoredNumbers
 
 _LEAST_SCALE = 2.0**-500
@@ -60,16 +62,33 @@ class Lazy(Erasable):
 
     def _memory_of(self, held: Attachment) -> Memory:
         records, rows = held.records, held.live_rows()
-        _refuse_large(records.matrix, rows)
+        stored = isinstance(records.matrix, Stored)
+        if stored:
+            _refuse_beyond(columns_beyond(records.matrix, rows, self._n_jobs))
+        else:
+            _refuse_large(records.matrix, rows)
         assert records.y is not None
         targets = self._kind_of_targets.fit(records.y, rows)
-        return Memory(records.matrix, records.ids, held.live, targets)
+        return (StoredMemory if stored else Memory)(records.matrix, records.ids, held.live, targets)
 
     def _delete_checked(self, held: Attachment, rows: Ints) -> Outcome:
         outcome = super()._delete_checked(held, rows)
         with contextlib.suppress(MemoryError):  # there is no hurry
             self._compact()
         return outcome
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _take_arrays(self) -> None:
+        held = self._attached()
+        self._accelerator.take_arrays(held.records.matrix, held.records.ids, held.live)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        records = self._attached().records
+        _refuse_large(records.matrix[rows], np.arange(rows.size))
+        assert records.y is not None
+        return Outcome("updated") if self._accelerator.add(records.y, rows) else None
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         self._accelerator.remove(rows)
@@ -86,6 +105,7 @@ class Lazy(Erasable):
         records = fresh.records
         memory = self._accelerator.moved(records.matrix, records.ids, fresh.live, rows)
         self.__dict__ = {**self.__dict__, "_held": fresh, "_accelerator": memory}
+        fresh.of(self)
 
     @property
     def _memory(self) -> Memory:
@@ -101,13 +121,9 @@ class Lazy(Erasable):
     def _digest_state(self) -> dict[str, Any]:
         return {**self._memory.digest_state(), **self._map_state()}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the records once: a hold on them says all that the state does."""
-        kept = super().__getstate__()
-        if (learned := kept.get("_learned")) is not None and learned[1] is not None:
-            whole = {name: value for name, value in learned[0].items() if name != "records"}
-            kept["_learned"] = (whole, *learned[1:])
-        return kept
+    def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
+        """Leave out the records where a hold on them is kept, which says the same."""
+        return self._state() if held is None else self._map_state()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._restore_map(state)
@@ -174,7 +190,10 @@ def _refuse_large(matrix: Any, rows: Ints) -> None:
             return
     if max(float(matrix.max()), -float(matrix.min())) <= LARGEST:
         return
-    beyond = int(np.count_nonzero((np.abs(matrix[rows]) > LARGEST).any(axis=0)))
+    _refuse_beyond(int(np.count_nonzero((np.abs(matrix[rows]) > LARGEST).any(axis=0))))
+
+
+def _refuse_beyond(beyond: int) -> None:
     if beyond:
         raise MagnitudeError(
             f"X holds numbers beyond 2**500 in {beyond} columns; expected smaller ones, so that "

@@ -7,12 +7,13 @@ and the index are made when they are first asked for, and follow deletions from 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
 from erasable.core.tape import Tape
@@ -66,8 +67,11 @@ class Memory:
     def hash(self) -> RowHash:
         """Hash the set of the live records."""
         if self._hash is None:
-            self._hash = self._hash_of(np.flatnonzero(self.live))
+            self._hash = self._hash_of_all()
         return self._hash
+
+    def _hash_of_all(self) -> RowHash:
+        return self._hash_of(np.flatnonzero(self.live))
 
     def _hash_of(self, rows: Ints) -> RowHash:
         values = np.ascontiguousarray(self.matrix[rows], dtype="<f8")
@@ -79,6 +83,36 @@ class Memory:
             self._index = Index(self.matrix, self.order, leaf_size)
             self._leaf_size = leaf_size
         return self._index
+
+    def take_arrays(self, matrix: Any, ids: NDArray[Any], live: Flags) -> None:
+        """Refer to other arrays, in which the records are where they were."""
+        self.matrix, self.ids, self.live = matrix, ids, live
+
+    def add(self, y: NDArray[Any], rows: Ints) -> bool:
+        """Take rows in, which are live from now on, unless there is no class that one has."""
+        if not self.targets.add(y, rows):
+            return False
+        if self._hash is not None:
+            self._hash = self._hash + self._hash_of(rows)
+        self._order = self._index = None
+        return True
+
+    def questions(self) -> Iterator[tuple[Ints, Floats]]:
+        """Yield all live records, as rows and as queries, in one part or several."""
+        own = np.flatnonzero(self.live)
+        yield own, np.ascontiguousarray(self.matrix[own], dtype=np.float64)
+
+    def nearest(
+        self,
+        queries: Floats,
+        k: int,
+        leaf_size: int | None,
+        inverse: Floats | None = None,
+        metric: int = 0,
+        n_jobs: int | None = None,
+    ) -> tuple[Floats, Ints]:
+        """Find the nearest records of every query; see `Index` and `Index.nearest`."""
+        return self.index(leaf_size).nearest(queries, k, inverse, metric, n_jobs)
 
     def remove(self, rows: Ints) -> None:
         """Forget rows, which are not live any more and can still be read."""
@@ -105,11 +139,14 @@ class Memory:
         order = self.order
         ids = self.ids[order]
         return {
-            "X": np.ascontiguousarray(self.matrix[order], dtype=np.float64),
+            "X": self._values(order),
             # Where an id that needed a wider type is gone, those that are left may not.
             "ids": ids if ids.dtype == np.int64 else as_id_array(ids.tolist()),
             **self.targets.state(order),
         }
+
+    def _values(self, rows: Ints) -> Floats:
+        return np.ascontiguousarray(self.matrix[rows], dtype=np.float64)
 
     def digest_state(self) -> dict[str, Any]:
         """Return what stands for the records in a digest."""

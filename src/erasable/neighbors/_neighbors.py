@@ -39,6 +39,7 @@ class Neighbors(Lazy):
         "n_jobs": N_JOBS,
     }
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+    _reads_blocks: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -144,20 +145,20 @@ class Neighbors(Lazy):
 
     def _nearest(self, X: Any, n_neighbors: int | None = None) -> tuple[Floats, Ints]:
         """Return the distances and the rows of the nearest records of each query."""
-        memory = self._memory
-        if X is None:
-            own = np.flatnonzero(memory.live)
-            queries = np.ascontiguousarray(memory.matrix[own], dtype=np.float64)
+        memory, metric = self._memory, self._distance()
+        queries = None if X is None else self._read_queries(X)
+        k = self._count(n_neighbors, memory.live, queries is None)
+
+        def answered(values: Floats, n_wanted: int) -> tuple[Floats, Ints]:
+            return memory.nearest(
+                values, n_wanted, self._leaf_size(), self._inverse, metric, self.n_jobs
+            )
+
+        if queries is not None:
+            distances, rows = answered(queries, k)
         else:
-            own, queries = None, self._read_queries(X)
-        k = self._count(n_neighbors, memory.live, own is not None)
-        index = memory.index(self._leaf_size())
-        metric = self._distance()
-        distances, rows = index.nearest(
-            queries, k if own is None else k + 1, self._inverse, metric, self.n_jobs
-        )
-        if own is not None:
-            distances, rows = _without(own, distances, rows)
+            parts = [_without(own, *answered(values, k + 1)) for own, values in memory.questions()]
+            distances, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
         if (rows < 0).any():
             raise MagnitudeError(
                 f"{int((rows < 0).any(axis=1).sum())} rows of X are so far from the records that "

@@ -56,17 +56,23 @@ class StoredNumbers:
         else:
             values = np.zeros(shape)
             values[rows] = y[rows].reshape(rows.size, -1)
-        if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
-            raise MagnitudeError(
-                "y holds numbers beyond 2**500; expected smaller ones, so that sums of them are "
-                "finite; divide y by a power of ten"
-            )
+        _refuse_large(values)
         return cls(values, y.ndim == 1)
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
         width, told = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
         return [told[i : i + width] for i in range(0, len(told), width)]
+
+    def add(self, y: NDArray[Any], rows: Ints) -> bool:
+        """Copy those of new rows."""
+        added = y[rows].reshape(rows.size, -1).astype(np.float64)
+        _refuse_large(added)
+        if self.values.shape[0] < y.shape[0]:
+            more = np.zeros((y.shape[0] - self.values.shape[0], added.shape[1]))
+            self.values = np.concatenate([self.values, more])
+        self.values[rows] = added
+        return True
 
     def remove(self, rows: Ints) -> None:
         """Overwrite those of some rows."""
@@ -89,6 +95,14 @@ class StoredNumbers:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Bring back what `state` returned, by place."""
         return cls.fit(state["y"], np.arange(state["y"].shape[0]))
+
+
+def _refuse_large(values: Floats) -> None:
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
+        raise MagnitudeError(
+            "y holds numbers beyond 2**500; expected smaller ones, so that sums of them are "
+            "finite; divide y by a power of ten"
+        )
 
 
 class StoredLabels:
@@ -127,6 +141,13 @@ class StoredLabels:
             known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
             told = [one + known[code] for one, code in zip(told, codes, strict=True)]
         return told
+
+    def add(self, y: NDArray[Any], rows: Ints) -> bool:
+        """Know those of new rows, unless one is new; then anything may be half-done."""
+        columns = y.reshape(y.shape[0], -1).T
+        return all(
+            each.add(column, rows) for each, column in zip(self.outputs, columns, strict=True)
+        )
 
     def remove(self, rows: Ints) -> None:
         """Forget those of some rows, and classes that have no others."""

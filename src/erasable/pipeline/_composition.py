@@ -59,6 +59,10 @@ class Composition(_BaseComposition, Nested):
     def _check_parts(self) -> None:
         """Refuse parts that cannot be made into a composition."""
 
+    def _can_read_blocks(self) -> bool:
+        """Tell whether all parts that learn do so block by block."""
+        return all(part._can_read_blocks() for part in self._erasable_parts().values())
+
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
@@ -158,6 +162,21 @@ class Composition(_BaseComposition, Nested):
         assert self._engine is not None
         with fusing(self._fused):
             return self._engine.remove(self, rows)
+
+    def _can_add(self) -> bool:
+        return self._engine is not None and self._engine.can_add(self)
+
+    def _adds_throughout(self) -> bool:
+        return self._engine is not None and self._engine.adds_throughout(self)
+
+    def _take_arrays(self) -> None:
+        assert self._engine is not None
+        self._engine.take_arrays(self)
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        assert self._engine is not None
+        with fusing(self._fused):
+            return self._engine.add(self, rows)
 
     def _start_deletion(self) -> None:
         self._marked = None
@@ -290,6 +309,10 @@ class Composition(_BaseComposition, Nested):
                 learning.step._info.owner = self._sign
                 if isinstance(learning.step, Composition):
                     learning.step._lay_out_all(learning.reads)
+
+    def _lay_out_again(self, source: Node) -> None:
+        with fusing(self._fused):
+            self._lay_out_all(source)
 
     def _encoded_parts(self) -> dict[str, Any]:
         """Return the parts as they were at `fit`, as plain values."""

@@ -1,51 +1,47 @@
 """The engine of a composition: it has the steps learn and delete, and keeps the tables they read.
 
 There is one, of the outermost composition. Of every table it knows the values for all records. A
-deletion finds out what has changed in each table, corrects it, and tells the steps that read it;
-a step that does not follow learns again.
+deletion or an addition finds out what has changed in each table, corrects it, and tells the steps
+that read it; a step that does not follow learns again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import issparse
 
 from erasable.core._deleting import forget_rows, learn_anew
-from erasable.core.arrays import Flags, Ints
+from erasable.core._derived import Derived
+from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import ANYTHING, Change
 from erasable.core.deletion import Action, Outcome
-from erasable.core.errors import ArtifactError, UnsupportedStepError
+from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.messages import refuse_no_columns
+from erasable.core.passes import Stored
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
-from erasable.core.views import View
+from erasable.pipeline._engine_tables import Tables
 from erasable.pipeline._layout import Learning
+from erasable.pipeline._making import refuse_sparse
 from erasable.pipeline._maps import compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
     Node,
-    Output,
-    Select,
     Source,
-    Stateless,
     Table,
-    above_tables,
-    evaluate,
 )
-from erasable.pipeline._reading import as_table, keeps_names
+from erasable.pipeline._tables import filled
 from erasable.preprocessing import SimpleImputer
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 _AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
-_BLOCK = 2**20  # values that are made at once
 
 
-class Engine:
+class Engine(Tables):
     """A fitted composition with the records and tables that its steps read.
 
     Tables are functions of the live records; nothing of them is kept in a pickle or a file.
@@ -57,8 +53,7 @@ class Engine:
     """
 
     def __init__(self, held: Attachment) -> None:
-        self.held = held
-        self._reads: dict[Node, Attachment] = {}
+        super().__init__(held)
         self._start()
 
     def _start(self) -> None:
@@ -78,6 +73,8 @@ class Engine:
         part._declare(reads.records.numeric)
         for learning in part._layout.learners:
             step, reads = learning.step, self._open(learning)
+            if isinstance(self.held.records.matrix, Stored):
+                refuse_sparse(learning, reads)
             if isinstance(step, Nested):
                 self._learn_nested(step, learning.reads, reads)
             else:
@@ -139,95 +136,18 @@ class Engine:
                 return bool(self._reads[learning.reads].records.matrix.dtype != object)
         return False
 
-    # -- tables --------------------------------------------------------------------------------
-
-    def _open(self, learning: Learning) -> Attachment:
-        """Return what a step is to learn from; make the table if it is the first to read it."""
-        node = learning.reads
-        if not learning.tabled:
-            source = self._reads[node]
-            return View(self.held, source.records.matrix) if learning.maps else source
-        make = partial(self._tabulate, node)
-        # What is loaded is mostly about to lose records: a table that no deletion leaves as it is
-        # may never be asked for.
-        late = self.held.vouched and learning.changes_all()
-        view = View(self.held, make if late else make())
-        view.records.feature_names, view.records.numeric = self._declared(learning)
-        self._reads[node] = view
-        return view
-
-    def _declared(self, learning: Learning) -> tuple[list[str] | None, Flags | None]:
-        """Return the names of the columns of a table, and which a frame declares to be numbers."""
-        assert isinstance(learning.reads, Table)
-        node, step = learning.reads.input, learning.step
-        asks = isinstance(step, Nested) and step._asks_by_name
-        if isinstance(node, Select):
-            names = list(node.selection.names) if asks and node.selection.named else None
-            return names, node.selection.numeric
-        if asks and isinstance(node, Stateless):
-            return self._names_before(node), None
-        if isinstance(node, Output) and node.step._hands_on:
-            records = self._reads[node.input].records
-            return records.feature_names, records.numeric
-        return None, None
-
-    def _names_before(self, node: Node) -> list[str] | None:
-        """Return the names of the columns of a frame, where stateless steps hand them on."""
-        while isinstance(node, Stateless) and keeps_names(node.step):
-            node = node.input
-        if isinstance(node, Select):
-            return list(node.selection.names) if node.selection.named else None
-        return self._reads[node].records.feature_names if node in self._reads else None
-
-    def _tabulate(self, table: Node) -> Values:
-        """Make a table for the live records; the rows of others are blank.
-
-        Raises
-        ------
-        UnsupportedStepError
-            A stateless step treats a row differently when it is alone.
-        """
-        nodes = list(above_tables(table.inputs[0]))
-        below = {each for node in nodes for each in node.inputs}.difference(nodes)
-        width = sum(self._reads[node].records.n_features for node in below)
-        live = self.held.live_rows()
-        step = max(1, _BLOCK // max(1, width))
-        blocks = [self._rows(table, live[:step], held=True)]
-        stateless = [node.name for node in nodes if isinstance(node, Stateless)]
-        if stateless and not _equal(self._rows(table, live[:1]), blocks[0][:1]):
-            names = ", ".join(map(repr, reversed(stateless)))
-            raise UnsupportedStepError(
-                f"step {names} gives a row other values when it is alone, so it learns from the "
-                "others or multiplies them as a whole; expected a function of each row; use an "
-                "estimator of erasable, or transform the data before the pipeline"
-            )
-        for start in range(step, live.size, step):
-            blocks.append(self._rows(table, live[start : start + step], held=True))
-        return _spread(blocks, live, self.held.records.n_rows)
-
-    def _rows(self, table: Node, rows: Ints, *, held: bool = False) -> Values:
-        """Make rows of a table anew, out of the tables before it."""
-
-        def known(node: Node) -> Values | None:
-            if node is table:
-                return None
-            matrix = self._reads[node].records.matrix[rows]
-            return matrix if matrix.dtype == object else matrix.astype(np.float64, copy=False)
-
-        return evaluate(table, known, rows if held else None)
-
-    def first_row(self, part: Nested, node: Node) -> Values:
-        """Make a row of a node of a composition, for the first of the records."""
-        source = part._layout.source
-        row = as_table(self._reads[source].records.matrix[self.held.live_rows()[:1]])
-        return evaluate(node, lambda each: row if each is source else None)
-
     # -- deleting ------------------------------------------------------------------------------
 
     def remove(self, root: Nested, rows: Ints) -> Outcome:
         """Delete rows, at positions that are not live any more but can be read, from every step."""
         self._start()
+        made: list[Derived] = []
+        if isinstance(self.held.records.matrix, Stored):
+            tables = [reads.records.matrix for reads in self._reads.values()]
+            made = [matrix for matrix in tables if isinstance(matrix, Derived)]
         try:
+            for matrix in made:
+                matrix.prepare(rows)
             outcome = join_outcomes(list(self._remove(root, rows)))
             learners = list(_learners(root))
             kept = {root._layout.source, *(learning.reads for learning in learners)}
@@ -238,6 +158,8 @@ class Engine:
             for learning in learners:
                 learning.step._info.settle(rows, None)  # the root knows the set of ids
         finally:
+            for matrix in made:
+                matrix.drop_copies()
             self._start()
         return outcome
 
@@ -265,8 +187,10 @@ class Engine:
             return outcome
         followed = self._follow(learning, rows, change)
         self._own[step] = ANYTHING if followed is None else step._output_change()
-        if followed is not None:
-            return followed
+        return self._learn_anew(learning) if followed is None else followed
+
+    def _learn_anew(self, learning: Learning) -> Outcome:
+        step = learning.step
         if not isinstance(step, Nested):
             return learn_anew(step, step._attached(), step._map)
         owner = step._info.owner
@@ -276,32 +200,114 @@ class Engine:
 
     def _follow(self, learning: Learning, rows: Ints, change: Change) -> Outcome | None:
         """Have a step follow a change of its table, if it can."""
-        step, records = learning.step, learning.step._attached().records
+        step = learning.step
         before = self._before.get(learning.reads)
         if before is not None and change.rows is not None:
             outcome = step._update_rows(rows, change.rows, before)
             if outcome is not None:
                 return outcome
-        refuse_no_columns(records.matrix, type(step).__name__)
-        width = step.n_features_in_
-        if not change.known or (change.origin is None and records.n_features != width):
-            return None
-        step._take_features(records.n_features, None)
-        step._info.constants = None
-        return step._resume(rows, np.arange(width) if change.origin is None else change.origin)
+        origin = self._origin(step, change)
+        return None if origin is None else step._resume(rows, origin)
 
     def _correct(self, learning: Learning, change: Change) -> None:
         """Bring what a step reads to what it is without the records."""
         records = self._reads[learning.reads].records
         if not learning.tabled:
             learning.step._attached().records.matrix = records.matrix
-        elif change.in_place and not issparse(records.matrix):
+        elif change.in_place and not (
+            issparse(records.matrix) or isinstance(records.matrix, Stored)
+        ):
             self._before[learning.reads] = records.matrix[change.rows]
             assert change.rows is not None
             records.matrix[change.rows] = self._rows(learning.reads, change.rows)
         else:
             # A new table and not new values in the old one: it may have other columns.
             records.matrix = self._tabulate(learning.reads)
+
+    # -- adding --------------------------------------------------------------------------------
+
+    def can_add(self, root: Nested) -> bool:
+        """Tell whether a step can take rows in, so that not all have to learn again."""
+        return any(learning.step._can_add() for learning in _learners(root))
+
+    def adds_throughout(self, root: Nested) -> bool:
+        """Tell whether every step can take rows in."""
+        steps = (learning.step for learning in _learners(root))
+        return all(isinstance(step, Nested) or step._can_add() for step in steps)
+
+    def take_arrays(self, root: Nested) -> None:
+        """Show the records as they are now to all steps, and have room for others in all tables."""
+        self._reads[root._layout.source] = self.held
+        for node in self._reads:
+            self._make_room(node)
+        for learning in _learners(root):
+            self._show(learning)
+            learning.step._info.make_room(self.held.records.n_rows)
+            if learning.step._can_add():
+                learning.step._take_arrays()
+
+    def add(self, root: Nested, rows: Ints) -> Outcome:
+        """Have every step take rows in that are live now; see `Growing._add_rows`."""
+        self._start()
+        try:
+            for learning in _learners(root):
+                learning.step._info.keys = None  # those of other records
+            outcome = join_outcomes(list(self._add(root, rows)))
+            for learning in _learners(root):
+                learning.step._info.settle(rows[:0], None)  # the root knows the set of ids
+        finally:
+            self._start()
+        return outcome
+
+    def _add(self, part: Nested, rows: Ints) -> Iterator[tuple[str, Outcome]]:
+        part._start_deletion()
+        for learning in part._layout.learners:
+            name, step, change = learning.name, learning.step, self.of(learning.reads)
+            if learning.tabled:
+                self._extend(learning.reads, change, rows)
+            self._show(learning)
+            if isinstance(step, Nested) and (not change or change.in_place):
+                for inner, outcome in self._add(step, rows):
+                    yield f"{name}.{inner}", outcome
+            else:
+                yield name, self._take_in(learning, rows, change)
+        part._end_deletion(self)
+
+    def _extend(self, table: Node, change: Change, rows: Ints) -> None:
+        """Write new rows into a table, and those that have other values now."""
+        records = self._reads[table].records
+        if issparse(records.matrix) and not change:
+            new = self._rows(table, rows, held=True)
+            records.matrix = filled(records.matrix, rows, new, self._room[table])
+            return
+        if issparse(records.matrix) or (change and not change.in_place):
+            records.matrix = self._tabulate(table)
+            return
+        if change.rows is not None:
+            rows = np.union1d(rows, change.rows)
+        records.matrix[rows] = self._rows(table, rows, held=True)
+
+    def _take_in(self, learning: Learning, rows: Ints, change: Change) -> Outcome:
+        step, outcome = learning.step, None
+        if learning.maps:
+            step._map = compose(learning.maps)
+        if step._can_add() and not change:
+            step._take_arrays()
+            outcome = step._add_rows(rows)
+        elif change.known and (origin := self._origin(step, change)) is not None:
+            outcome = step._resume(rows, origin, come=True)
+        self._own[step] = ANYTHING if outcome is None else step._output_change()
+        return self._learn_anew(learning) if outcome is None else outcome
+
+    def _origin(self, step: Erasable, change: Change) -> Ints | None:
+        """Return where the columns were of which a step is given a new table, if it takes one."""
+        records, width = step._attached().records, step.n_features_in_
+        refuse_no_columns(records.matrix, type(step).__name__)
+        if not change.known or (change.origin is None and records.n_features != width):
+            return None
+        step._take_features(records.n_features, None)
+        step._info.constants = None
+        return np.arange(width) if change.origin is None else change.origin
 
     # -- changes, as nodes ask for them --------------------------------------------------------
 
@@ -347,28 +353,3 @@ def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
         for what, count in outcome.counts.items()
     }
     return Outcome(_ACTIONS[action], touched, counts)
-
-
-def _equal(alone: Values, among: Values) -> bool:
-    """Tell whether two tables are the same, gaps included."""
-    first, second = (rows.toarray() if issparse(rows) else rows for rows in (alone, among))
-    if first.shape != second.shape:
-        return False
-    return bool(((first == second) | ((first != first) & (second != second))).all())
-
-
-def _spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
-    """Put rows where their records are."""
-    if issparse(blocks[0]):
-        stacked = blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
-        starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
-        starts[live + 1] = np.diff(stacked.indptr)
-        starts = np.cumsum(starts, dtype=stacked.indptr.dtype)
-        return csr_array((stacked.data, stacked.indices, starts), shape=(n_rows, stacked.shape[1]))
-    kind = blocks[0].dtype
-    table = np.full((n_rows, blocks[0].shape[1]), "" if kind.hasobject else 0, dtype=kind)
-    start = 0
-    for block in blocks:
-        table[live[start : start + len(block)]] = block
-        start += len(block)
-    return table

@@ -45,6 +45,10 @@ class Nested(Erasable):
     def _lay_out(self, source: Node) -> None:
         """Set ``_layout``, for a source whose width and names are known."""
 
+    @abstractmethod
+    def _lay_out_again(self, source: Node) -> None:
+        """Lay out a composition that has been restored, at any depth, for another source."""
+
     def _declare(self, numeric: Flags | None) -> None:
         """Learn which columns of the source a frame declares to hold numbers."""
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from erasable.core._mixed import Mixed
 from erasable.core.arrays import Ints
 from erasable.core.changes import ANYTHING, NOTHING, Change, union
 from erasable.core.estimator import Erasable
@@ -120,6 +121,7 @@ class Stateless(_After):
 
     def make(self, get: Get) -> Values:
         rows = get(self.input)
+        rows = rows.objects() if isinstance(rows, Mixed) else rows
         return read_output(self.name, self.step.transform(rows), rows)
 
     def change(self, changes: Changes) -> Change:

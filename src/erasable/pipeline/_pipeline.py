@@ -20,7 +20,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.values import Values
 from erasable.pipeline._composition import Composition
-from erasable.pipeline._layout import Layout, fuses, lay_out
+from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
@@ -126,6 +126,11 @@ class Pipeline(Composition):
         for name, step in self._parts()[:1]:
             yield name, step, self.n_features_in_
 
+    def _check_targets(self, y: Any) -> None:
+        for _, step in self._parts()[-1:]:
+            if isinstance(step, Erasable):
+                step._check_targets(y)
+
     # -- as a part of another composition ------------------------------------------------------
 
     @property
@@ -147,18 +152,6 @@ class Pipeline(Composition):
     @property
     def _hands_on(self) -> bool:
         return all(isinstance(step, Nested) and step._hands_on for _, step in self._parts())
-
-    def _can_read_blocks(self) -> bool:
-        """Tell whether a model of sums learns behind maps, which need no table of their own."""
-        steps = [step for _, step in self._parts()]
-        if not all(isinstance(step, Erasable) and step._can_read_blocks() for step in steps):
-            return False
-        if not (fuses() and steps and all(step._is_map for step in steps[:-1])):
-            return False
-        last = steps[-1]
-        while isinstance(last, Pipeline):
-            last = last._parts()[-1][1]
-        return len(steps) == 1 or last._takes_map or last._is_map
 
     @property
     def _is_map(self) -> bool:

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from erasable.core._mixed import Mixed
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
@@ -87,6 +88,8 @@ def as_table(out: Any, *, fresh: bool = False) -> Values:
 
     A `fresh` output is not shared, and need not be copied.
     """
+    if isinstance(out, Mixed):
+        return out
     if issparse(out):
         return canonical(out.astype(np.float64, copy=False), copy=not fresh)
     table = np.asarray(out)
@@ -113,6 +116,8 @@ def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -
     InvalidDataError
         It holds text.
     """
+    if isinstance(table, Mixed):
+        table = table[:, :]
     if table.dtype != object:
         return table
     try:

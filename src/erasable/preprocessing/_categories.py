@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Flags, Ints, Ints32
+from erasable.core.arrays import Flags, Ints, Ints32, of_objects
 from erasable.core.errors import InvalidTypeError, MagnitudeError
 
 GONE, UNKNOWN = -1, -2
@@ -102,16 +102,85 @@ class Categories:
             if fixed is not None:
                 found, known = find(fixed[j], column), fixed[j]
             else:
-                known, found = _distinct(column, j if names is None else names[j])
+                known, found = distinct(column, j if names is None else names[j])
             labels.append(known)
             codes[live_rows, j] = found
             counts.append(np.bincount(found[found >= 0], minlength=known.size))
         every = np.concatenate(counts).astype(np.int64)
-        return cls(labels, every, _starts(labels), codes, fixed is not None)
+        return cls(labels, every, starts(labels), codes, fixed is not None)
 
     def count(self, column: int) -> Ints:
         """Return how many live records have each category of a column; a view."""
         return self.counts[self.start[column] : self.start[column + 1]]
+
+    def add(self, table: NDArray[Any], rows: Ints, n_rows: int) -> dict[int, Flags] | None:
+        """Take rows in.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n_new, n_features), float64, float32 or object
+            Their values.
+        rows : ndarray of int64
+            Their positions, none of them live until now.
+        n_rows : int
+            How many rows there are now.
+
+        Returns
+        -------
+        dict of int to ndarray of bool, or None
+            For each column that has got categories, which of those there are now are new. None,
+            where a column holds values of another kind: fit again.
+        """
+        if self.codes.shape[0] < n_rows:
+            codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
+            codes[: self.codes.shape[0]] = self.codes
+            self.codes = codes
+        if rows.size == 1 and (codes_of_row := self._known(table)) is not None:
+            self.codes[rows] = codes_of_row
+            self.counts[self.start[:-1] + codes_of_row] += 1
+            return {}
+        gained: dict[int, Flags] = {}
+        for j, labels in enumerate(self.labels):
+            found = find(labels, table[:, j])
+            strange = table[found == UNKNOWN, j]
+            if strange.size and not self.fixed:
+                joined = _joined(labels, strange)
+                if joined is None:
+                    return None
+                gained[j] = self._insert(j, joined)
+                found = find(self.labels[j], table[:, j])
+            self.codes[rows, j] = found
+            known = found[found >= 0]
+            self.count(j)[:] += np.bincount(known, minlength=self.labels[j].size)
+        return gained
+
+    def _known(self, table: NDArray[Any]) -> Ints32 | None:
+        """Return the codes of a row of numbers, if all are known: what `find` does, sooner."""
+        if table.dtype == object:
+            return None
+        codes = np.empty(len(self.labels), dtype=np.int32)
+        for j, (labels, value) in enumerate(zip(self.labels, table[0].tolist(), strict=True)):
+            if labels.dtype == object:
+                return None
+            place = labels.searchsorted(value)
+            if place == labels.size or labels[place] != value:
+                return None
+            codes[j] = place
+        return codes
+
+    def _insert(self, j: int, labels: NDArray[Any]) -> Flags:
+        """Have more labels in a column; return which are new."""
+        place = find(labels, self.labels[j])
+        new = np.ones(labels.size, dtype=np.bool_)
+        new[place] = False
+        counts = np.zeros(labels.size, dtype=np.int64)
+        counts[place] = self.count(j)
+        first, after = self.start[j], self.start[j + 1]
+        self.counts = np.concatenate([self.counts[:first], counts, self.counts[after:]])
+        self.codes[:, j] = np.append(place, [UNKNOWN, GONE]).astype(np.int32)[self.codes[:, j]]
+        self.labels[j] = labels
+        self.start = starts(self.labels)
+        return new
 
     def remove(self, rows: Ints) -> dict[int, Flags]:
         """Forget rows.
@@ -138,13 +207,14 @@ class Categories:
             kept = self.count(j) > 0
             place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last one is the code GONE
             place[:-1][kept] = np.arange(int(kept.sum()))
-            self.codes[:, j] = place[self.codes[:, j]]
+            if len(self.codes):
+                self.codes[:, j] = place[self.codes[:, j]]
             labels = self.labels[j][kept]
             only_gaps = labels.size == 1 and has_gap(labels)
             self.labels[j] = labels.astype(np.float64) if only_gaps else labels
             lost[j] = kept
         self.counts = self.counts[self.counts > 0]
-        self.start = _starts(self.labels)
+        self.start = starts(self.labels)
         return lost
 
 
@@ -181,6 +251,24 @@ def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
     return codes
 
 
+def _joined(labels: NDArray[Any], strange: NDArray[Any]) -> NDArray[Any] | None:
+    """Return labels with those of other values; None where they are of another kind."""
+    cells = strange.tolist()
+    texts = {cell for cell in cells if type(cell) is str}
+    gaps = [cell for cell in cells if cell != cell]
+    if labels.dtype == object:
+        known = labels[:-1].tolist() if has_gap(labels) else labels.tolist()
+        if any(type(cell) is not str and cell == cell for cell in cells):
+            return None
+        tail = [np.nan] if gaps or has_gap(labels) else []
+        return of_objects([*sorted({*known, *texts}), *tail])
+    if texts or any(map(_is_beyond_floats, cells)):
+        return None
+    joined = np.unique(np.append(labels, strange.astype(np.float64)))
+    joined[np.isnan(joined)] = np.nan
+    return joined
+
+
 def has_gap(labels: NDArray[Any]) -> bool:
     """Tell whether the last of the labels is a gap."""
     return bool(labels.size and labels[-1] != labels[-1])
@@ -199,11 +287,12 @@ def name_of(label: Any) -> str:
     return str(label)
 
 
-def _starts(labels: Iterable[NDArray[Any]]) -> Ints:
+def starts(labels: Iterable[NDArray[Any]]) -> Ints:
+    """Return where the categories of each column begin, and their number."""
     return np.cumsum([0, *(known.size for known in labels)], dtype=np.int64)
 
 
-def _distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints32]:
+def distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints32]:
     """Return the labels of a column, and the code of each of its values."""
     if column.dtype == object:
         cells = column.tolist()

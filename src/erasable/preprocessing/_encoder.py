@@ -19,10 +19,12 @@ from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
+from erasable.core.passes import Stored
 from erasable.core.values import Values
 from erasable.preprocessing._categories import UNKNOWN, Categories, find
 from erasable.preprocessing._fixed import fixed_labels
 from erasable.preprocessing._schema import categories_schema
+from erasable.preprocessing._stored_categories import StoredCategories
 
 
 class Encoder(TransformerMixin, Erasable):
@@ -32,6 +34,7 @@ class Encoder(TransformerMixin, Erasable):
     to date in `_follow`.
     """
 
+    _reads_blocks = True
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     categories: Any
@@ -46,9 +49,16 @@ class Encoder(TransformerMixin, Erasable):
         """Derive from `_labels` what `_encode` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
-    def _follow(self, lost: dict[int, Flags], rows_of: Ints32) -> None:
-        """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned."""
+    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
+        """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned.
+
+        There are no codes where the table is stored.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
+
+    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
+        """Lay out anew, and say what changed; `gained` is what `Categories.add` returned."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _follow_new()")
 
     def _encode(self, codes: Ints32) -> Values:
         """Make the output of codes of shape (n_rows, n_features)."""
@@ -80,15 +90,22 @@ class Encoder(TransformerMixin, Erasable):
         """Find them in the records; where there is `text`, in objects that hold numbers alone."""
         held = self._attached()
         matrix, live = held.records.matrix, held.live_rows()
-        if text:
+        stored = isinstance(matrix, Stored)
+        if text and not stored:
             matrix = matrix.astype(object, copy=False)
         fixed, names = None, self._call_columns()
         given = self._at_fit("categories")
         if not isinstance(given, str):
             fixed = fixed_labels(given, matrix, names)
-        categories = Categories.fit(matrix, live, fixed, names)
+        if stored:
+            found = StoredCategories(matrix, live, fixed, names)
+            categories: Categories = found
+            unknown = found.unknown
+        else:
+            categories = Categories.fit(matrix, live, fixed, names)
+            unknown = np.count_nonzero(categories.codes == UNKNOWN, axis=0)
         if fixed is not None and self._at_fit("handle_unknown") == "error":
-            self._refuse_unknown(categories.codes == UNKNOWN, "fit")
+            self._refuse_unknown(unknown, "fit")
         return categories
 
     def _take(self, categories: Categories) -> None:
@@ -101,11 +118,30 @@ class Encoder(TransformerMixin, Erasable):
         lost = categories.remove(rows)
         self._take(categories)
         if lost:
-            self._follow(lost, categories.codes)
+            stored = isinstance(categories, StoredCategories)
+            self._follow(lost, None if stored else categories.codes)
         else:
             self._change = NOTHING
         gone = sum(int((~kept).sum()) for kept in lost.values())
         return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held, categories = self._attached(), self._accelerator
+        gained = categories.add(held.records.matrix[rows], rows, held.records.n_rows)
+        if gained is None:
+            return None
+        if categories.fixed and self._at_fit("handle_unknown") == "error":
+            self._refuse_unknown(categories.codes[rows] == UNKNOWN, "fit")
+        self._take(categories)
+        if gained:
+            self._follow_new(gained, categories.codes)
+        else:
+            self._change = NOTHING
+        new = sum(int(each.sum()) for each in gained.values())
+        return Outcome("updated", held.n_live if gained else 0, {"categories_new": new})
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
@@ -164,16 +200,17 @@ class Encoder(TransformerMixin, Erasable):
         for j, labels in enumerate(self._labels):
             codes[:, j] = find(labels, matrix[:, j])
         if self._at_fit("handle_unknown") == "error":
-            self._refuse_unknown(codes == UNKNOWN, "transform")
+            self._refuse_unknown(np.count_nonzero(codes == UNKNOWN, axis=0), "transform")
         return self._encode(codes)
 
-    def _transform_held(self, rows: Ints) -> Values:
+    def _transform_held(self, rows: Ints) -> Values | None:
         if self._accelerator is None:
             self._reattach()
+        if isinstance(self._accelerator, StoredCategories):  # which knows no codes
+            return None
         return self._encode(self._accelerator.codes[rows])
 
-    def _refuse_unknown(self, unknown: Flags, when: str) -> None:
-        counts = np.count_nonzero(unknown, axis=0)
+    def _refuse_unknown(self, counts: Ints, when: str) -> None:
         if not counts.any():
             return
         names = self._call_columns()

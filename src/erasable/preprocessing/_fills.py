@@ -7,7 +7,7 @@ in its state than it takes to tell them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol
 
@@ -16,33 +16,18 @@ from numpy.typing import NDArray
 
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.errors import InvalidParameterError
+from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.grid import MAX_ROWS
-from erasable.core.ids import shorten
+from erasable.core.ids import name_some, shorten
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
+from erasable.core.passes import Stored
 from erasable.core.quantiles import Quantiles
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap
 from erasable.preprocessing._fixed import plain
-from erasable.preprocessing._sparse_columns import blocks, column_of, columns_of
-from erasable.preprocessing._sparse_fills import is_gap
-
-
-def gaps_in(matrix: NDArray[Any], marker: Any) -> Flags:
-    """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.
-
-    Examples
-    --------
-    >>> gaps_in(np.array([["?", 1], [2, "?"]], dtype=object), "?").tolist()
-    [[True, False], [False, True]]
-    >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
-    [[True, False]]
-    """
-    if matrix.dtype != object and isinstance(marker, str):
-        return np.zeros(matrix.shape, dtype=np.bool_)
-    if matrix.dtype != object or marker != marker:
-        return is_gap(matrix, marker)
-    return np.asarray(matrix == marker, dtype=np.bool_)
+from erasable.preprocessing._sparse_columns import blocks, column_of, values_of
+from erasable.preprocessing._sparse_fills import gaps_in, is_gap
+from erasable.preprocessing._stored_fills import reached, summed
 
 
 def constant_of(given: Any, *, objects: bool) -> Any:
@@ -69,8 +54,26 @@ def constant_of(given: Any, *, objects: bool) -> Any:
     return value
 
 
+def refuse_strays(strays: NDArray[Any], marker: Any, names: Sequence[str] | None) -> None:
+    """Raise InvalidDataError where NaN is no gap; `strays` says where, or how often a column."""
+    if marker != marker:
+        return
+    counts = np.atleast_2d(strays).sum(axis=0)
+    if counts.any():
+        columns: Any = names or range(counts.size)
+        named = name_some([columns[j] for j in np.flatnonzero(counts).tolist()])
+        raise InvalidDataError(
+            f"Input X contains NaN: {int(counts.sum())} values of columns {named}, and "
+            f"missing_values is {shorten(marker)}; expected one marker of gaps; replace one by "
+            "the other"
+        )
+
+
 class Fill(Protocol):
     """What fills the gaps of each column."""
+
+    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        """Take rows in; return how many columns were read again; None: learn again."""
 
     def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Forget rows, which can still be read; return how many columns were read again."""
@@ -91,14 +94,18 @@ class Means:
         self._gap = float(marker)
         self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
         self._reached = np.zeros((3, d), dtype=np.int64)
-        for table, rows in blocks(matrix, live_rows):
-            kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
-        limit = 2.0**grid_kernels.MAX_TOP
-        huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
-        refuse_huge_columns(huge, f"2**{grid_kernels.MAX_TOP}")
+        if isinstance(matrix, Stored):
+            self._low, self._high, self._reached = reached(matrix, live_rows, self._gap)
+        else:
+            for table, rows in blocks(matrix, live_rows):
+                kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
+        self._refuse_huge()
         self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
         for j in range(d):
             self._bracket(j)
+        if isinstance(matrix, Stored):
+            self.sums = summed(matrix, live_rows, self._gap, self._grid())
+            return
         for table, rows in blocks(matrix, live_rows):
             kernels.add(table, rows, self._gap, self._grid(), self.sums)
 
@@ -107,6 +114,24 @@ class Means:
         """How many values each column has."""
         counts: Ints = self._reached[2]
         return counts
+
+    def _refuse_huge(self) -> None:
+        limit = 2.0**grid_kernels.MAX_TOP
+        huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
+        refuse_huge_columns(huge, f"2**{grid_kernels.MAX_TOP}")
+
+    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        low, high = self._low.copy(), self._high.copy()
+        for table, at in blocks(matrix, rows):
+            kernels.extremes(table, at, self._gap, self._low, self._high, self._reached)
+        self._refuse_huge()
+        wider = np.flatnonzero((self._low != low) | (self._high != high)).tolist()
+        moved = [j for j in wider if self._bracket(j)]
+        for table, at in blocks(matrix, rows):
+            kernels.add(table, at, self._gap, self._grid(), self.sums)
+        for j in moved:
+            self._add_up(matrix, live_rows(), j)
+        return len(moved)
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         bounds, grid, lost = (self._low, self._high), self._grid(), False
@@ -117,7 +142,7 @@ class Means:
         live = live_rows()
         columns = np.flatnonzero((self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low))
         for j in columns.tolist():
-            self._scan(*column_of(matrix, live, j), j)
+            self._scan(matrix, live, j)
         return int(columns.size)
 
     def statistics(self) -> Floats:
@@ -151,16 +176,28 @@ class Means:
         self.origin[j], self.top[j] = origin, top
         return changed
 
-    def _scan(self, column: NDArray[Any], live: Ints, j: int) -> None:
-        low, high = np.full(1, np.inf), np.full(1, -np.inf)
-        reached = np.zeros((3, 1), dtype=np.int64)
-        kernels.extremes(column, live, self._gap, low, high, reached)
-        self._low[j], self._high[j], self._reached[:, j] = low[0], high[0], reached[:, 0]
+    def _scan(self, matrix: Any, live: Ints, j: int) -> None:
+        if isinstance(matrix, Stored):
+            low, high, counts = reached(matrix, live, self._gap, [j])
+        else:
+            column, rows = column_of(matrix, live, j)
+            low, high = np.full(1, np.inf), np.full(1, -np.inf)
+            counts = np.zeros((3, 1), dtype=np.int64)
+            kernels.extremes(column, rows, self._gap, low, high, counts)
+        self._low[j], self._high[j], self._reached[:, j] = low[0], high[0], counts[:, 0]
         if self._bracket(j):
-            total = np.zeros(1)
-            origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
-            kernels.add(column, live, self._gap, (origin, magic, per_quantum), total)
-            self.sums[j] = total[0]
+            self._add_up(matrix, live, j)
+
+    def _add_up(self, matrix: Any, live: Ints, j: int) -> None:
+        origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
+        grid = origin, magic, per_quantum
+        if isinstance(matrix, Stored):
+            self.sums[j] = summed(matrix, live, self._gap, grid, [j])[0]
+            return
+        column, rows = column_of(matrix, live, j)
+        total = np.zeros(1)
+        kernels.add(column, rows, self._gap, grid, total)
+        self.sums[j] = total[0]
 
 
 class Medians:
@@ -168,12 +205,16 @@ class Medians:
 
     def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
         self._marker = marker
-        read = self._reader(matrix, lambda: live_rows)
+        read = values_of(matrix, lambda: live_rows, marker)
         self._quantiles = Quantiles.fit(read, matrix.shape[1], [0.5])
+
+    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
+        return self._quantiles.add_all(tables, values_of(matrix, live_rows, self._marker))
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
-        return self._quantiles.remove_all(tables, self._reader(matrix, live_rows))
+        return self._quantiles.remove_all(tables, values_of(matrix, live_rows, self._marker))
 
     def statistics(self) -> Floats:
         return self._quantiles.middle(0)
@@ -185,15 +226,6 @@ class Medians:
         taken: Floats = table.astype(np.float64)
         taken[is_gap(taken, self._marker)] = np.nan
         return taken
-
-    def _reader(self, matrix: Any, live_rows: Callable[[], Ints]) -> Callable[[int], Floats]:
-        columns = columns_of(matrix, live_rows)
-
-        def read(j: int) -> Floats:
-            column = columns(j)
-            return column[~is_gap(column, self._marker)]
-
-        return read
 
 
 class Modes:
@@ -208,12 +240,23 @@ class Modes:
         *,
         objects: bool,
     ) -> None:
-        gaps = None if marker != marker else gaps_in(matrix, marker)
-        seen = matrix if gaps is None else np.where(gaps, np.nan, matrix)
-        self._categories = Categories.fit(seen, live_rows, names=names)
+        self._marker = marker
+        self._categories = Categories.fit(self._seen(matrix), live_rows, names=names)
         self._modes = np.zeros(matrix.shape[1], dtype=object if objects else np.float64)
         for j in range(matrix.shape[1]):
             self._find(j)
+
+    def _seen(self, matrix: NDArray[Any]) -> NDArray[Any]:
+        """Return values with NaN for gaps."""
+        marker = self._marker
+        return matrix if marker != marker else np.where(gaps_in(matrix, marker), np.nan, matrix)
+
+    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+        if self._categories.add(self._seen(matrix[rows]), rows, matrix.shape[0]) is None:
+            return None
+        for j in range(self._modes.size):
+            self._find(j)
+        return 0
 
     def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
         # By category: a whole number may differ from the float that it is read as.
@@ -247,6 +290,9 @@ class Constants:
 
     def __init__(self, statistics: NDArray[Any]) -> None:
         self._values = statistics
+
+    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        return 0
 
     def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
         return 0
@@ -291,6 +337,18 @@ class Gaps:
         self._columns = np.flatnonzero(counts)
         self._mask = np.zeros((self._columns.size, n_rows), dtype=np.bool_)
         self._mask[:, live_rows] = gaps[:, self._columns].T
+
+    def add(self, matrix: NDArray[Any], rows: Ints) -> None:
+        """Take rows in."""
+        gaps = gaps_in(matrix[rows], self._marker)
+        self.n_values += rows.size - np.count_nonzero(gaps, axis=0)
+        columns = np.union1d(self._columns, np.flatnonzero(gaps.any(axis=0)))
+        n_columns, n_rows = self._mask.shape
+        if columns.size > n_columns or n_rows < matrix.shape[0]:
+            mask = np.zeros((columns.size, matrix.shape[0] + matrix.shape[0] // 8), dtype=np.bool_)
+            mask[np.searchsorted(columns, self._columns), :n_rows] = self._mask
+            self._columns, self._mask = columns, mask
+        self._mask[:, rows] = gaps[:, columns].T
 
     def remove(self, matrix: NDArray[Any], rows: Ints) -> None:
         """Forget rows, which can still be read."""

@@ -21,9 +21,11 @@ from erasable.core.changes import Change
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
-from erasable.core.ids import name_some, shorten
+from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
+from erasable.core.passes import Stored
 from erasable.core.values import Values
+from erasable.preprocessing._comparing import differ, places_before
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
@@ -32,7 +34,7 @@ from erasable.preprocessing._fills import (
     Medians,
     Modes,
     constant_of,
-    gaps_in,
+    refuse_strays,
 )
 from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._schema import imputer_schema
@@ -40,8 +42,11 @@ from erasable.preprocessing._sparse_fills import (
     SparseGaps,
     SparseModes,
     fill_sparse,
+    gaps_in,
     refuse_zeros_as_gaps,
 )
+from erasable.preprocessing._stored_categories import StoredModes
+from erasable.preprocessing._stored_fills import StoredGaps
 
 _OF_OBJECTS = ("most_frequent", "constant")
 
@@ -108,6 +113,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     array([[2., 8.]])
     """
 
+    _reads_blocks = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [Real, str, None],
         "strategy": [StrOptions({"mean", "median", "most_frequent", "constant"})],
@@ -144,7 +150,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _heeds_objects(self) -> bool:
         return self._at_fit("strategy") in _OF_OBJECTS
 
-    def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps | SparseGaps]:
+    def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps | SparseGaps | StoredGaps]:
         """Learn from the records, as from objects or from numbers.
 
         A model of objects may be loaded with `Records` of them, which are numbers without text.
@@ -157,12 +163,16 @@ class SimpleImputer(TransformerMixin, Erasable):
                 "'X' and 'missing_values' types are expected to be both numerical: X holds "
                 f"numbers, and missing_values is {shorten(marker)}; expected a number; pass np.nan"
             )
-        if matrix.dtype == object:
-            self._refuse_strays(matrix[live])
+        stored = isinstance(matrix, Stored)
+        if matrix.dtype == object and not stored:
+            self._refuse_strays(gaps_in(matrix[live], np.nan))
         sparse, strategy = issparse(matrix), self._at_fit("strategy")
         if sparse:
             refuse_zeros_as_gaps(marker)
-        gaps = SparseGaps(matrix, live, marker) if sparse else Gaps(matrix, live, marker)
+        found: Any = StoredGaps if stored else SparseGaps if sparse else Gaps
+        gaps = found(matrix, live, marker)
+        if stored:
+            self._refuse_strays(gaps.strays)
         if strategy == "constant":
             dtype: Any = object if objects else np.float64
             return Constants(
@@ -171,11 +181,12 @@ class SimpleImputer(TransformerMixin, Erasable):
                 )
             ), gaps
         if strategy == "most_frequent" and not sparse:
-            return Modes(matrix, live, marker, self._column_names, objects=objects), gaps
+            modes: Any = StoredModes if stored else Modes
+            return modes(matrix, live, marker, self._column_names, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
         return kind(matrix, live, marker), gaps
 
-    def _take(self, fill: Fill, gaps: Gaps | SparseGaps) -> None:
+    def _take(self, fill: Fill, gaps: Gaps | SparseGaps | StoredGaps) -> None:
         self._fill, self._accelerator = fill, gaps
         self._settle(fill.statistics(), gaps.n_values, self._attached().n_live)
 
@@ -192,20 +203,38 @@ class SimpleImputer(TransformerMixin, Erasable):
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, matrix = self._attached(), self._attached().records.matrix
-        fill, gaps, before = self._fill, self._accelerator, self._statistics
+        scanned = self._fill.remove(matrix, rows, held.live_rows)
+        self._accelerator.remove(matrix, rows)
+        return self._follow(scanned)
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held, matrix = self._attached(), self._attached().records.matrix
+        if matrix.dtype == object:
+            self._refuse_strays(gaps_in(matrix[rows], np.nan))
+        scanned = self._fill.add(matrix, rows, held.live_rows)
+        if scanned is None:
+            return None
+        self._accelerator.add(matrix, rows)
+        return self._follow(scanned)
+
+    def _follow(self, scanned: int) -> Outcome:
+        """Know what has changed in the output."""
+        held, before = self._attached(), self._statistics
         kept, marked = self._kept, self._marked
-        scanned = fill.remove(matrix, rows, held.live_rows)
-        gaps.remove(matrix, rows)
-        self._take(fill, gaps)
+        self._take(self._fill, self._accelerator)
         # A column without gaps is what it was, whatever it would be filled with.
-        changed = _differ(self._statistics, before) & (self._n_values < held.n_live)
+        changed = differ(self._statistics, before) & (self._n_values < held.n_live)
         self._changed_inputs = changed
         still = np.zeros(self._marked.size, dtype=np.bool_)
-        origin = None
-        if kept.size != self._kept.size or marked.size != self._marked.size:
-            places = np.searchsorted(kept, self._kept)
-            origin = np.append(places, kept.size + np.searchsorted(marked, self._marked))
-        self._change = Change(None, np.concatenate([changed[self._kept], still]), origin)
+        columns, origin = np.concatenate([changed[self._kept], still]), None
+        if not (np.array_equal(kept, self._kept) and np.array_equal(marked, self._marked)):
+            marks = places_before(marked, self._marked)
+            origin = np.append(places_before(kept, self._kept), marks + kept.size * (marks >= 0))
+            columns |= origin < 0
+        self._change = Change(None, columns, origin)
         counts = {"columns_changed": int(changed.sum()), "columns_scanned": scanned}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
@@ -233,7 +262,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _reattach(self) -> None:
         fill, gaps = self._learn_fills(objects=bool(self._statistics.dtype == object))
         mine, found = self._state(), {"n_values": gaps.n_values, **fill.state()}
-        if mine.keys() != found.keys() or any(_differ(mine[n], found[n]).any() for n in mine):
+        if mine.keys() != found.keys() or any(differ(mine[n], found[n]).any() for n in mine):
             raise not_its_records(self)
         self._take(fill, gaps)
 
@@ -281,7 +310,8 @@ class SimpleImputer(TransformerMixin, Erasable):
             matrix = matrix.astype(np.float64)
         if objects:
             matrix = matrix.astype(object, copy=False)
-        self._refuse_strays(matrix)
+        if matrix.dtype == object:
+            self._refuse_strays(gaps_in(matrix, np.nan))
         gaps = gaps_in(matrix, plain(self._at_fit("missing_values")))
         out: NDArray[Any] = np.array(matrix[:, self._kept], order="C")
         rows, columns = np.nonzero(gaps[:, self._kept])
@@ -350,20 +380,8 @@ class SimpleImputer(TransformerMixin, Erasable):
         marks = [f"missingindicator_{name}" for name in names[self._marked]]
         return np.array([*names[self._kept], *marks], dtype=object)
 
-    def _refuse_strays(self, matrix: NDArray[Any]) -> None:
-        """Raise InvalidDataError where NaN is no gap; in numbers, it has been refused before."""
-        marker = plain(self._at_fit("missing_values"))
-        if matrix.dtype != object or marker != marker:
-            return
-        counts = np.count_nonzero(gaps_in(matrix, np.nan), axis=0)
-        if counts.any():
-            names: Any = self._column_names or range(counts.size)
-            named = name_some([names[j] for j in np.flatnonzero(counts).tolist()])
-            raise InvalidDataError(
-                f"Input X contains NaN: {int(counts.sum())} values of columns {named}, and "
-                f"missing_values is {shorten(marker)}; expected one marker of gaps; replace one by "
-                "the other"
-            )
+    def _refuse_strays(self, strays: NDArray[Any]) -> None:
+        refuse_strays(strays, plain(self._at_fit("missing_values")), self._column_names)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -374,14 +392,3 @@ class SimpleImputer(TransformerMixin, Erasable):
         tags.input_tags.categorical = tags.input_tags.string = objects
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _differ(one: NDArray[Any], two: NDArray[Any]) -> Flags:
-    """Tell which elements differ in value or type; NaN does not differ from NaN."""
-    if one.dtype == two.dtype != object:
-        return np.asarray((one != two) & ((one == one) | (two == two)), dtype=np.bool_)
-    pairs = zip(one.tolist(), two.tolist(), strict=True)
-    return np.array(
-        [type(a) is not type(b) or (a != b and not (a != a and b != b)) for a, b in pairs],
-        dtype=np.bool_,
-    )

@@ -92,6 +92,12 @@ class MaxAbsScaler(ExtremesScaler):
             return Outcome("updated", n_live, {"columns_changed": self.n_features_in_})
         return super()._delete_rows(rows)
 
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        matrix = self._attached().records.matrix
+        if issparse(matrix) and not isinstance(self._accelerator, self._extremes_of(matrix)):
+            return None
+        return super()._add_rows(rows)
+
     def _schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             if not (value["low"] <= value["high"]).all():
@@ -138,6 +144,13 @@ class _Peaks:
     def low(self) -> Floats:
         return -self.high + 0.0  # no -0.0
 
+    def add(self, matrix: Values, rows: Ints) -> Flags | None:
+        """Take rows in; return the columns whose peak changed, or None if none did."""
+        before = self.high.copy()
+        kernels.peaks(*parts(matrix), rows, self.high, self.counts)
+        changed: Flags = self.high != before
+        return changed if changed.any() else None
+
     def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return the columns whose peak changed, or None if none did."""
         if not kernels.forget_peaks(*parts(matrix), rows, self.high, self.counts):
@@ -157,6 +170,14 @@ class _SparseExtremes:
         live = matrix[live_rows]
         self.low: Floats = live.min(axis=0).toarray().ravel()
         self.high: Floats = live.max(axis=0).toarray().ravel()
+
+    def add(self, matrix: Values, rows: Ints) -> Flags | None:
+        """Take rows in; return which columns changed, or None where none has."""
+        low, high = self.low, self.high
+        others = _SparseExtremes(matrix, rows)
+        self.low, self.high = np.minimum(low, others.low), np.maximum(high, others.high)
+        changed: Flags = (low != self.low) | (high != self.high)
+        return changed if changed.any() else None
 
     def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
         """Forget rows; return which columns changed, or None where none has."""

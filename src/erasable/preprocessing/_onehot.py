@@ -149,7 +149,7 @@ class OneHotEncoder(Encoder):
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
-    def _follow(self, lost: dict[int, Flags], codes: Ints32) -> None:
+    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
         before, ends = self._places, np.append(self._starts, self._places.size)
         left = np.ones(before.size, dtype=np.bool_)
         for j, kept in lost.items():
@@ -159,6 +159,19 @@ class OneHotEncoder(Encoder):
         shown = self._places >= 0
         origin[self._places[shown]] = before[left][shown]
         # A column is new where its category was dropped until now.
+        self._change = Change(None, origin < 0, origin)
+
+    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
+        before = self._places
+        self._lay_out()
+        known = np.ones(self._places.size, dtype=np.bool_)
+        for j, new in gained.items():
+            known[self._starts[j] : self._starts[j] + new.size] = ~new
+        place = np.full(self._places.size, -1, dtype=np.int64)
+        place[known] = before
+        shown = self._places >= 0
+        origin = np.zeros(self._width, dtype=np.int64)
+        origin[self._places[shown]] = place[shown]
         self._change = Change(None, origin < 0, origin)
 
     @property

@@ -135,15 +135,27 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
-    def _follow(self, lost: dict[int, Flags], codes: Ints32) -> None:
+    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
         columns = np.zeros(len(self._labels), dtype=np.bool_)
-        rows = np.zeros(codes.shape[0], dtype=np.bool_)
+        rows = np.zeros(0 if codes is None else codes.shape[0], dtype=np.bool_)
         for j, kept in lost.items():
             labels = self._labels[j]
             moved = int(np.argmin(kept))  # the first that went; those above it have moved
             if moved < labels.size - has_gap(labels):
                 columns[j] = True
-                rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
+                if codes is not None:
+                    rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
+        self._change = Change(None if codes is None else np.flatnonzero(rows), columns)
+
+    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
+        self._lay_out()
+        columns = np.zeros(len(self._labels), dtype=np.bool_)
+        rows = np.zeros(codes.shape[0], dtype=np.bool_)
+        for j, new in gained.items():
+            n_numbered = self._labels[j].size - has_gap(self._labels[j])
+            moved = int(np.argmax(new))  # the first that is new; those above it have moved
+            columns[j] = moved < n_numbered
+            rows |= (codes[:, j] > moved) & (codes[:, j] < n_numbered)
         self._change = Change(np.flatnonzero(rows), columns)
 
     def _encode(self, codes: Ints32) -> NDArray[Any]:

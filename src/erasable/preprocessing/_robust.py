@@ -5,6 +5,7 @@ The state is quantiles: each stands between two values of the column, or is one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -21,11 +22,11 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.messages import refuse_huge_columns
-from erasable.core.passes import each_block
+from erasable.core.passes import Block, Pass, run
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
-from erasable.preprocessing._sparse_columns import blocks, columns_of
+from erasable.preprocessing._sparse_columns import blocks, values_of
 
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
@@ -139,15 +140,25 @@ class RobustScaler(Scaler):
         shares = [0.5] if self._at_fit("with_centering") else []
         if self._at_fit("with_scaling"):
             shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
-        read = columns_of(matrix, lambda: live)
+        read = values_of(matrix, lambda: live)
         self._accelerator = Quantiles.fit(read, matrix.shape[1], shares)
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
+        return self._follow(rows, self._accelerator.remove_all)
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome:
+        _refuse_huge(self._attached().records.matrix[rows], np.arange(rows.size))
+        return self._follow(rows, self._accelerator.add_all)
+
+    def _follow(self, rows: Ints, change: Callable[..., int]) -> Outcome:
+        """Have rows leave or join the quantiles."""
         matrix = self._attached().records.matrix
-        quantiles = self._accelerator
         tables = (table[at] for table, at in blocks(matrix, rows))
-        scanned = quantiles.remove_all(tables, columns_of(matrix, self._attached().live_rows))
+        scanned = change(tables, values_of(matrix, self._attached().live_rows))
         before, self._points = self._points, self._find()
         changed = (self._points != before).any(axis=0)
         self._change = Change(columns=changed)
@@ -220,15 +231,24 @@ class RobustScaler(Scaler):
         return tags
 
 
+class _CountHuge(Pass[Ints]):
+    """Count the values of each column of which the difference could overflow."""
+
+    def of_block(self, block: Block) -> Ints:
+        values: Any = block.matrix.data if issparse(block.matrix) else block.matrix
+        if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
+            own: Any = block.matrix[block.positions]
+            return np.asarray((abs(own) > _LARGEST).sum(axis=0)).ravel()
+        return np.zeros(block.matrix.shape[1], dtype=np.int64)
+
+    def merge(self, one: Ints, other: Ints) -> Ints:
+        return one + other
+
+
 def _refuse_huge(matrix: Values, live: Ints) -> None:
     """Raise MagnitudeError where a difference of two values could overflow.
 
-    Only `fit` can raise it: no deletion makes values larger.
+    No deletion raises it, which makes no values larger.
     """
-    huge = np.zeros(matrix.shape[1], dtype=np.int64)
-    for block in each_block(matrix, live):
-        values: Any = block.matrix.data if issparse(matrix) else block.matrix
-        if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
-            own: Any = block.matrix[block.positions]
-            huge += np.asarray((abs(own) > _LARGEST).sum(axis=0)).ravel()
+    huge = run(_CountHuge(), matrix, live)
     refuse_huge_columns(huge, "2**1020", "expected")

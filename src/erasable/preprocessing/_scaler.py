@@ -19,6 +19,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.extremes import Extremes
 from erasable.core.inputs import read_matrix
+from erasable.core.partial import PartialTransformer
 from erasable.core.sparse import by_column, canonical
 from erasable.core.values import Accepts, Values
 
@@ -122,7 +123,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         return tags
 
 
-class ExtremesScaler(Scaler):
+class ExtremesScaler(Scaler, PartialTransformer):
     """Base of the scalers that know the extremes of each column.
 
     A subclass names them in its state.
@@ -149,6 +150,18 @@ class ExtremesScaler(Scaler):
         self._bounds = np.stack([found.low, found.high])
         self._change = Change(columns=changed)
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        found = self._accelerator
+        changed = found.add(self._attached().records.matrix, rows)
+        if changed is not None:
+            self._bounds = np.stack([found.low, found.high])
+        self._change = NOTHING if changed is None else Change(columns=changed)
+        n_changed = 0 if changed is None else int(changed.sum())
+        return Outcome("updated", 0, {"columns_changed": n_changed})
 
     def _state(self) -> dict[str, Any]:
         return {**dict(zip(self._names, self._bounds, strict=True)), **self._map_state()}

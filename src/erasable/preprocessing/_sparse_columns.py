@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core._quantile_passes import Elsewhere
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Stored, at_hand, each_block
+from erasable.core.passes import Remote, Stored, at_hand, each_block
 from erasable.core.sparse import parts
+from erasable.preprocessing._sparse_fills import is_gap
 
 _BLOCK = 2**20  # values that are written out at once
 
@@ -47,13 +49,15 @@ def column_of(matrix: Any, rows: Ints, j: int) -> tuple[NDArray[Any], Ints]:
     return column, np.arange(rows.size)
 
 
-def columns_of(matrix: Any, rows: Callable[[], Ints]) -> Callable[[int], Floats]:
+def columns_of(
+    matrix: Any, rows: Callable[[], Ints], *, gaps: bool = False
+) -> Callable[[int], Floats]:
     """Return a function that copies a column of rows; what it needs, it makes when first called."""
     by_column: list[Any] = []
 
     def read(j: int) -> Floats:
         if isinstance(matrix, Stored):
-            parts_of_it = each_block(matrix, rows(), [j])
+            parts_of_it = each_block(matrix, rows(), [j], gaps=gaps)
             return np.concatenate([part.matrix[part.positions, 0] for part in parts_of_it]).astype(
                 np.float64, copy=False
             )
@@ -67,5 +71,25 @@ def columns_of(matrix: Any, rows: Callable[[], Ints]) -> Callable[[int], Floats]
         column = np.zeros(by_column[0].shape[0])
         column[indices[indptr[j] : indptr[j + 1]]] = data[indptr[j] : indptr[j + 1]]
         return column
+
+    return read
+
+
+def values_of(
+    matrix: Any, rows: Callable[[], Ints], marker: float | None = None
+) -> Callable[[int], Floats] | Elsewhere:
+    """Return how `Quantiles` read the values of rows.
+
+    Where there is a marker, it and NaN are gaps.
+    """
+    if isinstance(matrix, Remote):
+        return Elsewhere(matrix, rows, np.nan if marker is None else marker)
+    columns = columns_of(matrix, rows, gaps=marker is not None)
+    if marker is None:
+        return columns
+
+    def read(j: int) -> Floats:
+        column = columns(j)
+        return column[~is_gap(column, marker)]
 
     return read

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
+from erasable.core._mixed import Mixed
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import canonical
@@ -31,6 +32,25 @@ def is_gap(values: NDArray[Any], marker: float) -> Flags:
     return np.asarray(values == np.float64(marker), dtype=np.bool_)  # 0.1 is not a float32
 
 
+def gaps_in(matrix: Any, marker: Any) -> Flags:
+    """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.
+
+    Examples
+    --------
+    >>> gaps_in(np.array([["?", 1], [2, "?"]], dtype=object), "?").tolist()
+    [[True, False], [False, True]]
+    >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
+    [[True, False]]
+    """
+    if isinstance(matrix, Mixed):
+        matrix = matrix.objects()
+    if matrix.dtype != object and isinstance(marker, str):
+        return np.zeros(matrix.shape, dtype=np.bool_)
+    if matrix.dtype != object or marker != marker:
+        return is_gap(matrix, marker)
+    return np.asarray(matrix == marker, dtype=np.bool_)
+
+
 class SparseGaps:
     """The numbers of gaps of the live rows of a CSR matrix; `Gaps` without a mask of them.
 
@@ -44,6 +64,10 @@ class SparseGaps:
     def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
         self._marker = marker
         self.n_values: Ints = self._observed(matrix, live_rows)
+
+    def add(self, matrix: csr_array, rows: Ints) -> None:
+        """Take rows in."""
+        self.n_values += self._observed(matrix, rows)
 
     def remove(self, matrix: csr_array, rows: Ints) -> None:
         """Forget rows, which can still be read."""
@@ -81,16 +105,31 @@ class SparseModes:
         d = matrix.shape[1]
         self._zeros = np.zeros(d, dtype=np.int64)
         columns, values = self._read(matrix, live_rows, 1)
+        self._count(columns, values, np.ones(values.size, dtype=np.int64))
+        # The most frequent of the values that are stored, and how many have it.
+        self._most, self._often = np.full(d, np.nan), np.zeros(d, dtype=np.int64)
+        self._find(np.arange(d))
+
+    def _count(self, columns: Ints, values: Floats, counts: Ints) -> None:
+        """Keep the distinct values of every column, and how many rows have each."""
         order = np.lexsort((values, columns))
-        columns, values = columns[order], values[order]
+        columns, values, counts = columns[order], values[order], counts[order]
         new = np.ones(values.size, dtype=np.bool_)
         new[1:] = (np.diff(columns) != 0) | (np.diff(values) != 0)
         first = np.flatnonzero(new)
         self._columns, self._values = columns[first], values[first]
-        self._counts = np.diff(np.append(first, values.size)).astype(np.int64)
-        # The most frequent of the values that are stored, and how many have it.
-        self._most, self._often = np.full(d, np.nan), np.zeros(d, dtype=np.int64)
-        self._find(np.arange(d))
+        self._counts = np.add.reduceat(counts, first) if first.size else counts
+
+    def add(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        """Take rows in."""
+        columns, values = self._read(matrix, rows, 1)
+        self._count(
+            np.append(self._columns, columns),
+            np.append(self._values, values),
+            np.append(self._counts, np.ones(values.size, dtype=np.int64)),
+        )
+        self._find(np.unique(columns))
+        return 0
 
     def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Forget rows, which can still be read; no column is read again."""

@@ -20,6 +20,7 @@ from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.core.partial import PartialTransformer
 from erasable.core.sparse import SparseGrid
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS
@@ -27,7 +28,7 @@ from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
 
-class StandardScaler(Scaler):
+class StandardScaler(Scaler, PartialTransformer):
     """Scale every column to mean 0 and variance 1, and forget records exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
@@ -165,13 +166,31 @@ class StandardScaler(Scaler):
         if change.exponents:
             moments.rederive(matrix, held.live_rows(), change.columns)
         scanned = int(change.extremes.sum())
-        counts = {"columns_scanned": scanned}
-        if self._at_fit("quantize"):
-            center, scale = self._lattice
-            self._lattice = self._on_lattice()
-            changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
-            self._change = Change(columns=changed)
-            counts["columns_changed"] = int(changed.sum())
+        counts = {"columns_scanned": scanned, **self._move_lattice()}
+        return Outcome("updated", held.n_live if scanned else 0, counts)
+
+    def _move_lattice(self) -> dict[str, int]:
+        """Know what has changed in the output; count the columns."""
+        if not self._at_fit("quantize"):
+            return {}
+        center, scale = self._lattice
+        self._lattice = self._on_lattice()
+        changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
+        self._change = Change(columns=changed)
+        return {"columns_changed": int(changed.sum())}
+
+    def _can_add(self) -> bool:
+        return True
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held = self._attached()
+        matrix, moments = held.records.matrix, self._moments
+        change = moments.grid.add(matrix, rows, held.live_rows)
+        moments.add(matrix, rows)
+        if change.exponents:
+            moments.rederive(matrix, held.live_rows(), change.columns)
+        scanned = int(change.columns.sum())
+        counts = {"columns_scanned": scanned, **self._move_lattice()}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _schema(self) -> Fields:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from erasable.core._mixed import Mixed
 from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import narrowed
 from erasable.core.errors import ArtifactError, InvalidParameterError
@@ -101,6 +102,8 @@ class Recipe:
         if text is None:
             text = text_columns(records.matrix, rows)
         matrix = records.matrix[rows]
+        if isinstance(matrix, Mixed):
+            matrix = matrix.objects()
         X = self.show(matrix if columns is None else matrix[:, columns], text)
         y, weights = (None if own is None else own[rows] for own in (records.y, records.weights))
         return X, None if y is None else narrowed(y), weights

@@ -16,11 +16,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
+from erasable.core.passes import Block, Pass, run
+from erasable.core.record_rows import RecordRows, located
 from erasable.core.seeds import is_number
 from erasable.removal import _row_kernels as kernels
+from erasable.removal._passes import OfEachRow, of_each_row, rows_of
 from erasable.removal._sets import Sets
 
 BITS = 22
@@ -60,16 +63,15 @@ class Scatter:
         """Sum the rows of one of the sets on the grid of both."""
         grid = sets.grid
         quantum = np.ldexp(1.0, grid.top - BITS)
-        d = matrix.shape[1]
-        sums, products = np.zeros(d, dtype=np.int64), np.zeros((2, d, d), dtype=np.int64)
-        pending = np.zeros((d, d), dtype=np.int64)
-        for number, block in enumerate(whole_blocks(matrix, grid.origin, quantum)):
-            sums += block.sum(axis=0).astype(np.int64)
-            pending += dsyrk(1.0, block.T).astype(np.int64)
-            if number % BLOCK == BLOCK - 1:
-                _carry(pending, products)
-        _carry(pending, products)
+        pass_ = _Products(grid.origin, quantum)
+        sums, products = run(pass_, *located(matrix))
         return cls(matrix.shape[0], grid.origin, quantum, sums, products)
+
+    @property
+    def mean(self) -> Floats:
+        """Their mean, in whole values above the origin."""
+        mean: Floats = self.sums / self.n_rows
+        return mean
 
     def centred(self) -> Floats:
         """Return the sums of products of deviations from the means, in units of the data."""
@@ -84,7 +86,33 @@ class Scatter:
         return out * np.outer(self.quantum, self.quantum)
 
 
+class _Products(Pass[tuple[Ints, Ints]]):
+    """The sums of `Scatter`."""
+
+    def __init__(self, origin: Floats, quantum: Floats) -> None:
+        self._origin, self._quantum = origin, quantum
+
+    def of_block(self, block: Block) -> tuple[Ints, Ints]:
+        d = block.matrix.shape[1]
+        sums, products = np.zeros(d, dtype=np.int64), np.zeros((2, d, d), dtype=np.int64)
+        pending = np.zeros((d, d), dtype=np.int64)
+        for number, rows in enumerate(whole_blocks(rows_of(block), self._origin, self._quantum)):
+            sums += rows.sum(axis=0).astype(np.int64)
+            pending += dsyrk(1.0, rows.T).astype(np.int64)
+            if number % BLOCK == BLOCK - 1:
+                _carry(pending, products)
+        _carry(pending, products)
+        return sums, products
+
+    def merge(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+        one[0][:] += other[0]
+        one[1][0] += other[1][0]
+        _carry(other[1][1].copy(), one[1])
+        return one
+
+
 def _carry(pending: Ints, products: Ints) -> None:
+    """Move sums into `products`, whose lower part grows by less than ``2**26``."""
     products[0] += pending >> 26
     products[1] += pending & (2**26 - 1)
     pending[:] = 0
@@ -136,7 +164,14 @@ class Metric:
 
     def distances(self, sets: Sets, rows: Any, centres: list[Floats]) -> list[Floats]:
         """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
-        grid, d = sets.grid, self.columns.size
+        if isinstance(rows, RecordRows):
+            pass_ = _MetricDistances(self, sets.grid, centres, len(rows))
+            return list(np.ascontiguousarray(of_each_row(rows, pass_).T))
+        return self.distances_on(sets.grid, rows, centres)
+
+    def distances_on(self, grid: Any, rows: Any, centres: list[Floats]) -> list[Floats]:
+        """Do so for rows in memory, on a grid."""
+        d = self.columns.size
         if d == 0:
             return [np.zeros(rows.shape[0]) for _ in centres]
         quantum = np.ldexp(1.0, grid.top - BITS)
@@ -160,6 +195,17 @@ class Metric:
                 kernels.distances(white, shift, out[start : start + len(white)])
             start += len(white)
         return found
+
+
+class _MetricDistances(OfEachRow):
+    """The squared distances to each of some centres."""
+
+    def __init__(self, metric: Metric, grid: Any, centres: list[Floats], n_rows: int) -> None:
+        super().__init__(n_rows, len(centres))
+        self._metric, self._grid, self._centres = metric, grid, centres
+
+    def fill(self, rows: Matrix, out: Floats) -> None:
+        out[:] = np.column_stack(self._metric.distances_on(self._grid, rows, self._centres))
 
 
 def varying(*scatters: Floats) -> Ints:

@@ -14,13 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import name_some, shorten
+from erasable.core.record_rows import RecordRows
+from erasable.core.records import Records
 from erasable.core.seeds import is_number, seed_from
 from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
+from erasable.removal._of_records import certificate_of, read_records
 from erasable.removal._records import read_sets
 from erasable.removal._sets import Sets
 from erasable.removal._trust import reliability
 from erasable.removal.budgets import Coverage, Curve, as_budget
-from erasable.removal.scores import SCORES, as_score
+from erasable.removal.scores import SCORES, Score, as_score
 
 LEAST_TRUST = 0.5
 _AT_ONCE = 2**27  # multiplications: a tenth of a second
@@ -92,7 +95,12 @@ class DomainRemoval(BaseEstimator):
 
     The fitted object refers to both sets, without a copy, until it is pickled, because
     `certificate_`, and the `frontier_` of much data, are computed from them: ask for these before
-    records are overwritten. A pickle holds the frontier and no record.
+    records are overwritten. Of `Records` they are refused (DetachedError) once a model has deleted
+    one. A pickle holds the frontier and no record.
+
+    `Records` are scored by passes, and what is found is the same wherever they lie, bit for bit: a
+    score is a function of a row and of exact sums. A frontier, and records that a density ratio
+    scores, are read here in parts of 128 MiB.
 
     See Also
     --------
@@ -130,13 +138,14 @@ class DomainRemoval(BaseEstimator):
         self.delta = delta
         self.random_state = random_state
 
-    def fit(self, forget: Any, retain: Any = None, *, ids: Any = None) -> Self:
+    def fit(self, forget: Any, retain: Any = None, *, ids: Any = None, rows: Any = None) -> Self:
         """Rank the forget set, and choose by the budget.
 
         Parameters
         ----------
-        forget : array-like, frame or sparse matrix of shape (n_forget, n_features)
-            Records of the domain that is to leave.
+        forget : array-like, frame or sparse matrix of shape (n_forget, n_features), or Records
+            Records of the domain that is to leave. `Records`, of files or of a cluster, are read
+            where they lie, by scores that take passes; see `rows`.
         retain : of the same kind, shape (n_retain, n_features), default=None
             Records of what is to stay; a small sample will do, see `trust_`. Scores that look at
             forget alone (`norm`, `coreset`, `k-center`, `random`, `craig`, `gradmatch`, `ccs`) do
@@ -144,7 +153,10 @@ class DomainRemoval(BaseEstimator):
         ids : array-like, the name of a column, or a pair of array-likes, default=None
             The id of each row of forget; a column that both sets have; or ids of forget and of
             retain. By default a pandas frame's index, or 0..n-1. Where ids of both are known, they
-            must not overlap.
+            must not overlap. `Records` have their own.
+        rows : array-like of shape (n_records,), bool, default=None
+            Where `Records` of both domains came as forget, and no retain: which of those that no
+            model has deleted are to leave.
 
         Returns
         -------
@@ -166,13 +178,17 @@ class DomainRemoval(BaseEstimator):
         score = as_score(self.score)
         budget = Coverage() if self.budget is None else as_budget(self.budget)
         _check(self.covariance, self.delta)
-        if retain is None and score.needs_retain:
+        if retain is None and rows is None and score.needs_retain:
             raise InvalidInputError(
                 f"no retain was given, and score={shorten(self.score)} compares forget with it; "
                 "expected records of what is to stay; pass them, or one of "
                 f"{', '.join(name for name, each in SCORES.items() if not each.needs_retain)}"
             )
-        sets, names, features = read_sets(forget, retain, ids)
+        if isinstance(forget, Records) or isinstance(retain, Records) or rows is not None:
+            _refuse_arrays_only(score, self.score)
+            sets, names, features = read_records(forget, retain, ids, rows)
+        else:
+            sets, names, features = read_sets(forget, retain, ids)
         seed = int(seed_from(self.random_state))
         ranking = score.rank_first(sets, seed, budget.most(sets.forget.shape[0]))
         tracer = _Tracer(sets, ranking, self.covariance)
@@ -230,6 +246,8 @@ class DomainRemoval(BaseEstimator):
         """
         check_is_fitted(self)
         sets = self._tracer.records("a certificate")
+        if isinstance(sets.forget, RecordRows):
+            return certificate_of(sets, self.selected_, self.delta)
         # By name: a fit needs none of what is imported with it.
         certificates = import_module("erasable.removal.certificates")
         return certificates.certificate(sets.forget, sets.retain, self.selected_, self.delta)
@@ -329,6 +347,17 @@ def _warn_of_precision(sets: Sets, names: Any) -> None:
         told.append(f"{len(some)} columns ({name_some(some)}): {what}")
     if told:
         warnings.warn(". ".join(told), PrecisionWarning, stacklevel=3)
+
+
+def _refuse_arrays_only(score: Score, given: Any) -> None:
+    """Refuse a score that looks at all records together, which are not here."""
+    if not score.by_passes:
+        named = ", ".join(name for name, each in SCORES.items() if each.by_passes)
+        raise InvalidInputError(
+            f"score={shorten(given)} looks at all records together, and Records are read where "
+            f"they lie; expected one of {named}; pass one, or an array, such as "
+            "records.in_memory().matrix"
+        )
 
 
 def _check(covariance: Any, delta: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.passes import Block, Pass, run
+from erasable.core.record_rows import located
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import (
     BITS,
@@ -18,6 +20,7 @@ from erasable.removal._covariance import (
     varying,
     whole_blocks,
 )
+from erasable.removal._passes import in_order, rows_of
 from erasable.removal._refit import diagonal_refits, full_refits
 from erasable.removal._sets import Sets
 
@@ -84,7 +87,7 @@ def trace(sets: Sets, order: Ints, weights: Floats, covariance: str = "shared") 
     """
     full = not sets.sparse and sets.n_features <= FULL_COVARIANCE
     if covariance == "free" and full:
-        alpha, epsilon = full_refits(sets, order, _within(sets)[0])
+        alpha, epsilon = full_refits(sets, order, *_within(sets))
     elif covariance == "free":
         alpha, epsilon = diagonal_refits(sets, order, *_diagonal(sets))
     elif sets.sparse:
@@ -98,20 +101,21 @@ def trace(sets: Sets, order: Ints, weights: Floats, covariance: str = "shared") 
     return Frontier(np.arange(order.size + 1), alpha, epsilon, share)
 
 
-def _within(sets: Sets) -> tuple[Metric, list[Floats]]:
-    """Return the metric of the covariance within the sets, and the sums of whole values of both."""
+def _within(sets: Sets) -> tuple[Metric, list[Scatter]]:
+    """Return the metric of the covariance within the sets, and the exact sums of both."""
     scatters = [Scatter.fit(sets, X) for X in (sets.forget, sets.retain)]
     n = max(sets.forget.shape[0] + sets.retain.shape[0] - 2, 1)
     centred = scatters[0].centred() + scatters[1].centred()
     metric = shrunk_metric(centred, n, "auto", "both sets", varying(centred), floor=_FLOOR)
-    return metric, [scatter.sums.astype(np.float64) for scatter in scatters]
+    return metric, scatters
 
 
 def _dense(sets: Sets, order: Ints, full: bool) -> tuple[Floats, Floats]:
     n1, n2, d = sets.forget.shape[0], sets.retain.shape[0], sets.n_features
     quantum = np.ldexp(1.0, sets.grid.top - BITS)
     if full:
-        metric, (first, second) = _within(sets)
+        metric, scatters = _within(sets)
+        first, second = (scatter.sums.astype(np.float64) for scatter in scatters)
         columns, weights = metric.columns, metric.weights * quantum[metric.columns]
     else:
         columns, scale = _diagonal(sets)
@@ -124,22 +128,21 @@ def _dense(sets: Sets, order: Ints, full: bool) -> tuple[Floats, Floats]:
     left = total.copy()
     place = 0
     # The budget before each block, and all of its rows: whole numbers, so the sums are exact.
-    for start in range(0, n1 + 1, BLOCK):
-        rows = order[start : start + BLOCK]
-        block = np.empty((rows.size, d))
-        kernels.cut(sets.forget[rows], sets.grid.origin, 1.0 / quantum, block)
-        sums = np.empty((min(BLOCK, n1 + 1 - start), columns.size))
+    for rows in in_order(sets.forget, order, BLOCK):
+        block = np.empty((len(rows), d))
+        kernels.cut(rows, sets.grid.origin, 1.0 / quantum, block)
+        sums = np.empty((min(BLOCK, n1 + 1 - place), columns.size))
         after = left - np.cumsum(block[:, columns], axis=0)
         sums[0] = left
         sums[1:] = after[: len(sums) - 1]
-        n_left = n1 + n2 - np.arange(start, start + len(sums))
+        n_left = n1 + n2 - np.arange(place, place + len(sums))
         white = _whitened(weights, sums / n_left[:, None] - own)
         stop = place + len(sums)
         alpha[place:stop] = 0.5 * np.einsum("ij,ij->i", white, white)
         white += apart
         epsilon[place:stop] = 0.5 * np.einsum("ij,ij->i", white, white)
         place = stop
-        if rows.size:
+        if len(rows):
             left = after[-1]
     return alpha, epsilon
 
@@ -157,10 +160,24 @@ def _diagonal(sets: Sets) -> tuple[Ints, Floats]:
 
 
 def _sum(sets: Sets, matrix: Any, quantum: Floats) -> Floats:
-    total = np.zeros(matrix.shape[1])
-    for block in whole_blocks(matrix, sets.grid.origin, quantum):
-        total += block.sum(axis=0)
-    return total
+    return run(_Sum(sets.grid.origin, quantum), *located(matrix))
+
+
+class _Sum(Pass[Floats]):
+    """Sums of whole values."""
+
+    def __init__(self, origin: Floats, quantum: Floats) -> None:
+        self._origin, self._quantum = origin, quantum
+
+    def of_block(self, block: Block) -> Floats:
+        total = np.zeros(block.matrix.shape[1])
+        for rows in whole_blocks(rows_of(block), self._origin, self._quantum):
+            total += rows.sum(axis=0)
+        return total
+
+    def merge(self, one: Floats, other: Floats) -> Floats:
+        one += other
+        return one
 
 
 def _sparse(sets: Sets, order: Ints) -> tuple[Floats, Floats]:

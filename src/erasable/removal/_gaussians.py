@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from erasable.core.arrays import Flags, Floats
+from erasable.core.gram import Gram
+from erasable.core.record_rows import RecordRows
+from erasable.core.records import Records
 
 _BLOCK = 2**20
 _SMALL = 0.05
@@ -81,6 +84,49 @@ class Moments:
         if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == 0 < X.shape[1]):
             X = read_dense(X, "X")
         return cls.of_read(X, None if rows is None else read_mask(rows, len(X)), scatter=scatter)
+
+    @classmethod
+    def of_records(cls, records: Records, rows: Flags | None = None) -> Self:
+        """Compute them of `Records`, which may lie in files or on workers, in one or two passes.
+
+        They are a function of the set of records, wherever these are: sums are exact, of values
+        that are rounded to 26 bits below the largest magnitude of their column (see
+        `erasable.core.grid`).
+
+        Parameters
+        ----------
+        records : Records
+            Of numbers, in a dense table.
+        rows : array-like of shape (n_records,), bool, default=None
+            Which of the records that no model has deleted, in their order; by default all.
+
+        Raises
+        ------
+        InvalidInputError
+            Text, a sparse matrix, gaps, or no mask of the records.
+        MagnitudeError
+            Values beyond ``2**480``.
+
+        Examples
+        --------
+        >>> from erasable import Records
+        >>> Moments.of_records(Records([[1.0], [3.0]]))
+        Moments(n=2, mean=array([2.]), scatter=array([[2.]]))
+        """
+        from erasable.removal._reading import read_mask
+
+        live = RecordRows.of(records, "a covariance is dense")
+        return cls.of_rows(live if rows is None else live.some(read_mask(rows, len(live))))
+
+    @classmethod
+    def of_rows(cls, rows: RecordRows) -> Self:
+        """Compute them of rows that are read where they lie; see `of_records`."""
+        gram = Gram.fit_with_grid(rows.records.matrix, rows.rows, warn=False)
+        high, low = gram.centred()
+        mean, rest = gram.means()
+        quantum = gram.quantum
+        scatter = (high + low) * quantum[:, None] * quantum
+        return cls(len(rows), gram.columns[0] + (mean + rest) * quantum, scatter)
 
     @classmethod
     def of_read(cls, X: NDArray[Any], rows: Flags | None = None, *, scatter: bool = True) -> Self:

@@ -9,57 +9,68 @@ from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
 from erasable.removal import _row_kernels as kernels
-from erasable.removal._covariance import Metric
+from erasable.removal._covariance import Metric, Scatter
+from erasable.removal._passes import in_order
 from erasable.removal._sets import Sets
 
 _AFRESH = 256  # records after which the inverse is made again, so that errors do not grow
 
 
-def full_refits(sets: Sets, order: Ints, metric: Metric) -> tuple[Floats, Floats]:
+def full_refits(
+    sets: Sets, order: Ints, metric: Metric, scatters: list[Scatter]
+) -> tuple[Floats, Floats]:
     """Return alpha and epsilon at every budget, with full covariances.
 
     Computed in coordinates in which the covariance within the sets is the identity, which changes
-    no divergence; towards it all covariances are shrunk, as by `n_features` more records.
+    no divergence; towards it all covariances are shrunk, as by `n_features` more records. Values
+    are those of the grid of `scatters`, the exact sums of both sets.
     """
-    centre = sets.retain_moments.mean()[metric.columns]
-    d = metric.columns.size
+    columns, d = metric.columns, metric.columns.size
     if d == 0:
         return np.zeros(order.size + 1), np.zeros(order.size + 1)
     prior = float(d)
-    white = [
-        np.ascontiguousarray((X[:, metric.columns].astype(np.float64) - centre) @ metric.weights.T)
-        for X in (sets.forget, sets.retain)
+    quantum = scatters[1].quantum
+    centre, weights = scatters[1].mean[columns], metric.weights * quantum[columns]
+    means = np.array([(each.mean[columns] - centre) @ weights.T for each in scatters])
+    squares = [
+        _white(each.centred()[np.ix_(columns, columns)], metric.weights) for each in scatters
     ]
-    means = np.array([rows.mean(axis=0) for rows in white])
-    covariances = np.array([_shrunk(rows - m, prior) for rows, m in zip(white, means, strict=True)])
+    sizes = [float(each.n_rows) for each in scatters]
+    identity: Floats = prior * np.eye(d)
+    covariances = np.array(
+        [(s + identity) / (n + prior) for s, n in zip(squares, sizes, strict=True)]
+    )
     determinants = np.linalg.slogdet(covariances)[1]
-    n2 = float(len(white[1]))
     # From the last budget to the first: sums of products that only grow lose nothing, however far
     # apart the sets are, and those from which the larger part is taken away do.
-    forget = white[0][order[::-1]]
-    total = white[1].sum(axis=0)
-    products = white[1].T @ white[1] + prior * np.eye(d)
-    found = np.empty((2, len(forget) + 1))
-    for start in range(0, len(forget) + 1, _AFRESH):
-        part = forget[start : start + _AFRESH]
-        last = start + len(part) == len(forget) and len(part) < _AFRESH
+    total, products = np.zeros(d), squares[1] + identity
+    found = np.empty((2, order.size + 1))
+    start = 0
+    for part in in_order(sets.forget, order[::-1], _AFRESH):
+        whole = np.empty(part.shape)
+        kernels.cut(part, sets.grid.origin, 1.0 / quantum, whole)
+        white = np.ascontiguousarray((whole[:, columns] - centre) @ weights.T)
+        last = start + len(white) == order.size and len(white) < _AFRESH
         # After the last record there is a budget more, to which none is added.
-        rows = np.concatenate([part, np.zeros((1, d))]) if last else part
+        rows = np.concatenate([white, np.zeros((1, d))]) if last else white
         out = np.empty((2, len(rows)))
         kernels.refits(
-            rows, np.linalg.inv(products), np.linalg.slogdet(products)[1], total.copy(),
-            n2 + start, prior, means, covariances, determinants, out,
+            rows, np.asarray(np.linalg.inv(products)), np.linalg.slogdet(products)[1], total.copy(),
+            sizes[1] + start, prior, means, covariances, determinants, out,
         )  # fmt: skip
         found[:, start : start + len(rows)] = out
-        total = total + part.sum(axis=0)
-        products = products + part.T @ part
+        total = total + white.sum(axis=0)
+        products = products + white.T @ white
+        start += len(white)
     alpha, epsilon = found[:, ::-1].copy()
     return alpha, epsilon
 
 
-def _shrunk(deviations: Floats, prior: float) -> Floats:
-    d = deviations.shape[1]
-    return (deviations.T @ deviations + prior * np.eye(d)) / (len(deviations) + prior)
+def _white(centred: Floats, weights: Floats) -> Floats:
+    """Return sums of products of deviations in the coordinates of a metric, symmetric."""
+    found = weights @ centred @ weights.T
+    symmetric: Floats = (found + found.T) / 2
+    return symmetric
 
 
 def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tuple[Floats, Floats]:
@@ -80,8 +91,9 @@ def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tu
     forget = order[::-1]
     found = np.empty((2, n1 + 1))
     size = max(1, min(_AFRESH, 2**21 // max(1, columns.size)))
-    for start in range(0, n1 + 1, size):
-        rows = (_some(sets.forget, forget[start : start + size], columns) - centre) * scale
+    start = 0
+    for part in in_order(sets.forget, forget, size):
+        rows = (_some(part, columns) - centre) * scale
         count = min(size, n1 + 1 - start)
         sums = np.cumsum(np.concatenate([total[None, :], rows]), axis=0)
         held = np.cumsum(np.concatenate([squares[None, :], rows**2]), axis=0)
@@ -93,13 +105,12 @@ def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tu
             found[i, start : start + count] = 0.5 * (ratio + np.log(variance / variances[i])).sum(
                 axis=1
             )
-        total, squares = sums[-1], held[-1]
+        total, squares, start = sums[-1], held[-1], start + len(rows)
     alpha, epsilon = found[:, ::-1].copy()
     return alpha, epsilon
 
 
-def _some(matrix: Any, rows: Ints, columns: Ints) -> Floats:
-    chosen = matrix[rows]
+def _some(chosen: Any, columns: Ints) -> Floats:
     dense = chosen.toarray() if issparse(chosen) else chosen
     part: Floats = dense[:, columns].astype(np.float64)
     return part

@@ -17,8 +17,10 @@ from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
+from erasable.core.record_rows import RecordRows, located
 from erasable.core.sparse import SparseGrid, take_rows, tops
 from erasable.removal import _row_kernels as kernels
+from erasable.removal._passes import DistancesTo, ProductsWith, of_each_row
 
 _HALF = 2.0**13  # as in `Moments`
 _COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
@@ -37,8 +39,8 @@ class Sets:
 
     Parameters
     ----------
-    forget, retain : ndarray or csr_array of shape (n_rows, n_features), float64 or float32
-        `retain` may be None.
+    forget, retain : ndarray, csr_array or RecordRows of shape (n_rows, n_features)
+        float64 or float32. `retain` may be None.
 
     Attributes
     ----------
@@ -75,7 +77,7 @@ class Sets:
             for X in self.present:
                 self.note(_VANISH, _vanishing(sparse, X))
             return sparse
-        grids = [Grid.fit(X, warn=False) for X in self.present]
+        grids = [Grid.fit(*located(X), warn=False) for X in self.present]
         d = self.n_features
         origin, top, magic = np.empty(d), np.empty(d, dtype=np.int64), np.empty(d)
         low = np.min([grid.low for grid in grids], axis=0)
@@ -83,7 +85,7 @@ class Sets:
         grid_kernels.brackets(low, high, origin, top, magic)
         dense = Grid.from_state({"top": top, "origin": origin})
         for X in self.present:
-            self.note(_VANISH, dense.skewed(X))
+            self.note(_VANISH, dense.skewed(*located(X)))
         return dense
 
     def note(self, what: str, columns: Ints) -> None:
@@ -123,7 +125,7 @@ class Sets:
     def _moments(self, matrix: Any) -> Moments:
         grid: Any = self.grid
         if not self.sparse:
-            return Moments.fit(grid, matrix)
+            return Moments.fit(grid, *located(matrix))
         gridded = grid.apply(matrix, np.arange(matrix.shape[0]))
         whole = gridded.data / grid.quantum[gridded.indices]
         upper = np.rint(whole / _HALF)
@@ -135,7 +137,7 @@ class Sets:
 
     def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
         """Copy some rows of both."""
-        return Sets(take_rows(self.forget, forget_rows), take_rows(self.retain, retain_rows))
+        return Sets(copied(self.forget, forget_rows), copied(self.retain, retain_rows))
 
 
 def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
@@ -146,8 +148,20 @@ def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
     return np.flatnonzero(np.bincount(here[small], minlength=d) > 0.01 * stored)
 
 
+def some_of(rows: Any, places: Ints) -> Any:
+    """Return rows at some ascending places: a copy, but of those that lie elsewhere."""
+    return rows.some(places) if isinstance(rows, RecordRows) else rows[places]
+
+
+def copied(rows: Any, places: Ints) -> Any:
+    """Copy rows at some places; those that lie elsewhere are read."""
+    return rows[places] if isinstance(rows, RecordRows) else take_rows(rows, places)
+
+
 def distances_to(centre: Floats, rows: Any) -> Floats:
     """Return the squared Euclidean distance of each row to a centre."""
+    if isinstance(rows, RecordRows):
+        return of_each_row(rows, DistancesTo(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, out)
@@ -158,6 +172,8 @@ def distances_to(centre: Floats, rows: Any) -> Floats:
 
 def products_with(centre: Floats, rows: Any) -> Floats:
     """Return the scalar product of each row with a centre."""
+    if isinstance(rows, RecordRows):
+        return of_each_row(rows, ProductsWith(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_products(rows.data, rows.indices, rows.indptr, centre, out)

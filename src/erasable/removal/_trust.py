@@ -9,8 +9,7 @@ from scipy.stats import rankdata
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError
-from erasable.core.sparse import take_rows
-from erasable.removal._sets import Sets
+from erasable.removal._sets import Sets, copied
 from erasable.removal.scores._base import Ranking
 
 _REPEATS = 4
@@ -44,7 +43,7 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
         factor = sets.retain.shape[0] / other[0].size
         if ranking.learns_from_forget:
             factor = min(factor, sets.forget.shape[0] / own[0].size)
-        rows = take_rows(sets.forget, judged)
+        rows = copied(sets.forget, judged)
         draw = int(rng.integers(2**32))
         try:
             scores = [

@@ -171,7 +171,8 @@ def certificate_from_moments(
     Parameters
     ----------
     forget, retain : Moments
-        Of all records of either domain.
+        Of all records of either domain; `Moments.of_records` computes them of records that lie in
+        files or on the workers of a cluster.
     refit : Moments
         Of the records that are left, of both domains.
     delta, sigma

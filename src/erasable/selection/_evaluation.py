@@ -180,6 +180,5 @@ def values_of(task: Task, n_samples: int) -> NDArray[np.float64]:
 
 def _filled(function: F, task: Task) -> F:
     """Return a function with the records that are held."""
-    for j in task.held.tolist():
-        function.add(j)
+    function.fill(task.held)
     return function

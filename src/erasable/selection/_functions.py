@@ -42,6 +42,11 @@ class SetFunction(ABC):
         self._add(j)
         self.value += float(gain)
 
+    def fill(self, items: Ints) -> None:
+        """Choose several records, in this order, whose gains nobody asks for."""
+        for j in items.tolist():
+            self.add(j)
+
     def _add(self, j: int) -> None:
         """Bring what gains are computed from up to date with a choice."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _add()")

@@ -65,8 +65,7 @@ class Task:
 
         def held() -> SetFunction:
             function = make()
-            for j in self.held.tolist():
-                function.add(j)
+            function.fill(self.held)
             return function
 
         best_of = best_of_enumeration if self.by_enumeration else best_of_greedy

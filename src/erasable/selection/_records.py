@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
+from erasable.core.records import Records
 
 _LEAST_COST = 1e-200
 """Gains are divided by costs, and the ratios have to be finite."""
@@ -157,6 +158,33 @@ def read_rows(rows: Any, n: int | None) -> NDArray[np.int64]:
             f"rows has {int(outside[0])}; expected positions {expected}; pass ids as selected"
         )
     return read.astype(np.int64)
+
+
+def read_held(
+    records: Records, y: Any, ids: Any, selected: Any, rows: Any
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the ids of `Records` that no model has deleted, and the places of those held.
+
+    Raises
+    ------
+    InvalidInputError
+        Classes or ids came beside the records, which have their own; what is held is not there.
+    """
+    for name, given in (("y", y), ("ids", ids)):
+        if given is not None:
+            raise InvalidInputError(
+                f"{name} came beside Records, which have their own; expected None; pass "
+                f"{'target' if name == 'y' else 'ids'} where the records are made"
+            )
+    attachment = records.attach()
+    live = attachment.live_rows()
+    if selected is None and rows is None:
+        return records.ids[live], np.zeros(0, dtype=np.int64)
+    refuse_both(selected, rows)
+    if rows is not None:
+        return records.ids[live], read_rows(rows, live.size)
+    held = attachment.rows(read_selected(selected).tolist())
+    return records.ids[live], np.searchsorted(live, held)
 
 
 def _is_mask(given: Any) -> bool:

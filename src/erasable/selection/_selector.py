@@ -7,11 +7,14 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.records import Records
 from erasable.core.seeds import seed_from
 from erasable.core.threads import check_n_jobs
 from erasable.selection import _records
@@ -22,7 +25,7 @@ from erasable.selection._valued import Fitted, Valued
 from erasable.selection._warning import SelectionWarning
 from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.staying import as_staying
-from erasable.selection.utilities import NearestNeighbor, Utility
+from erasable.selection.utilities import NearestNeighbor, Problem, Utility
 from erasable.selection.utilities._base import check_utility
 
 _FEW = 10  # samples whose mean says little
@@ -58,8 +61,8 @@ class SubsetSelector(Valued, BaseEstimator):
         What each record costs. By default all cost 1.
     n_jobs : int or None, default=None
         Threads that keep sampled gains of `MutualInformation`, `VarianceReduction` and
-        `NeuralVariance` up to date: None is one, -1 all cores. What is chosen is the same with any
-        number.
+        `NeuralVariance` up to date, and that read `Records`: None is one, -1 all cores. What is
+        chosen is the same with any number.
     random_state : int, RandomState or None, default=None
         For samples, and for optimisers that draw.
 
@@ -88,7 +91,9 @@ class SubsetSelector(Valued, BaseEstimator):
     Notes
     -----
     A fitted selector keeps what its utility has read of the data, such as similarities, so that
-    `value`, `distribution`, `tradeoff` and `balance` need no data and no selection.
+    `value`, `distribution`, `tradeoff` and `balance` need no data and no selection. Of `Records` it
+    keeps ids and places alone, and reads them again; once records have left or come, it has to be
+    fitted again.
 
     The greedy choice reaches at least ``1 - 1/e`` of the best expected utility, where that is
     exact and the utility is submodular (its `is_submodular`): what is expected after deletions is
@@ -150,8 +155,10 @@ class SubsetSelector(Valued, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_records, n_features)
-            What the utility takes; for precomputed similarities (n_records, n_targets).
+        X : array-like or frame of shape (n_records, n_features), or Records
+            What the utility takes; for precomputed similarities (n_records, n_targets). `Records`
+            of `NearestNeighbor` are read where they lie, and have their own classes and ids; rows
+            count those that no model has deleted.
         y : array-like of shape (n_records,), default=None
             Classes, where the utility or the staying model is by class.
         ids : array-like, or the name of a column, default=None
@@ -172,17 +179,13 @@ class SubsetSelector(Valued, BaseEstimator):
             Data or parameters that do not suit each other; nothing is changed.
         """
         utility, objective = self._check_params()
-        X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
-        if selected is None and rows is None:
-            selected = []
-        held = _records.read_selection(selected, rows, names)
-        problem = utility.problem(X, y)
+        seed = int(seed_from(self.random_state))
+        problem, names, held, y = self._read(utility, X, y, ids, selected, rows, seed)
         n = problem.n
         items = np.setdiff1d(np.arange(n), held)
-        budget = self._budget(items, n)
+        budget = self._budget(items, problem)
         most = len(held) + budget.most(items)
         bound = as_staying(self.staying).bind(n, k=most, labels=y)
-        seed = int(seed_from(self.random_state))
         optimizer = self.optimizer
         greedy = "lazy" if utility.is_submodular else "greedy"
         if optimizer == "auto":
@@ -201,12 +204,17 @@ class SubsetSelector(Valued, BaseEstimator):
                 stacklevel=2,
             )
         classes = copy(y)  # a value is that of the y of now
-        self._fitted = Fitted(problem, names, classes, self.staying, objective, seed)
-        self.n_records_in_ = n
-        self.held_ = held
+        chosen = np.array([j for j, _ in solution.chosen], dtype=np.int64)
+        held_and_chosen = np.concatenate([held, chosen])
+        self._fitted = Fitted(
+            problem, names, held_and_chosen, classes, self.staying, objective, seed
+        )
+        self.n_records_in_ = problem.n_records
+        self.held_, self.selected_ = held, chosen
+        if problem.places is not None:
+            self.held_, self.selected_ = problem.places[held], problem.places[chosen]
         self.optimizer_ = optimizer
-        self.selected_ = np.array([j for j, _ in solution.chosen], dtype=np.int64)
-        self.selected_ids_ = names[self.selected_]
+        self.selected_ids_ = names[chosen]
         self.gains_ = np.array([gain for _, gain in solution.chosen])
         self.utility_ = solution.value
         self.utility_error_ = solution.standard_error
@@ -273,9 +281,28 @@ class SubsetSelector(Valued, BaseEstimator):
             )
         return utility, objective
 
-    def _budget(self, items: Any, n: int) -> Budget:
+    def _read(
+        self, utility: Utility, X: Any, y: Any, ids: Any, selected: Any, rows: Any, seed: int
+    ) -> tuple[Problem, NDArray[Any], Ints, Any]:
+        """Return the problem, and the ids, those held, and the classes of its records."""
+        if isinstance(X, Records):
+            names, held = _records.read_held(X, y, ids, selected, rows)
+            problem = utility.problem_of_records(X, held, seed, self.n_jobs)
+            classes = problem.labels
+        else:
+            X, names = _records.read_ids(X, ids, y=y, costs=self.costs, staying=self.staying)
+            named = [] if selected is None and rows is None else selected
+            held = _records.read_selection(named, rows, names)
+            problem, classes = utility.problem(X, y), y
+        if problem.places is not None:
+            names, held = names[problem.places], np.searchsorted(problem.places, held)
+        return problem, names, held, classes
+
+    def _budget(self, items: Any, problem: Problem) -> Budget:
         if self.costs is not None:
-            costs = _records.read_costs(self.costs, n)
+            costs = _records.read_costs(self.costs, problem.n_records)
+            if problem.places is not None:
+                costs = costs[problem.places]
             budget = Budget(float(self.k), costs)
             if len(items) and not budget.affords(costs[items].min(), self.k):
                 raise InvalidInputError(

@@ -28,8 +28,10 @@ class Fitted:
     ----------
     problem : Problem
         The data, as its utility has read them.
-    names : ndarray of shape (n_records,)
-        The id of each record.
+    names : ndarray of shape (n,)
+        The id of each record of the problem.
+    rows : ndarray of int64
+        Which of these were held and chosen.
     y : ndarray of shape (n_records,), or None
     staying : staying model, float, mapping or array-like
     objective : Expected or CVaR
@@ -38,6 +40,7 @@ class Fitted:
 
     problem: Problem
     names: NDArray[Any]
+    rows: NDArray[np.int64]
     y: Any
     staying: Any
     objective: Expected | CVaR
@@ -163,6 +166,11 @@ class Valued:
         [('a', 1), ('b', 1)]
         """
         check_is_fitted(self)
+        if self._fitted.problem.places is not None:
+            raise InvalidInputError(
+                "the selector was fitted on Records, of which it keeps no ids but those of "
+                "candidates; expected an array; call balance(groups, selector.selected_ids_, ids=)"
+            )
         if groups is None and self._fitted.y is not None:
             groups = as_labels(self._fitted.y, "y")  # by position, as it was fitted
         if groups is None:
@@ -175,8 +183,8 @@ class Valued:
         )  # fmt: skip
 
     def _rows(self) -> NDArray[np.int64]:
-        """Return the rows held and chosen."""
-        return np.concatenate([self.held_, self.selected_])
+        """Return the rows held and chosen, of those of the problem."""
+        return self._fitted.rows
 
     def _task(self, staying: Any, random_state: Any) -> Task:
         seed = self._fitted.seed + 1 if random_state is None else int(seed_from(random_state))

@@ -18,13 +18,16 @@ from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
+from erasable.core.passes import Stored, run
 from erasable.core.threads import in_threads
 from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
 from erasable.tree._forest import Draws, Forest
 from erasable.tree._layout import SQUARES, Rules
+from erasable.tree._level_passes import Everything, put_together
 from erasable.tree._rules import CRITERIA, rules_for
+from erasable.tree._stored import StoredForest
 from erasable.tree._targets import Targets
 
 _MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
@@ -48,6 +51,9 @@ class TreeModel(Erasable):
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
 
     _takes_map: ClassVar[bool] = True
+    _reads_blocks: ClassVar[bool] = True
+    _gathered: ClassVar[int] = 2**20
+    """Most stored records of a node that is grown in memory."""
     _settings: dict[str, Any]
     _targets: Any
     _kept_flats: list[Flat] | None
@@ -102,13 +108,25 @@ class TreeModel(Erasable):
             (records.ids if records.groups is None else records.groups)[rows]
         )
 
-    def _grown(self, known: list[Flat] | None = None) -> Forest | None:
+    def _grown(self, known: list[Flat] | None = None) -> Forest | StoredForest | None:
         held, targets = self._attached(), self._targets
         live, n_rows = held.live_rows(), held.records.n_rows
         names = self._call_columns()
         draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
+        matrix = held.records.matrix
+        if isinstance(matrix, Stored) and n_rows > self._gathered:
+            forest = StoredForest(
+                matrix, targets.values(n_rows), live, self._owner_keys(live), self._tape,
+                self._rules(), draws, targets.n_stats, targets.class_weight, self._gathered,
+                self._n_jobs,
+            )  # fmt: skip
+            return forest if known is None else forest.matching(known)
+        if isinstance(matrix, Stored):
+            rows, values = put_together(run(Everything(), matrix, live, n_jobs=self._n_jobs))
+            matrix = np.zeros(matrix.shape, dtype=matrix.dtype)
+            matrix[rows] = values
         return Forest.fit(
-            Columns.fit(held.records.matrix, live, self._tape, self._n_jobs),
+            Columns.fit(matrix, live, self._tape, self._n_jobs),
             targets.values(n_rows),
             live,
             self._owner_keys(live),
@@ -125,7 +143,8 @@ class TreeModel(Erasable):
         self._kept_flats = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            if targets.remove(held, rows) or self._rules() != forest.rules:
+            anew = targets.remove(held, rows) or self._rules() != forest.rules
+            if anew or (isinstance(forest, StoredForest) and forest.has_to_learn_again):
                 return self._learn_again()
         nodes, records = forest.remove(
             rows, self._owner_keys(rows), held.live, held.live_rows, self._n_jobs
@@ -134,6 +153,24 @@ class TreeModel(Erasable):
         if kept is not None:
             forest.keep_classes(kept, targets.class_weight)
         forest.forget(rows)
+        return Outcome("updated", records, {"nodes": nodes})
+
+    def _can_add(self) -> bool:
+        forest = self._accelerator
+        return isinstance(forest, Forest) and forest.rules.min_decrease == 0
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        held, forest, targets = self._attached(), self._accelerator, self._targets
+        self._kept_flats = None
+        self._refuse_many()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            if targets.add(held, rows) or self._rules() != forest.rules:
+                return None
+        nodes, records = forest.add(
+            held.records.matrix, rows, targets.of(rows), self._owner_keys(rows), held.live_rows,
+            self._n_jobs,
+        )  # fmt: skip
         return Outcome("updated", records, {"nodes": nodes})
 
     def _learn_again(self) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,14 +11,25 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
-from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads, over_rows
+from erasable.tree._codes import (
+    Codes,
+    are_ranks,
+    codes_of,
+    leave,
+    recode_rows,
+    spread,
+    take_in,
+    values_of,
+)
+from erasable.tree._layout import HISTOGRAM
 from erasable.tree._rank_kernels import rank
 
 # Second half of SipHash's key, and the first byte of what is hashed; see `erasable.core.tape`.
-_FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
-_TAG = np.uint64(ord("f"))
+FOR_VALUES = np.uint64(int.from_bytes(b"values\0\0", "little"))
+TAG = np.uint64(ord("f"))
 _32 = np.uint64(32)
 _AT_ONCE = 64
 _TOGETHER = 8
@@ -28,41 +40,35 @@ _TOGETHER = 8
 class Columns:
     """Distinct values of every column; an accelerator, of which nothing is in the state.
 
-    Ints32 are ranks among the values that there were at `fit`. Ints32 whose last record is deleted
-    stay, but not the value that they stood for.
-
     Attributes
     ----------
-    values : ndarray of float64
-        Values by code, column after column; NaN where no record has them any more.
-    counts : ndarray of int64
-        How many live records have each of them.
-    offsets : ndarray of shape (n_features + 1,), int64
-        Where the values of each column begin.
-    packed : ndarray of shape (n_rows, n_features + 1), uint64
-        Of every value a hash, in the upper 32 bits, and its code. 0 for rows that are not live.
-        The last column is for the targets.
+    codes : Codes
+        Which values there are, and the codes that stand for them.
+    packed : ndarray of shape (n_places, n_features + 1), uint64
+        Of every value a hash, in the upper 32 bits, and its code. 0 for rows that are not live,
+        and where there are no rows yet. The last column is for the targets.
+    tape : Tape
+        From which hashes of values come.
 
     Examples
     --------
     >>> columns = Columns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
-    >>> columns.values, columns.counts, columns.packed[:, 0] & np.uint64(255)
-    (array([0.5, 7. ]), array([2, 1]), array([0, 1, 0], dtype=uint64))
+    >>> columns.codes.values[0, :2], columns.codes.counts[0, :2]
+    (array([0.5, 7. ]), array([2, 1], dtype=int32))
+    >>> columns.packed[:, 0] & np.uint64(255)
+    array([0, 1, 0], dtype=uint64)
     """
 
-    values: Floats
-    counts: Ints
-    offsets: Ints
+    codes: Codes
     packed: Words
+    tape: Tape
 
     @classmethod
     def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape, n_jobs: int | None = None) -> Self:
         """Find the values of the live rows of a matrix."""
         n_rows, d = matrix.shape
         packed = np.zeros((n_rows, d + 1), dtype=np.uint64)
-        parts: list[Floats] = []
-        sizes: list[Ints] = []
-        offsets = np.zeros(d + 1, dtype=np.int64)
+        parts: list[tuple[Floats, Ints]] = []
         every = live.size == n_rows
         seed = np.uint64(tape.seed)
 
@@ -71,7 +77,7 @@ class Columns:
             own = column.view(np.float64)
             values, counts, codes = rank(own if every else own[live])
             hashes = np.empty(values.size, dtype=np.uint64)
-            siphash24_integers(seed, _FOR_VALUES, _TAG, values.view(np.uint64), hashes)
+            siphash24_integers(seed, FOR_VALUES, TAG, values.view(np.uint64), hashes)
             words = (hashes >> _32 << _32) | np.arange(values.size, dtype=np.uint64)
             if every:
                 words.take(codes, out=column, mode="clip")  # no code is out of range
@@ -84,32 +90,66 @@ class Columns:
             some = slice(start, min(start + _TOGETHER, d))
             columns = np.empty((some.stop - start, n_rows), dtype=np.uint64)
             turn(matrix[:, some], columns.view(np.float64), n_jobs)
-            for values, counts in in_threads(coded, columns, n_jobs):
-                offsets[len(parts) + 1] = offsets[len(parts)] + values.size
-                parts.append(values)
-                sizes.append(counts)
+            parts.extend(in_threads(coded, columns, n_jobs))
             turn(columns.T, packed[:, some].T, n_jobs)
-        return cls(np.concatenate(parts), np.concatenate(sizes), offsets, packed)
-
-    @property
-    def n_values(self) -> Ints:
-        """Number of codes of every column."""
-        return np.diff(self.offsets)
+        return cls(codes_of(parts), packed, tape)
 
     def codes_below(self, features: NDArray[np.int32], thresholds: Floats) -> NDArray[np.int32]:
         """Find the codes of the largest values up to thresholds, of which each has a feature.
 
-        -1 where there are none. No record may have been forgotten.
+        -1 where there are none. Since `fit` no record may have come or gone.
         """
         codes = np.empty(thresholds.size, dtype=np.int32)
         for j in np.unique(features).tolist():
-            own, values = features == j, self.values[self.offsets[j] : self.offsets[j + 1]]
+            own, values = features == j, values_of(self.codes, j)
             codes[own] = np.searchsorted(values, thresholds[own], side="right") - 1
         return codes
 
     def forget(self, rows: Ints) -> None:
         """Overwrite the values of rows."""
-        _forget(self.packed, self.offsets, self.counts, self.values, rows)
+        leave(self.codes, self.packed, rows)
+
+    def make_room(self, n_rows: int) -> None:
+        """Have places for so many rows; what lay elsewhere is overwritten."""
+        n = self.packed.shape[0]
+        if n < n_rows:
+            packed = np.zeros((n_rows + n_rows // 8, self.packed.shape[1]), dtype=np.uint64)
+            packed[:n] = self.packed
+            self.packed[:] = 0
+            self.packed = packed
+
+    def take(
+        self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]
+    ) -> Iterator[tuple[Codes, Ints32, NDArray[np.bool_]]]:
+        """Take new rows of a matrix in, for which there are places.
+
+        `live_rows` returns the rows there are, with the new ones.
+
+        Yields
+        ------
+        codes, other, columns
+            Whenever values of some columns have other codes: what was, as it is returned by
+            `erasable.tree._codes.spread`.
+        """
+        d = self.packed.shape[1] - 1
+        values = np.ascontiguousarray(matrix[rows], dtype=np.float64)
+        hashes = np.empty((rows.size, d), dtype=np.uint64)
+        siphash24_integers(
+            np.uint64(self.tape.seed), FOR_VALUES, TAG, values.view(np.uint64).reshape(-1),
+            hashes.reshape(-1),
+        )  # fmt: skip
+        done, n_cells = 0, rows.size * d
+        while (done := take_in(self.codes, self.packed, rows, values, hashes, done)) < n_cells:
+            columns = np.zeros(d, dtype=np.bool_)
+            columns[done % d] = True
+            columns |= are_ranks(self.codes) & (self.codes.n_codes > HISTOGRAM)  # soon in need
+            before = self.codes
+            self.codes, other = spread(before, columns)
+            there = np.setdiff1d(live_rows(), rows[done // d :], assume_unique=True)
+            own = columns & (np.arange(d) < done % d)
+            recode_rows(before, other, columns, self.packed, there)
+            recode_rows(before, other, own, self.packed, rows[done // d : done // d + 1])
+            yield before, other, columns
 
 
 def turn(table: NDArray[Any], out: NDArray[Any], n_jobs: int | None = None) -> None:
@@ -125,14 +165,3 @@ def _turn(table: NDArray[Any], out: NDArray[Any], first: int, stop: int) -> None
         for j in range(table.shape[1]):
             for i in range(start, min(start + _AT_ONCE, stop)):
                 out[j, i] = table[i, j]
-
-
-@kernel
-def _forget(packed: Words, offsets: Ints, counts: Ints, values: Floats, rows: Ints) -> None:
-    for i in range(rows.size):
-        for j in range(offsets.size - 1):
-            place = offsets[j] + np.int64(packed[rows[i], j] & np.uint64(0xFFFFFFFF))
-            counts[place] -= 1
-            if counts[place] == 0:
-                values[place] = np.nan
-            packed[rows[i], j] = 0

@@ -18,6 +18,7 @@ from erasable.tree._layout import (
     COUNT,
     NONE,
     ROW_BITS,
+    SMALL,
     SQUARES,
     START,
     Candidates,
@@ -32,6 +33,7 @@ from erasable.tree._slot_kernels import by_column
 from erasable.tree._survey_kernels import survey
 
 _LOW = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
@@ -68,8 +70,8 @@ def _bit(f: int) -> np.uint64:
 
 
 @inlined
-def _line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
-    """Draw for every feature, and put those first that are to be looked at first."""
+def line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
+    """Draw for every feature, and put those first that a node is to look at first."""
     races, order, d = work.races, work.order, table.names.size
     for f in range(d):
         races[f] = mix64(key ^ table.names[f])
@@ -133,7 +135,7 @@ def _search(
         if kept and looked == q:
             kept, looked = False, 0  # all are constant, and only a new search finds others
         if not kept and not lined:
-            _line_up(table, work, key, q)
+            line_up(table, work, key, q)
             lined = True
         # The first of features that are all constant is so for ever: its place is free.
         place = looked if looked < q else 0
@@ -147,7 +149,9 @@ def _search(
             if f < 64 and constants >> np.uint64(f) & _ONE:
                 found = 0
                 if slot >= 0:
-                    plant.found[slot, place, 0] = 0
+                    plant.features[slot, place], plant.found[slot, place, 0] = f, 0
+        if kept and found < 0 and f < 64 and constants >> np.uint64(f) & _ONE:
+            found = plant.found[slot, place, 0] = 0
         looked += 1
         if found == 0:
             continue
@@ -162,6 +166,8 @@ def _search(
             if slot >= 0:
                 plant.features[slot, place] = f
                 plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
+                # Few records are not drawn from: then any value that comes may be drawn.
+                plant.found[slot, place, 2] = work.drawn[found - 1] >> _32 if m > SMALL else -1
         if found < 2:
             constants |= _bit(f)
             continue

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.tree._codes import Codes, place_of
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
     CACHE,
@@ -35,11 +36,11 @@ from erasable.tree._slot_kernels import part, take_pair
 
 
 @subroutine
-def _threshold(plant: GrowingTree, values: Floats, offsets: Ints, node: int) -> float:
+def _threshold(plant: GrowingTree, known: Codes, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
-    offset = offsets[plant.nodes[node, FEATURE]]
-    low = values[offset + plant.nodes[node, CODE]]
-    high = values[offset + plant.nodes[node, NEXT]]
+    f = np.int64(plant.nodes[node, FEATURE])
+    low = known.values[place_of(known, f, np.int64(plant.nodes[node, CODE]))]
+    high = known.values[place_of(known, f, np.int64(plant.nodes[node, NEXT]))]
     middle = low / 2.0 + high / 2.0
     return float(middle if low <= middle < high else low)
 
@@ -47,8 +48,7 @@ def _threshold(plant: GrowingTree, values: Floats, offsets: Ints, node: int) -> 
 @kernel
 def flatten(
     plant: GrowingTree,
-    values: Floats,
-    offsets: Ints,
+    known: Codes,
     node: int,
     features: Ints32,
     thresholds: Floats,
@@ -56,7 +56,7 @@ def flatten(
 ) -> tuple[int, int, int]:
     """Write a subtree to arrays that are long enough; return how much of each was needed.
 
-    The value of code `c` of feature `f` is ``values[offsets[f] + c]``.
+    `known` has the values that codes stand for.
     """
     nodes = plant.nodes
     stack = np.empty(plant.nodes.shape[0] + 1, dtype=np.int64)
@@ -73,7 +73,7 @@ def flatten(
                 leaves[ends, s] = plant.stats[node, s]
             ends += 1
         else:
-            thresholds[splits] = _threshold(plant, values, offsets, node)
+            thresholds[splits] = _threshold(plant, known, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -83,8 +83,7 @@ def flatten(
 @kernel
 def outline(
     plant: GrowingTree,
-    values: Floats,
-    offsets: Ints,
+    known: Codes,
     regression: bool,
     limit: int,
     features: Ints32,
@@ -114,7 +113,7 @@ def outline(
             ends += 1
         else:
             features[n] = f
-            thresholds[splits] = _threshold(plant, values, offsets, node)
+            thresholds[splits] = _threshold(plant, known, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -202,8 +201,7 @@ def restore(
     table: Table,
     rules: Rules,
     work: Work,
-    values: Floats,
-    offsets: Ints,
+    known: Codes,
     features: Ints32,
     thresholds: Floats,
     codes: Ints32,
@@ -240,7 +238,7 @@ def restore(
         to_left = part(plant, table, work, node, f, codes[splits])
         if to_left == 0 or to_left == m:
             return False
-        if _threshold(plant, values, offsets, node) != thresholds[splits]:
+        if _threshold(plant, known, node) != thresholds[splits]:
             return False
         pair = take_pair(plant)
         nodes[node, LEFT] = pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,18 +108,12 @@ class Forest:
 
         `record_keys` has a key for each of the live rows.
         """
-        targets = columns.packed.view(np.int64)[:, -1]
-        targets[:] = y
-        table = Table(
-            columns.packed, columns.n_values, draws.names, draws.ranks, targets, class_weight,
-            beside(columns.packed.shape[1], 1),
-        )  # fmt: skip
         n_trees = draws.keys.size
+        several = known is None and n_trees > 1 and live.size > _MANY
+        wide = table_of(columns, y, draws, class_weight, several, n_jobs)
+        table = wide._replace(by_column=beside(columns.packed.shape[1], 1))
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
-        many = live.size > _MANY and columns.packed.nbytes <= _MOST
-        if known is None and n_trees > 1 and many:
-            table = table._replace(by_column=beside(columns.packed.shape[1], y.size))
-            turn(columns.packed, table.by_column.T, n_jobs)
+        table = wide
         rooms = threading.local()
 
         def grown(t: int) -> Grown | None:
@@ -189,6 +183,64 @@ class Forest:
         counts = list(in_threads(without, concerned, n_jobs))
         return sum(nodes for nodes, _ in counts), sum(records for _, records in counts)
 
+    def add(
+        self,
+        matrix: NDArray[Any],
+        rows: Ints,
+        y: Ints,
+        keys: Words,
+        live_rows: Callable[[], Ints],
+        n_jobs: int | None = None,
+    ) -> tuple[int, int]:
+        """Take rows in.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_features)
+        rows : ndarray of int64
+            Live from now on.
+        y, keys : ndarray of shape (n_new,)
+            Their targets as trees see them, and their keys.
+        live_rows : callable
+            Returns the positions of all rows that are live.
+
+        Returns
+        -------
+        nodes, records : int
+            How many nodes decided otherwise than before, and how many records were below them.
+        """
+        self.columns.make_room(matrix.shape[0])
+        for codes, other, columns in self.columns.take(matrix, rows, live_rows):
+            for tree in self.trees:
+                tree.recode(codes, other, columns)
+        packed = self.columns.packed
+        targets = packed.view(np.int64)[:, -1]
+        targets[rows] = y
+        self.table = self.table._replace(
+            packed=packed, y=targets, n_values=self.columns.codes.n_codes
+        )
+        weights = self.draws.weights(keys)
+        rooms = threading.local()
+
+        def having(t: int) -> tuple[int, int]:
+            tree = self.trees[t]
+            rooms.work = work = getattr(rooms, "work", None) or self._room(
+                tree.plant.stats.shape[1]
+            )
+            come = bag_of(rows, weights[t])
+            if not self.whole[t]:
+                return tree.add(come, self.table, self.rules, work)
+            if come.size == 0:
+                come = bag_of(rows, np.ones(rows.size, dtype=np.uint8))
+                return tree.add(come, self.table, self.rules, work)
+            self.whole[t] = False
+            self.trees[t] = Grown.of(come, tree.key, self.table, self.rules, work)
+            return 1, come.size
+
+        concerned = np.flatnonzero(weights.any(axis=1) | self.whole).tolist()
+        counts = list(in_threads(having, concerned, n_jobs))
+        return sum(nodes for nodes, _ in counts), sum(records for _, records in counts)
+
     def forget(self, rows: Ints) -> None:
         """Overwrite what is left of rows in the tables."""
         self.columns.forget(rows)
@@ -210,3 +262,25 @@ class Forest:
         """Hash all trees; of these, only what has changed since the last time."""
         regression = self.rules.criterion == SQUARES
         return forest_hash([tree.hash(self.columns, regression) for tree in self.trees])
+
+
+def table_of(
+    columns: Columns,
+    y: Ints,
+    draws: Draws,
+    class_weight: Floats,
+    several: bool,
+    n_jobs: int | None = None,
+) -> Table:
+    """Make a table of the records; by columns, too, where `several` large trees are grown."""
+    targets = columns.packed.view(np.int64)[:, -1]
+    targets[:] = y
+    width = columns.packed.shape[1]
+    several = several and y.size > _MANY and columns.packed.nbytes <= _MOST
+    by_column = beside(width, y.size if several else 1)
+    if several:
+        turn(columns.packed, by_column.T, n_jobs)
+    return Table(
+        columns.packed, columns.codes.n_codes, draws.names, draws.ranks, targets, class_weight,
+        by_column,
+    )  # fmt: skip

@@ -1,33 +1,28 @@
-"""One tree in memory: grown from rows, and kept up to date as rows leave it."""
+"""One tree in memory: grown from rows, and kept up to date as rows leave it or come to it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Ints, Words
+from erasable.core.arrays import Ints, Ints32, Words
 from erasable.core.digest import LeafHash
 from erasable.core.kept import Kept
+from erasable.tree._arrival_kernels import put_rows_in, recode_tree
+from erasable.tree._codes import Codes
 from erasable.tree._columns import Columns
 from erasable.tree._flat import HASH, UNIT, Flat, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
 from erasable.tree._layout import (
     BUSY,
-    CACHE,
     CAPACITY,
     COUNT,
     FREE,
-    KEPT_ABOVE,
-    KEPT_BYTES,
-    LEFT,
-    N_COUNTERS,
-    N_FIELDS,
     ROW_BITS,
     SQUARES,
-    UPTO,
     USED,
     WANTED,
     GrowingTree,
@@ -35,11 +30,9 @@ from erasable.tree._layout import (
     Table,
     Work,
 )
+from erasable.tree._plants import Bag, bare, with_kept, with_places, with_slots
 from erasable.tree._score_kernels import weight_of
 from erasable.tree._update_kernels import leaves_that_gain, take_rows_out, update_tree
-
-Bag: TypeAlias = NDArray[np.uint32]
-"""Rows and their weights, as in `GrowingTree.rows`."""
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
 _BITS = np.uint32(ROW_BITS)
@@ -60,6 +53,24 @@ def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
     within = weights > 0
     heavy: Bag = weights[within].astype(np.uint32) << _BITS
     return rows[within].astype(np.uint32) | heavy
+
+
+def bag_rows(bag: Bag) -> Bag:
+    """Return the rows of a bag."""
+    return bag & _ROW
+
+
+def moved(bag: Bag, places: Ints) -> Bag:
+    """Return a bag of the same records in a table where they have other places.
+
+    Examples
+    --------
+    >>> bag = bag_of(np.array([3, 9]), np.array([1, 2], dtype=np.uint8))
+    >>> bag_rows(moved(bag, np.arange(10) - 3))
+    array([0, 6], dtype=uint32)
+    """
+    rows: Bag = places[bag & _ROW].astype(np.uint32)
+    return rows | (bag & ~_ROW)
 
 
 class Units(NamedTuple):
@@ -97,11 +108,25 @@ class Grown(Kept):
     _units: Units = _NO_UNITS
 
     @classmethod
-    def of(cls, bag: Bag, key: np.uint64, table: Table, rules: Rules, work: Work) -> Self:
-        """Grow a tree from a bag that is not empty."""
-        grown = cls(_bare(bag, rules, work.left.shape[1]), key)
-        whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
-        grown._grow(np.zeros((1, 2), dtype=np.int64), np.array([key]), table, rules, work, whole)
+    def of(
+        cls,
+        bag: Bag,
+        key: np.uint64,
+        table: Table,
+        rules: Rules,
+        work: Work,
+        depth: int = 0,
+        whole: float | None = None,
+    ) -> Self:
+        """Grow a tree from a bag that is not empty, or what is below a node of one.
+
+        `whole` is the weight of all records of the tree, by default of those in the bag.
+        """
+        grown = cls(bare(bag, rules, work.left.shape[1]), key)
+        if whole is None:
+            whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
+        root = np.array([[0, depth]], dtype=np.int64)
+        grown._grow(root, np.array([key]), table, rules, work, whole)
         grown._settle()
         return grown
 
@@ -119,11 +144,11 @@ class Grown(Kept):
         """Lay a known tree out over its bag; None if it does not fit."""
         if flat.leaves.shape[1] != work.left.shape[1]:
             return None
-        grown = cls(_bare(bag, rules, work.left.shape[1]), key)
+        grown = cls(bare(bag, rules, work.left.shape[1]), key)
         codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
         if not restore(
-            grown.plant, table, rules, work, columns.values, columns.offsets, flat.features,
-            flat.thresholds, codes, flat.leaves,
+            grown.plant, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
+            flat.leaves,
         ):  # fmt: skip
             return None
         grown._settle()
@@ -148,16 +173,33 @@ class Grown(Kept):
         nodes, records : int
             How many nodes decided otherwise than before, and how many records were below them.
         """
-        plant = self.plant
-        left = plant.stats[0] - self._totals(gone, table, rules)
-        whole = self._weight_of(left, table, rules)
         # One look at all rows is cheaper than many at a leaf each.
-        every = 64 * gone.size > plant.rows.size
-        take_rows_out(plant, table, gone, live, every)
+        every = 64 * gone.size > self.plant.rows.size
+        take_rows_out(self.plant, table, gone, live, every)
+        return self._decide_again(gone, -1, table, rules, work)
+
+    def add(self, come: Bag, table: Table, rules: Rules, work: Work) -> tuple[int, int]:
+        """Take rows in, whose values and targets are in the table; see `remove`.
+
+        Rules may not have a least decrease, which others may miss as the tree gets heavier.
+        """
+        placed = put_rows_in(self.plant, table, work, come, 0)
+        while placed < come.size:
+            self.plant = with_places(self.plant, come.size - placed)
+            placed = put_rows_in(self.plant, table, work, come, placed)
+        return self._decide_again(come, 1, table, rules, work)
+
+    def _decide_again(
+        self, some: Bag, sign: int, table: Table, rules: Rules, work: Work
+    ) -> tuple[int, int]:
+        """Have the nodes decide that rows have left or come to, and grow what is to be grown."""
+        plant = self.plant
+        totals = plant.stats[0] + sign * self._totals(some, table, rules)
+        whole = self._weight_of(totals, table, rules)
         root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
-        pending, keys = np.empty((gone.size, 2), np.int64), np.empty(gone.size, np.uint64)
+        pending, keys = np.empty((some.size, 2), np.int64), np.empty(some.size, np.uint64)
         told = self._update(
-            root, key, (0, gone.size), table, rules, work, whole, gone, pending, keys
+            root, key, (0, some.size), table, rules, work, whole, some, sign, pending, keys
         )
         pending, keys = pending[: told[0]], keys[: told[0]]
         if plant.gains.size:
@@ -173,6 +215,10 @@ class Grown(Kept):
         self._settle()
         self._flat = self._hash = None
         return int(told[1]), int(told[2])
+
+    def recode(self, codes: Codes, other: Ints32, columns: NDArray[np.bool_]) -> None:
+        """Write the codes that values have now; see `erasable.tree._codes.spread`."""
+        recode_tree(self.plant, codes, other, columns)
 
     def _leaves(self, least: float, whole: float, work: Work) -> tuple[Ints, Words]:
         """Return slots, depths and keys of leaves that gain at least some share of the whole."""
@@ -197,7 +243,8 @@ class Grown(Kept):
         rules: Rules,
         work: Work,
         whole: float,
-        gone: Bag = _NO_ROWS,
+        some: Bag = _NO_ROWS,
+        sign: int = -1,
         pending: Ints = _NO_NODES,
         pending_keys: Words = _NO_KEYS,
     ) -> Ints:
@@ -208,8 +255,9 @@ class Grown(Kept):
         work.call_constants[: keys.size] = 0
         told = np.zeros(4, dtype=np.int64)
         update_tree(
-            self.plant, table, rules, work, keys.size, whole, gone, pending, pending_keys, told
-        )
+            self.plant, table, rules, work, keys.size, whole, some, sign, pending, pending_keys,
+            told,
+        )  # fmt: skip
         return told
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
@@ -253,9 +301,8 @@ class Grown(Kept):
             top, thresholds = np.empty(n, dtype=np.int32), np.empty(n)
             units, changed = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
             sizes = outline(
-                self.plant, columns.values, columns.offsets, regression, UNIT, top, thresholds,
-                units, changed,
-            )  # fmt: skip
+                self.plant, columns.codes, regression, UNIT, top, thresholds, units, changed
+            )
             self._units = self._hashed(units[: sizes[2]].copy(), changed[: sizes[2]], columns)
             self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], self._units.hashes)
         return self._hash
@@ -286,9 +333,7 @@ class Grown(Kept):
         most = min(2 * int(plant.nodes[node, COUNT]), int(plant.counters[USED]))
         features, thresholds = np.empty(most, dtype=np.int32), np.empty(most)
         leaves = np.empty((most, plant.stats.shape[1]), dtype=np.int64)
-        n, splits, ends = flatten(
-            plant, columns.values, columns.offsets, node, features, thresholds, leaves
-        )
+        n, splits, ends = flatten(plant, columns.codes, node, features, thresholds, leaves)
         return Flat(features[:n].copy(), thresholds[:splits].copy(), leaves[:ends].copy())
 
     @property
@@ -302,7 +347,7 @@ class Grown(Kept):
         plant = self.plant
         free = 2 * int(plant.counters[FREE]) + plant.nodes.shape[0] - int(plant.counters[USED])
         if free < more:
-            self.plant = _with_slots(plant, plant.nodes.shape[0] + more)
+            self.plant = with_slots(plant, plant.nodes.shape[0] + more)
 
     def _settle(self) -> None:
         """Return room that was not needed, and make some where nodes wanted to keep counts."""
@@ -310,63 +355,9 @@ class Grown(Kept):
         used = int(plant.counters[USED])
         roomy = used + used // 8 + 64
         if plant.nodes.shape[0] > 2 * roomy:
-            self.plant = plant = _with_slots(plant, roomy)
+            self.plant = plant = with_slots(plant, roomy)
         kept, busy = plant.features.shape[0], int(plant.counters[BUSY])
         wanted = int(plant.counters[WANTED])
         if wanted or kept > busy + busy // 2 + 8:
-            self.plant = _with_kept(plant, busy + wanted + busy // 8 + 2)
+            self.plant = with_kept(plant, busy + wanted + busy // 8 + 2)
         self.plant.counters[WANTED] = 0
-
-
-def _bare(bag: Bag, rules: Rules, n_stats: int) -> GrowingTree:
-    """Return a tree of one node, with room for all that may grow."""
-    n = bag.size
-    q, s = rules.max_features, rules.sample
-    # There are about 3 n / m nodes of more than m records, in trees as they grow.
-    upto = max(KEPT_ABOVE, 3 * q * s * (12 + 8 * n_stats) // KEPT_BYTES)
-    slots, kept = 2 * n + 2, 4 * (n // upto) + 1 if n > upto else 0
-    plant = GrowingTree(
-        nodes=np.zeros((slots, N_FIELDS), dtype=np.int32),
-        stats=np.zeros((slots, n_stats), dtype=np.int64),
-        gains=np.full(slots if rules.min_decrease > 0 else 0, -np.inf),
-        rows=bag.copy(),
-        free=np.zeros(slots // 2, dtype=np.int32),
-        counters=np.zeros(N_COUNTERS, dtype=np.int64),
-        features=np.zeros((kept, q), dtype=np.int32),
-        found=np.zeros((kept, q, 2), dtype=np.int32),
-        codes=np.zeros((kept, q, s), dtype=np.int32),
-        counts=np.zeros((kept, q, s, 2), dtype=np.int32),
-        lefts=np.zeros((kept, q, s, n_stats), dtype=np.int64),
-        free_kept=np.zeros(kept, dtype=np.int32),
-    )
-    plant.counters[USED], plant.counters[UPTO] = 1, upto
-    plant.nodes[0, CAPACITY], plant.nodes[0, CACHE] = n, -1
-    plant.nodes[0, : LEFT + 1] = -1
-    return plant
-
-
-def _resized(array: NDArray[Any], size: int, used: int, fill: float = 0.0) -> NDArray[Any]:
-    """Copy the first lines of an array into one of another length."""
-    copy = np.zeros((size, *array.shape[1:]), dtype=array.dtype)  # untouched pages cost nothing
-    if fill:
-        copy[:] = fill
-    copy[:used] = array[:used]
-    return copy
-
-
-def _with_slots(plant: GrowingTree, slots: int) -> GrowingTree:
-    """Copy a tree into arrays with another number of slots for nodes."""
-    used = int(plant.counters[USED])
-    return plant._replace(
-        nodes=_resized(plant.nodes, slots, used),
-        stats=_resized(plant.stats, slots, used),
-        gains=_resized(plant.gains, slots if plant.gains.size else 0, used, -np.inf),
-        free=_resized(plant.free, slots // 2 + 1, int(plant.counters[FREE])),
-    )
-
-
-def _with_kept(plant: GrowingTree, kept: int) -> GrowingTree:
-    """Copy a tree into arrays with another number of slots for counts that are kept."""
-    names = ("features", "found", "codes", "counts", "lefts", "free_kept")
-    busy = int(plant.counters[BUSY])
-    return plant._replace(**{name: _resized(getattr(plant, name), kept, busy) for name in names})

@@ -18,6 +18,16 @@ from erasable.tree._base import TreeModel
 from erasable.tree._targets import ClassTargets, NumberTargets
 
 
+def refuse_weights(given: Any) -> None:
+    """Raise InvalidParameterError if weights of classes are no numbers, or negative."""
+    for weight in given.values() if isinstance(given, Mapping) else ():
+        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+            raise InvalidParameterError(
+                "class_weight= holds something that is no finite number from 0 on; "
+                "expected a weight for each class; pass {label: weight}"
+            )
+
+
 class TreeClassifier(ClassifierMixin, TreeModel):
     """Base of the classifiers."""
 
@@ -26,14 +36,7 @@ class TreeClassifier(ClassifierMixin, TreeModel):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        given = self.class_weight
-        if isinstance(given, Mapping):
-            for weight in given.values():
-                if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-                    raise InvalidParameterError(
-                        "class_weight= holds something that is no finite number from 0 on; "
-                        "expected a weight for each class; pass {label: weight}"
-                    )
+        refuse_weights(self.class_weight)
 
     def _target_schema(self, n_records: int) -> tuple[str, Fields]:
         return "classes", classes(n_records)

@@ -100,11 +100,11 @@ class Table(NamedTuple):
     Attributes
     ----------
     packed : ndarray of shape (n_rows, n_features + 1), uint64
-        Of every value its hash, in the upper 32 bits, and its code: its rank among the values.
+        Of every value its hash, in the upper 32 bits, and its code (`erasable.tree._codes`).
         Behind these the record's target. All of a record side by side: a small node, of which
         every record is far from the next, finds them where its parent has read before.
     n_values : ndarray of shape (n_features,), int64
-        Number of codes.
+        Codes are less than this.
     names : ndarray of shape (n_features,), uint64
         Keys of the features' names.
     ranks : ndarray of shape (n_features,), int64
@@ -149,8 +149,8 @@ class GrowingTree(NamedTuple):
     counters : ndarray of shape (6,), int64
     features : ndarray of shape (n_kept, max_features), int32
         Of nodes whose candidates are kept: the features that are looked at,
-    found : ndarray of shape (n_kept, max_features, 2), int32
-        how many values of each were drawn, and the code of the last of them,
+    found : ndarray of shape (n_kept, max_features, 3), int32
+        how many values of each were drawn, the code of the last of them, and its draw,
     codes : ndarray of shape (n_kept, max_features, sample), int32
         their codes, ascending,
     counts : ndarray of shape (n_kept, max_features, sample, 2), int32

@@ -49,6 +49,13 @@ def by_column(table: Table, m: int) -> bool:
 
 
 @inlined
+def goes_left(plant: GrowingTree, table: Table, node: int, row: Any) -> bool:
+    """Tell to which side of a node's split a row goes."""
+    word = table.packed[row, plant.nodes[node, FEATURE]]
+    return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
+
+
+@inlined
 def room_for(plant: GrowingTree, node: int) -> bool:
     """Tell whether there are slots for whatever may grow below a node that has been cleared."""
     counters = plant.counters

@@ -37,6 +37,12 @@ class Targets(Protocol):
     def values(self, n_rows: int) -> Ints:
         """Return the targets as trees see them; anything for rows that are not live."""
 
+    def of(self, rows: Ints) -> Ints:
+        """Return the targets of live rows as trees see them."""
+
+    def add(self, held: Attachment, rows: Ints) -> bool:
+        """Take rows in, live now; true if trees see those of others otherwise."""
+
     def remove(self, held: Attachment, rows: Ints) -> bool:
         """Forget rows that are no longer live; true if trees see those of others otherwise."""
 
@@ -100,6 +106,15 @@ class ClassTargets:
         """Return the class of every row."""
         return np.maximum(self.classes.codes, 0).astype(np.int64)
 
+    def of(self, rows: Ints) -> Ints:
+        """Return the classes of live rows."""
+        return self.classes.codes[rows].astype(np.int64)
+
+    def add(self, held: Attachment, rows: Ints) -> bool:
+        """Take rows in; a class may be new, and balanced weights change with every row."""
+        assert held.records.y is not None
+        return not self.classes.add(held.records.y, rows) or isinstance(self.given, str)
+
     def remove(self, held: Attachment, rows: Ints) -> bool:
         """Forget rows; balanced weights change with every one of them."""
         self._kept = self.classes.remove(rows)
@@ -134,7 +149,8 @@ class NumberTargets:
     grid : Grid
         Of one column.
     numbers : ndarray of shape (n_rows,), int64
-        In quanta above the origin; empty where the records are not at hand.
+        In quanta above the origin, with room for others behind them; empty where the records are
+        not at hand.
     """
 
     grid: Grid
@@ -171,7 +187,23 @@ class NumberTargets:
 
     def values(self, n_rows: int) -> Ints:
         """Return the targets in quanta."""
-        return self.numbers.copy()
+        return self.numbers[:n_rows].copy()
+
+    def of(self, rows: Ints) -> Ints:
+        """Return the targets of live rows in quanta."""
+        return self.numbers[rows]
+
+    def add(self, held: Attachment, rows: Ints) -> bool:
+        """Take rows in; tell whether the grid is another."""
+        column, n = _column(held), self.numbers.size
+        change = self.grid.add(column, rows, held.live_rows)
+        if n < column.shape[0]:
+            numbers = np.zeros(column.shape[0] + column.shape[0] // 8, dtype=np.int64)
+            numbers[:n] = self.numbers
+            self.numbers[:] = 0
+            self.numbers = numbers
+        self.numbers[rows] = (self.grid.apply(column, rows) / self.grid.quantum)[:, 0]
+        return change.exponents
 
     def remove(self, held: Attachment, rows: Ints) -> bool:
         """Forget rows; tell whether the grid is another."""

@@ -1,19 +1,18 @@
-"""Growing a tree, and taking records out of it: nodes decide, few otherwise than before.
+"""Growing a tree, and having records leave or come: nodes decide, few otherwise than before.
 
 The law it keeps: a subtree is a function of the records of its node, of its path and of the rules.
 A node's decision is a function of its records, and where all the decisions above it stand, so do
-its records but for those that go. Where a decision changes, all below is grown again.
+its records but for those that go or come. Where a decision changes, all below is grown again.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
 from erasable.core.arrays import Ints, Words
+from erasable.tree._arrival_kernels import lower_next, put_into_kept
 from erasable.tree._decide_kernels import decide, gather
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 from erasable.tree._layout import (
@@ -35,17 +34,19 @@ from erasable.tree._layout import (
     Table,
     Work,
 )
-from erasable.tree._slot_kernels import clear, drop_kept, part, room_for, take_kept, take_pair
+from erasable.tree._slot_kernels import (
+    clear,
+    drop_kept,
+    goes_left,
+    part,
+    room_for,
+    take_kept,
+    take_pair,
+)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _UNKNOWN = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1
-
-
-@inlined
-def _goes_left(plant: GrowingTree, table: Table, node: int, row: Any) -> bool:
-    word = table.packed[row, plant.nodes[node, FEATURE]]
-    return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
 
 
 @borrowing
@@ -63,7 +64,7 @@ def take_rows_out(
         row, node = np.int64(gone[g]) & _ROW, 0
         while nodes[node, FEATURE] >= 0:
             left = nodes[node, LEFT]
-            node = left if _goes_left(plant, table, node, row) else left + 1
+            node = left if goes_left(plant, table, node, row) else left + 1
         start = nodes[node, START]
         for i in range(start, start + nodes[node, CAPACITY]):
             if rows[i] == gone[g]:
@@ -131,26 +132,26 @@ def _find_next(
 
 
 @inlined
-def _split_gone(
+def _divide(
     plant: GrowingTree,
     table: Table,
     work: Work,
     node: int,
-    gone: NDArray[np.uint32],
+    some: NDArray[np.uint32],
     first: int,
     after: int,
 ) -> int:
-    """Put those first that go to the left; return where the others begin."""
+    """Put those rows first that go to the left; return where the others begin."""
     middle, to_right = first, 0
     for g in range(first, after):
-        if _goes_left(plant, table, node, np.int64(gone[g]) & _ROW):
-            gone[middle] = gone[g]
+        if goes_left(plant, table, node, np.int64(some[g]) & _ROW):
+            some[middle] = some[g]
             middle += 1
         else:
-            work.side[to_right] = gone[g]
+            work.side[to_right] = some[g]
             to_right += 1
     for i in range(to_right):
-        gone[middle + i] = work.side[i]
+        some[middle + i] = work.side[i]
     return middle
 
 
@@ -183,7 +184,8 @@ def update_tree(
     work: Work,
     waiting: int,
     whole: float,
-    gone: NDArray[np.uint32],
+    some: NDArray[np.uint32],
+    sign: int,
     pending: Ints,
     pending_keys: Words,
     told: Ints,
@@ -194,16 +196,19 @@ def update_tree(
     ----------
     plant, table, rules, work
         See `erasable.tree._layout`. Who is to decide stands in ``work.calls``, a node in each of
-        its first `waiting` lines: its slot; its depth; and from where to where those of `gone`
-        stand that leave it. None do (0, 0) where a node that is clear is to be grown from the
-        rows in its range, and there are slots for two nodes a record; (-1, -1) where a leaf is
-        only asked, so that its gain is known. Keys and constant features of the nodes are in
-        ``work.call_keys`` and ``work.call_constants``.
+        its first `waiting` lines: its slot; its depth; and from where to where those of `some`
+        stand that leave it or come to it. None do (0, 0) where a node that is clear is to be grown
+        from the rows in its range, and there are slots for two nodes a record; (-1, -1) where a
+        leaf is only asked, so that its gain is known. Keys and constant features of the nodes are
+        in ``work.call_keys`` and ``work.call_constants``.
     whole : float
-        Weight of all records that are left.
-    gone : ndarray of uint32
-        Rows and weights of the records that go, as in `GrowingTree.rows`, which they have left;
-        put in another order. Their values and targets are still in `table`.
+        Weight of all records that there are now.
+    some : ndarray of uint32
+        Rows and weights of the records that go, as in `GrowingTree.rows`, which they have left, or
+        of those that come, which are there already; put in another order. Their values and
+        targets are in `table`.
+    sign : int
+        -1 if these go, 1 if they come.
     pending, pending_keys : ndarray of shape (n, 2), int64, and (n,), uint64
         Overwritten with nodes, depths and keys where there is no room for what is to grow.
     told : ndarray of shape (4,), int64
@@ -216,20 +221,22 @@ def update_tree(
         node, depth = calls[waiting, 0], calls[waiting, 1]
         first, after, key = calls[waiting, 2], calls[waiting, 3], work.call_keys[waiting]
         constants = work.call_constants[waiting]
-        leaving, kept, m = first < after, False, -1
+        moving, kept, m = first < after, False, -1
         nodes[node, DIRTY] = 1
-        if leaving:
-            nodes[node, COUNT] -= after - first
+        if moving:
+            nodes[node, COUNT] += sign * (after - first)
             for g in range(first, after):
-                row, weight = np.int64(gone[g]) & _ROW, np.int64(gone[g]) >> ROW_BITS
+                row, weight = np.int64(some[g]) & _ROW, sign * (np.int64(some[g]) >> ROW_BITS)
                 if rules.criterion == SQUARES:
-                    stats[node, 0] -= weight
-                    stats[node, 1] -= weight * table.y[row]
+                    stats[node, 0] += weight
+                    stats[node, 1] += weight * table.y[row]
                 else:
-                    stats[node, table.y[row]] -= weight
+                    stats[node, table.y[row]] += weight
             kept = nodes[node, CACHE] >= 0
-            if kept:
-                _take_from_kept(plant, table, rules, node, gone, first, after)
+            if kept and sign < 0:
+                _take_from_kept(plant, table, rules, node, some, first, after)
+            elif kept:
+                put_into_kept(plant, table, rules, work, node, key, some, first, after)
             elif nodes[node, FEATURE] >= 0:
                 take_kept(plant, node)
         elif first == 0:
@@ -250,24 +257,27 @@ def update_tree(
         if first < 0:
             told[3] += feature >= 0
             continue
-        if leaving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
+        if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
             if feature >= 0:
-                _find_next(plant, table, node, gone, first, after)
-                middle = _split_gone(plant, table, work, node, gone, first, after)
+                if sign < 0:
+                    _find_next(plant, table, node, some, first, after)
+                else:
+                    lower_next(plant, table, node, some, first, after)
+                middle = _divide(plant, table, work, node, some, first, after)
                 for side in range(2):
                     begin, end = (middle, after) if side else (first, middle)
                     if begin < end:
                         _wait(work, waiting, plant, node, depth, key, constants, side, begin, end)
                         waiting += 1
             continue
-        if leaving:
+        if moving:
             clear(plant, work, node)
             told[1] += 1
             told[2] += nodes[node, COUNT]
         if feature < 0:
             drop_kept(plant, node)
             continue
-        if leaving and not room_for(plant, node):
+        if moving and not room_for(plant, node):
             drop_kept(plant, node)
             pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
             told[0] += 1

@@ -28,6 +28,9 @@ _TEXTS = ("CountVectorizer", "TfidfVectorizer")
 _FORESTS = ("ExtraTrees", "RandomForest")
 _OTHERWISE: dict[str, dict[str, Any]] = {  # parameters with kernels of their own
     "CountVectorizer": {"min_df": 2, "max_features": 30},
+    # With few edges, so that records leave without one, and trees are not grown again.
+    "HistGradientBoostingClassifier": {"max_bins": 4, "random_state": 0},
+    "HistGradientBoostingRegressor": {"max_bins": 4, "random_state": 0},
     "KNeighborsClassifier": {"algorithm": "brute"},
     "RandomForestClassifier": {
         "n_estimators": 2, "random_state": 0, "min_impurity_decrease": 1e-3,
@@ -52,6 +55,8 @@ def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
     _use_in_files(_made(name, cls), X, y)
     if name in _OTHERWISE:
         _use(cls(**_OTHERWISE[name]), X, y)
+    if name == "HistGradientBoostingRegressor":
+        _use(cls(loss="poisson", max_iter=2, random_state=0), X, np.abs(y))
     if name in _TEXTS or meta:
         return
     rng = np.random.default_rng(1)
@@ -88,6 +93,16 @@ def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:
             model.delete(ids)
         _jit.wait()
     model.digest()
+    _add(model, X, y)
+
+
+def _add(model: Any, X: Any, y: Any) -> None:
+    """Add a record like those that are there, and one with values beyond theirs."""
+    for number, times in enumerate((1,) if isinstance(X, list) else (1, 100)):
+        record = X[[number]] * times if times > 1 else X[number : number + 1]
+        with contextlib.suppress(InvalidInputError):  # where no such value is taken
+            model.add(record, None if y is None else y[:1], ids=[_N + number], digest=False)
+        _jit.wait()
 
 
 def _use_in_files(estimator: Any, X: Any, y: Any) -> None:
@@ -169,6 +184,8 @@ def _select() -> None:
         of.SubsetSelector(utility, k=4, staying=0.7, objective=of.CVaR(0.5), random_state=0).fit(
             table, y
         )
+    for table in (X, X.astype(np.float32)):
+        of.SubsetSelector(k=4, staying=0.7).fit(Records(table, y)).value()
     for weights in ("shapley", 0.7):
         of.semivalues(of.NearestNeighbor(), X, y, weights=weights)
 
@@ -204,6 +221,12 @@ def _use_parquet() -> None:
             model.fit(records)
             model.delete([3, 5])
             model.digest()
+        kernel = _of("kernel", "NadarayaWatson").fit(
+            Records.from_parquet(path, ids="id", target="y")
+        )
+        kernel.predict(X[:20])
+        kernel.delete([3, 5])
+        kernel.predict(X[:20])
 
 
 def _use_threads() -> None:

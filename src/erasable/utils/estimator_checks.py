@@ -17,7 +17,7 @@ from typing import Any
 from sklearn.exceptions import SkipTestWarning
 
 from erasable.core.errors import InvalidInputError
-from erasable.utils._checks import equality, erasure, files, identity, inputs, lifetime
+from erasable.utils._checks import arrivals, equality, erasure, files, identity, inputs, lifetime
 from erasable.utils._checks.compare import Check
 from erasable.utils._checks.data_sets import FAST, MARKED, STANDARD, DataSet
 
@@ -34,7 +34,7 @@ LAW_DATA_SETS = STANDARD
 
 LAW_CHECKS: Mapping[str, Check] = {
     name: check
-    for module in (equality, erasure, files, identity, inputs, lifetime)
+    for module in (equality, arrivals, erasure, files, identity, inputs, lifetime)
     for name, check in vars(module).items()
     if name.startswith("check_")
 }

@@ -31,15 +31,29 @@ class AuditMethods:
         references: int | None = None,
         level: float = 0.05,
         seed: int = 0,
+        ask: str | None = None,
+        target: str | None = None,
     ) -> AuditReport:
         """Test whether a model reveals its records, or has forgotten those of a request.
 
+        A model that a program of the user's made is asked by the command `ask`, for
+        probabilities of the classes of the column `target`.
+
         See `erasable.workspace.audits.auditing.audit`.
         """
-        from erasable.workspace.audits import auditing
+        from erasable.core.errors import InvalidParameterError
+        from erasable.workspace.audits import auditing, subjects
+
+        asked = None
+        if ask is not None and target is not None:
+            asked = subjects.AskCommand(ask, target)
+        elif ask is not None or target is not None:
+            raise InvalidParameterError(
+                "one of ask and target was given; expected both, or neither"
+            )
 
         return auditing.audit(
             self.context, name, fresh=None if fresh is None else os.fspath(fresh),
             deleted=deleted, records=None if records is None else os.fspath(records),
-            attack=attack, references=references, level=level, seed=seed,
+            attack=attack, references=references, level=level, seed=seed, ask=asked,
         )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from erasable.workspace.store.location import Location
 
 if TYPE_CHECKING:
     from erasable.workspace.backups.backup import BackedUp
+    from erasable.workspace.backups.copying import Copied
     from erasable.workspace.backups.restore import Restored
     from erasable.workspace.context import Context, Progress
     from erasable.workspace.models.published import Published
@@ -85,12 +85,21 @@ class BackupMethods:
 
         publishing.stop(self.context, model)
 
-    def _publish_due(self) -> None:
-        """Register what a registry lacks; warn where that fails."""
-        from erasable.workspace.models import published
+    def copy(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        database: str,
+        schema: str | None = None,
+        store: str | None = None,
+    ) -> Copied:
+        """Copy all of it to another folder, with the ledger in PostgreSQL; this one stays.
 
-        if published.is_any_due(self.context):
-            from erasable.workspace.models import publishing
+        Data and models are copied into that folder, or below the URL `store` of an object store.
 
-            for message in publishing.publish_due(self.context):
-                warnings.warn(message, UserWarning, stacklevel=3)
+        See `erasable.workspace.backups.copying.copy`.
+        """
+        from erasable.workspace.backups import copying
+
+        location = None if store is None else Location.parse(store)
+        return copying.copy(self.context, path, Address.parse(database, schema), location)

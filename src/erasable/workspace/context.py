@@ -19,22 +19,23 @@ from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceErr
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.ledger.schema import fragment, garbage, model_version, step
+from erasable.workspace.ledger.schema import fragment, garbage, model_version, request, step
 from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store import accelerators
-from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, new_key, owner_of
+from erasable.workspace.store.artifacts import ARTIFACTS, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk
 from erasable.workspace.store.location import STORE, Location
-from erasable.workspace.store.objects import ObjectStore
+from erasable.workspace.store.objects import ObjectStore, store_at
 
 if TYPE_CHECKING:
+    from erasable.core.remote import Workers
     from erasable.workspace.identity.keys import Keys
 
-LEDGER, LOCK, SCRATCH, ARTIFACTS = "ledger.db", "lock", "scratch", "artifacts"
+LEDGER, LOCK, SCRATCH = "ledger.db", "lock", "scratch"
 
 RESTORING = "restoring.json"
 """A workspace's folder has it while a backup is being restored there, and is not to be used."""
@@ -73,6 +74,8 @@ class Context:
         See `Progress`; it says nothing unless a user interface sets it.
     memory : int or None
         See `erasable.workspace.Workspace.open`.
+    workers : Workers or None
+        Of a cluster that models learn on.
 
     Examples
     --------
@@ -89,11 +92,7 @@ class Context:
         self.root = Path(root).resolve()
         self.disk = Disk(self.root, private=True)
         location = Location.read(self.disk)
-        self.store: ArtifactStore = (
-            LocalStore(Disk(self.root / ARTIFACTS, private=True))
-            if location is None
-            else ObjectStore(location)
-        )
+        self.store = store_at(self.root, location)
         address = Address.read(self.disk)
         self.ledger = (
             Ledger(sqlite_url(self.root / LEDGER)) if address is None else address.ledger()
@@ -102,6 +101,7 @@ class Context:
         self.locks = self._make_locks()
         self.progress: Progress = _silent
         self.memory: int | None = None
+        self.workers: Workers | None = None
         self._wait = wait
         self._keys: Keys | None = None
 
@@ -388,9 +388,9 @@ class Context:
 
 
 def _referred_to(connection: Connection) -> set[str]:
-    kept: set[str] = set()
-    for column in (fragment.c.key, model_version.c.key, step.c.key, step.c.wanted_key):
-        kept.update(connection.execute(select(column)).scalars())
+    kept, steps = set[str](), (step.c.key, step.c.wanted_key)
+    for column in (fragment.c.key, model_version.c.key, request.c.values_key, *steps):
+        kept.update(connection.execute(select(column).where(column.is_not(None))).scalars())
     return kept
 
 

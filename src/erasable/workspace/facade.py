@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
@@ -13,20 +14,16 @@ from erasable.workspace.backup_methods import BackupMethods
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
+from erasable.workspace.model_methods import ModelMethods
 from erasable.workspace.request_methods import RequestMethods
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from erasable.workspace.backups.copying import Copied
     from erasable.workspace.data.datasets import Change
-    from erasable.workspace.models.fitting import Fitted
-    from erasable.workspace.models.verifying import Verdict
 
 
-class Workspace(RequestMethods, BackupMethods, AuditMethods):
+class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
     r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
 
     Parameters
@@ -89,14 +86,21 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
         return cls(context)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] = ".", *, memory: int | None = None) -> Self:
+    def open(
+        cls, path: str | os.PathLike[str] = ".", *, memory: int | None = None, dask: Any = None
+    ) -> Self:
         """Open a workspace; see `erasable.workspace.context.Context.open` for what may be wrong.
 
         `memory` is how many bytes the features of a model's records may take; above that they are
-        read block by block, where the model can learn so. By default half of the machine's.
+        read block by block, where the model can learn so. By default half of the machine's. `dask`,
+        a `distributed.Client` or an address, has such models learn on the workers of a cluster.
         """
         context = Context.open(path)
         context.memory = memory
+        if dask is not None:
+            from erasable.core.remote import dask_workers  # with pyarrow
+
+            context.workers = dask_workers(dask)
         return cls(context)
 
     @classmethod
@@ -111,25 +115,6 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
         if before != REVISION:
             context.ledger.create()
         return before, context.ledger.revision()
-
-    def copy(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        database: str,
-        schema: str | None = None,
-        store: str | None = None,
-    ) -> Copied:
-        """Copy all of it to another folder, with the ledger in PostgreSQL; this one stays.
-
-        Data and models are copied into that folder, or below the URL `store` of an object store.
-
-        See `erasable.workspace.backups.copying.copy`.
-        """
-        from erasable.workspace.backups import copying
-
-        location = None if store is None else Location.parse(store)
-        return copying.copy(self.context, path, Address.parse(database, schema), location)
 
     # -- data sets ---------------------------------------------------------------------------------
 
@@ -159,13 +144,24 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
         )
 
     def append(
-        self, name: str, source: str | os.PathLike[str], *, query: str | None = None
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        *,
+        query: str | None = None,
+        update_models: bool = False,
     ) -> Change:
-        """Add new records to a data set; see `erasable.workspace.data.datasets.append`."""
-        from erasable.workspace.data import datasets
-        from erasable.workspace.data.sources import Source
+        """Add new records to a data set; see `erasable.workspace.models.updating.append`.
 
-        return datasets.append(self.context, name, Source.parse(os.fspath(source), query))
+        Models that follow at once are updated with it; with `update_models` all others, too, but
+        those that never follow.
+        """
+        from erasable.workspace.data.sources import Source
+        from erasable.workspace.models import updating
+
+        found = Source.parse(os.fspath(source), query)
+        changed = updating.append(self.context, name, found, every=update_models)
+        return self._delivered(changed)
 
     def sync(
         self,
@@ -173,15 +169,17 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
         source: str | os.PathLike[str] | None = None,
         *,
         query: str | None = None,
+        update_models: bool = False,
     ) -> Change:
-        """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`.
+        """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`, and `append`.
 
         `source` is asked for where its credentials were not kept, or where it has moved; a query
         that the data came by is kept.
         """
-        from erasable.workspace.data import catalogue, syncing
+        from erasable.workspace.data import catalogue
         from erasable.workspace.data.sources import Source
         from erasable.workspace.evidence import reliance
+        from erasable.workspace.models import updating
 
         with self.context.ledger.reading() as connection:
             known = catalogue.find(connection, name).source
@@ -193,7 +191,13 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
             if query is None and Source.takes_query(place):
                 query = known.get("query")
             found = Source.parse(place, query)
-        return syncing.sync(self.context, name, found)
+        return self._delivered(updating.sync(self.context, name, found, every=update_models))
+
+    def _delivered(self, changed: Change) -> Change:
+        """Run hooks and register models where some were updated; add what failed."""
+        if not changed.models:
+            return changed
+        return replace(changed, warnings=(*changed.warnings, *self._deliver_due()))
 
     def datasets(self) -> list[dict[str, Any]]:
         """Describe every data set."""
@@ -208,91 +212,6 @@ class Workspace(RequestMethods, BackupMethods, AuditMethods):
 
         with self.context.ledger.reading() as connection:
             return overview.dataset(connection, name)
-
-    # -- models ------------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        name: str,
-        estimator: str | None = None,
-        *,
-        datasets: Sequence[str] = (),
-        target: str | None = None,
-        features: Sequence[str] | None = None,
-        params: Mapping[str, Any] | None = None,
-        hook: str | None = None,
-    ) -> Fitted:
-        """Train a model, or, under a name that is known, train it again on the newest data.
-
-        See `erasable.workspace.models.fitting.fit`.
-        """
-        from erasable.workspace.models import fitting
-
-        fitted = fitting.fit(
-            self.context, name, estimator, datasets=datasets, target=target, features=features,
-            params=params, hook=hook,
-        )  # fmt: skip
-        self._publish_due()
-        return fitted
-
-    def register(
-        self,
-        name: str,
-        *,
-        datasets: Sequence[str],
-        retrain: str | None = None,
-        hook: str | None = None,
-    ) -> Any:
-        """Register a model that is trained elsewhere.
-
-        With `retrain`, a command with {data} and {out}, it is trained again at every erasure;
-        without, it is not covered, and every receipt says so.
-        """
-        from erasable.workspace.models import fitting
-
-        return fitting.register(self.context, name, datasets=datasets, retrain=retrain, hook=hook)
-
-    def retire(self, name: str) -> None:
-        """Give a model up; see `erasable.workspace.models.fitting.retire`."""
-        from erasable.workspace.models import fitting
-
-        fitting.retire(self.context, name)
-        self._publish_due()
-
-    def models(self) -> list[dict[str, Any]]:
-        """Describe every model."""
-        from erasable.workspace.models import overview
-
-        with self.context.ledger.reading() as connection:
-            return overview.models(connection)
-
-    def model(self, name: str) -> dict[str, Any]:
-        """Describe a model: its recipe, data, versions and what deletions cost."""
-        from erasable.workspace.models import overview
-
-        with self.context.ledger.reading() as connection:
-            return overview.model(connection, name)
-
-    def predict(self, name: str, source: str | os.PathLike[str]) -> pa.Table:
-        """Predict with a model for the records of a file."""
-        from erasable.workspace.models import using
-
-        return using.predict(self.context, name, os.fspath(source))
-
-    def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
-        """Write a model, without records, for prediction elsewhere; return warnings.
-
-        See `erasable.workspace.models.using.export`.
-        """
-        from erasable.workspace.models import using
-
-        return using.export(self.context, name, path)
-
-    def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
-        """Fit models again on what is left, and compare bit for bit."""
-        from erasable.workspace.models import verifying
-
-        return verifying.verify(self.context, names, retrain=retrain)
 
     # -- evidence ----------------------------------------------------------------------------------
 

@@ -55,6 +55,29 @@ class RequestMethods:
             hold=hold, received_at=received_at,
         )  # fmt: skip
 
+    def correct(
+        self,
+        dataset: str,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        ids: Sequence[Any] = (),
+        values: Mapping[str, Any] | None = None,
+        regulation: str = "gdpr",
+        hold: str | None = None,
+        received_at: datetime | None = None,
+    ) -> tuple[Request, list[str]]:
+        """Take a correction in; return it, and warnings.
+
+        See `erasable.workspace.requests.corrections.acknowledge`.
+        """
+        from erasable.workspace.requests import corrections
+
+        place = None if source is None else os.fspath(source)
+        return corrections.acknowledge(
+            self.context, dataset, place, ids=ids, values=values, regulation=regulation, hold=hold,
+            received_at=received_at,
+        )  # fmt: skip
+
     def preview(
         self,
         values: Sequence[Any] = (),
@@ -136,33 +159,33 @@ class RequestMethods:
 
     def deny(self, request: str, reason: str) -> Request:
         """Refuse a request."""
-        from erasable.workspace.requests import intake
+        from erasable.workspace.requests import answering
 
-        return intake.deny(self.context, request, reason)
+        return answering.deny(self.context, request, reason)
 
     def cancel(self, request: str, reason: str | None = None) -> Request:
         """Take a request back."""
-        from erasable.workspace.requests import intake
+        from erasable.workspace.requests import answering
 
-        return intake.cancel(self.context, request, reason)
+        return answering.cancel(self.context, request, reason)
 
     def hold(self, request: str, reason: str) -> Request:
         """Have a request wait."""
-        from erasable.workspace.requests import intake
+        from erasable.workspace.requests import answering
 
-        return intake.hold(self.context, request, reason)
+        return answering.hold(self.context, request, reason)
 
     def resume(self, request: str) -> Request:
         """End the waiting of a request."""
-        from erasable.workspace.requests import intake
+        from erasable.workspace.requests import answering
 
-        return intake.resume(self.context, request)
+        return answering.resume(self.context, request)
 
     def extend(self, request: str, reason: str) -> Request:
-        """Move the due date of a request; see `erasable.workspace.requests.intake.extend`."""
-        from erasable.workspace.requests import intake
+        """Move the due date of a request; see `erasable.workspace.requests.answering.extend`."""
+        from erasable.workspace.requests import answering
 
-        return intake.extend(self.context, request, reason)
+        return answering.extend(self.context, request, reason)
 
     def history(self, dataset: str, *, since: datetime | None = None) -> History:
         """Count who asked to be erased, of how many that a data set held.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from audit_scene import N, audits_of, erased, people
 from contexts import make_context, write_csv
 
 from erasable.audit import audit_membership
@@ -17,24 +18,6 @@ from erasable.core.errors import ErasableError, InvalidParameterError, Workspace
 from erasable.neighbors import KNeighborsClassifier
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import entries
-
-N = 240
-
-
-def people(first: int, last: int) -> dict[str, list[Any]]:
-    """Numbers with gaps and texts; the target is chance, so that only memory predicts it."""
-    source = np.random.default_rng(7)
-    x, y = source.normal(size=(1000, 3)).round(3), source.integers(0, 2, 1000)
-    numbers = range(first, last)
-    return {
-        "visit": [f"v{i}" for i in numbers],
-        "patient": [f"marker-patient-{i // 3}" for i in numbers],
-        "age": [None if i % 9 == 0 else float(x[i, 0]) for i in numbers],
-        "dose": [float(x[i, 1]) for i in numbers],
-        "weight": [float(x[i, 2]) for i in numbers],
-        "ward": [("north", "south")[i % 2] for i in numbers],
-        "sick": [("no", "yes")[y[i]] for i in numbers],
-    }
 
 
 @pytest.fixture
@@ -49,10 +32,6 @@ def workspace(tmp_path: Path) -> Workspace:
         features=["dose", "weight"], params={"n_neighbors": 1},
     )  # fmt: skip
     return made
-
-
-def audits_of(workspace: Workspace) -> list[dict[str, Any]]:
-    return [each for each in workspace.log_entries() if each["kind"] == "model-audited"]
 
 
 def test_it_is_the_audit_by_hand(workspace: Workspace, tmp_path: Path) -> None:
@@ -159,14 +138,6 @@ def test_an_erasure_after_an_audit_leaves_nothing(workspace: Workspace, tmp_path
 
 
 # -- deletions -------------------------------------------------------------------------------------
-
-
-def erased(workspace: Workspace, n: int = 8) -> str:
-    """Erase the records of some patients; return the request."""
-    workspace.request([f"marker-patient-{i}" for i in range(1, n)])
-    last = workspace.request(["marker-patient-0"])[0]
-    workspace.process()
-    return str(last.id)
 
 
 def test_an_exact_deletion_is_equal(workspace: Workspace) -> None:

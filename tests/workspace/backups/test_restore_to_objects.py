@@ -18,7 +18,8 @@ from erasable.core.errors import WorkspaceError, WorkspaceServerError
 from erasable.workspace import Workspace
 from erasable.workspace.backups import place
 from erasable.workspace.backups import restore as restoring
-from erasable.workspace.context import ARTIFACTS, RESTORING
+from erasable.workspace.context import RESTORING
+from erasable.workspace.store.artifacts import ARTIFACTS
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
 

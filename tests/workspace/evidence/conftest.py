@@ -102,6 +102,7 @@ def _add_dataset(context: Context, connection: Connection) -> None:
         version = {
             "dataset_id": 1, "number": number, "cause": cause, "n_records": 10 * number,
             "n_suppressed": number - 1, "created_at": RECEIVED,
+            "n_added": 10, "n_changed": 0, "n_removed": 0,
         }  # fmt: skip
         connection.execute(insert(dataset_version).values(version))
         connection.execute(update(dataset).values(version=number))
@@ -131,7 +132,8 @@ def _fit_models(context: Context, connection: Connection) -> None:
         row = {
             "id": id, "name": name, "kind": kind, "recipe": {"kind": kind},
             "features": ["age"], "target": "disease", "datasets": [1], "state": state,
-            "version": int(kind != "uncovered"), "hook": None, "created_at": RECEIVED,
+            "version": int(kind != "uncovered"), "hook": None, "policy": None,
+            "created_at": RECEIVED,
         }  # fmt: skip
         connection.execute(insert(model).values(row))
         version = _version(connection, id, 1, "fit") if kind != "uncovered" else None

@@ -33,6 +33,7 @@ def test_a_ledger_that_nobody_touched_is_what_the_log_says(scene: Context) -> No
 
 
 ALL = {"dataset": 1, "where": ""}
+AGE = {"dataset": "visits", "columns": ["age"]}
 
 TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     # table, which row, column, new value, whom the finding names, what it names
@@ -59,6 +60,9 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (request, {"id": "R-LATER"}, "salt", "00" * 32, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-LATER"}, "salt", None, "request 'R-LATER'", "or condition"),
     (request, {"id": "R-WHERE"}, "condition", ALL, "request 'R-WHERE'", "or condition"),
+    (request, {"id": "R-LATER"}, "corrects", AGE, "request 'R-LATER'", "columns to correct"),
+    (request, {"id": "R-LATER"}, "values_key", "x", "request 'R-LATER'", "or condition"),
+    (request, {"id": "R-LATER"}, "values_sha256", "0", "request 'R-LATER'", "or condition"),
     (request, {"id": "R-DONE"}, "tokens", [["id", "0"]], "request 'R-DONE'", "still holds"),
     (request, {"id": "R-DENIED"}, "salt", "00" * 32, "request 'R-DENIED'", "still holds"),
     (request, {"id": "R-DONE"}, "batch", "B-2", "request 'R-DONE'", "in its batch"),
@@ -80,6 +84,10 @@ TAMPERED: list[tuple[Any, dict[str, Any], str, Any, str, str]] = [
     (dataset, {}, "n_buckets", 8, "data set 'visits'", "number of buckets"),
     (dataset_version, {"number": 2}, "n_records", 9, "data set 'visits'", "number of records"),
     (dataset_version, {"number": 2}, "n_suppressed", 0, "data set 'visits'", "suppressed records"),
+    (dataset_version, {"number": 2}, "n_added", 9, "data set 'visits'", "of added records"),
+    (dataset_version, {"number": 2}, "n_changed", 9, "data set 'visits'", "of changed records"),
+    (dataset_version, {"number": 2}, "n_removed", 9, "data set 'visits'", "of removed records"),
+    (model, {"id": 1}, "policy", "never", "model 'risk'", "in its policy"),
     (model, {"id": 1}, "version", 1, "model 'risk'", "in its version"),
     (model, {"id": 1}, "state", "retired", "model 'risk'", "in its state"),
     (model, {"id": 2}, "state", "ready", "model 'small'", "in its state"),
@@ -129,7 +137,8 @@ def test_every_column_that_the_log_speaks_of_is_tampered_with_above(scene: Conte
         versions = [row._asdict() for row in connection.execute(model_version.select())]
     said = {("request", name) for name in entries.request(scene.keys, rows["request"][0])}
     said |= {("task", name) for name in entries.task(rows["task"][0])}
-    version = {"n_records": 1, "n_suppressed": 0, "number": 1}
+    counts = ("n_added", "n_changed", "n_removed")
+    version = {"n_records": 1, "n_suppressed": 0, "number": 1, **dict.fromkeys(counts, 0)}
     said |= {("dataset", name) for name in entries.dataset(scene.keys, rows["dataset"][0], version)}
     said |= {("model", name) for name in entries.model(scene.keys, rows["model"][0], versions[0])}
     elsewhere = {
@@ -137,7 +146,10 @@ def test_every_column_that_the_log_speaks_of_is_tampered_with_above(scene: Conte
         ("task", "target"): None,  # with the id it says which row it is
         ("task", "target_id"): None,
         ("model", "made_by"): ("model", "kind"),
-        **{("dataset", name): ("dataset_version", name) for name in ("n_records", "n_suppressed")},
+        **{
+            ("dataset", name): ("dataset_version", name)
+            for name in ("n_records", "n_suppressed", *counts)
+        },
         **{
             ("model", name): ("model_version", name)
             for name in ("dataset_versions", "commitment", "algorithm", "software", "n_records")

@@ -144,6 +144,8 @@ def other(column: Any, value: Any) -> Any:
     kind = column.type
     if column is request.c.condition:
         return {"dataset": 1, "where": "age > 0"}
+    if column is request.c.corrects:
+        return {"dataset": "visits", "columns": ["age"]}
     if column is request.c.searched:
         return [{"dataset": "visits", "column": "doctor", "type": "id"}]
     if isinstance(kind, Json):

@@ -61,7 +61,7 @@ def _assert_equal(workspace: Workspace) -> None:
 def test_nothing_is_read_but_what_a_person_has(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+    monkeypatch.setattr(reading, "read_parts", lambda *args: pytest.fail("data was read"))
     for each in map(person, (1, 2, 3)):
         done = _erase(workspace, each)
         assert {each["treatment"] for each in done.treatments} == {"deleted"}
@@ -155,11 +155,11 @@ def test_one_whose_making_was_cut_off_is_removed_without_a_word(
 def test_one_of_another_version_of_software_is_told_of(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:
-    from erasable.workspace.models import accelerators, deleting
+    from erasable.workspace.models import accelerators, outcomes
 
     newer = {**accelerators.software(), "numpy": "0"}
     monkeypatch.setattr(accelerators, "software", lambda: newer)
-    monkeypatch.setattr(deleting, "software", lambda: newer)
+    monkeypatch.setattr(outcomes, "software", lambda: newer)
     with pytest.warns(AcceleratorWarning, match=r"cannot be used \(other versions") as told:
         _erase(workspace, person(1))
     assert len(told) == len(MODELS)
@@ -282,7 +282,7 @@ def test_a_small_batch_changes_accelerators(
     from erasable.workspace.requests import process
 
     people = [person(number) for number in (10, 11, 12)]
-    monkeypatch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+    monkeypatch.setattr(reading, "read_parts", lambda *args: pytest.fail("data was read"))
     with monkeypatch.context() as patch:
         patch.setattr(process, "finish", lambda *args: [])
         assert {each["treatment"] for each in _erase(workspace, *people).treatments} == {"deleted"}
@@ -302,7 +302,7 @@ def test_a_large_batch_leaves_accelerators_to_the_next_small_one(
     """Of a large batch most pages change: to write them takes longer than the deletion."""
     people = [person(number) for number in range(10, 30)]
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+        patch.setattr(reading, "read_parts", lambda *args: pytest.fail("data was read"))
         assert {each["treatment"] for each in _erase(workspace, *people).treatments} == {"deleted"}
     assert not _arrays(folder)
     _assert_equal(workspace)
@@ -310,7 +310,7 @@ def test_a_large_batch_leaves_accelerators_to_the_next_small_one(
     assert told == {"deleted"}
     assert len(_arrays(folder)) == len(MODELS)
     _refuse_other_records(workspace, folder, 120 - 3 * 21)
-    monkeypatch.setattr(reading, "table", lambda *args: pytest.fail("data was read"))
+    monkeypatch.setattr(reading, "read_parts", lambda *args: pytest.fail("data was read"))
     assert {each["treatment"] for each in _erase(workspace, person(3)).treatments} == {"deleted"}
     monkeypatch.undo()
     _assert_equal(workspace)

@@ -315,9 +315,9 @@ def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
     alone = {name: prepared(visits, name, GONE) for name in "abc"}
     visits.disk.remove_folder(FOLDER)
     read = []
-    table = reading.table
+    table = reading.read_parts
     monkeypatch.setattr(
-        reading, "table", lambda *args: read.append(sorted(args[4])) or table(*args)
+        reading, "read_parts", lambda *args: read.append(sorted(args[3])) or table(*args)
     )
     reader = reading.Reader(visits)
     for name in "abc":

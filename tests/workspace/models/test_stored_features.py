@@ -98,9 +98,9 @@ def test_fits_and_erasures_are_those_of_memory(
     blocks: list[int] = []
     right = StoredColumns.block
 
-    def block(self: StoredColumns, number: int, columns: Any = None) -> Any:
+    def block(self: StoredColumns, number: int, columns: Any = None, **gaps: bool) -> Any:
         blocks.append(number)
-        return right(self, number, columns)
+        return right(self, number, columns, **gaps)
 
     monkeypatch.setattr(StoredColumns, "block", block)
     fit(memory, *MODELS)

@@ -13,6 +13,7 @@ from erasable.core.errors import WorkspaceBusyError
 from erasable.workspace import Workspace, locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import datasets
+from erasable.workspace.models import updating
 from erasable.workspace.requests import process
 
 pytestmark = pytest.mark.backend("postgres")  # with SQLite there is one at work at a time
@@ -32,8 +33,8 @@ def workspace(tmp_path: Path) -> Workspace:
     return made
 
 
-def somebody_else(workspace: Workspace) -> Workspace:
-    return Workspace(Context.open(workspace.context.root, wait=0.05))
+def somebody_else(workspace: Workspace, wait: float = 60.0) -> Workspace:
+    return Workspace(Context.open(workspace.context.root, wait=wait))
 
 
 def sizes(workspace: Workspace) -> dict[str, int]:
@@ -70,15 +71,17 @@ def test_records_that_are_coming_in_at_the_swap(
 
     def slowly(*given: Any) -> Any:
         try:
-            done.append(somebody_else(workspace).process())
+            done.append(somebody_else(workspace, 0.05 if waits else 60.0).process())
         except WorkspaceBusyError:
             assert {each.state for each in workspace.requests()} == {"pending"}
         return put(*given)
 
     monkeypatch.setattr(datasets, "_put", slowly)
     if not waits:
-        free = SimpleNamespace(datasets=locking.datasets, ADMISSION="nothing")
+        names = {"datasets": locking.datasets, "models": locking.models}
+        free = SimpleNamespace(**names, ADMISSION="nothing")
         monkeypatch.setattr(datasets, "locking", free)
+        monkeypatch.setattr(updating, "locking", free)
     workspace.append("others", tmp_path / "more.csv")
     assert (done == []) is waits
     workspace.process()

@@ -17,6 +17,7 @@ from erasable.core.errors import ArtifactError, InvalidInputError
 from erasable.core.kept import UnkeptError
 from erasable.core.mapped.disk import Folder
 from erasable.core.mapped.pages import MappedFile, StaleError, settle
+from erasable.core.passes import Remote
 from erasable.core.trust import reading
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def save_records(model: Stateful, path: Any) -> None:
     try:
         MappedFile.make(files, key + _NEXT, label, model)
     except UnkeptError:  # it learns again, and needs no more than its records
-        MappedFile.make(files, key + _NEXT, label, model._attached().copy_records())
+        held = model._attached()
+        remote = isinstance(held.records.matrix, Remote)
+        records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
+        MappedFile.make(files, key + _NEXT, label, records)
 
 
 def settle_records(model: Stateful, path: Any) -> None:
@@ -94,6 +98,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         ) from None
     if type(kept) is not made:
         return cls.load(path, kept, vouched=True, trusted=trusted)
+    kept._attached().of(kept)
     _OPEN[kept] = (_name(path), file)
     warn_if_outdated(kept)
     return kept

@@ -43,7 +43,9 @@ class BlockBytes:
         if self._last is None or self._last[0] != number:
             matrix = self._matrix
             first, stop = matrix.starts[number : number + 2].tolist()
-            values = matrix.block(number) if stop > first else np.empty((0, 0), matrix.dtype)
+            values = (
+                matrix.block(number, gaps=True) if stop > first else np.empty((0, 0), matrix.dtype)
+            )
             if matrix.gone is not None:
                 values[matrix.gone[first:stop]] = 0.0
             self._last = number, values.ravel().view(np.uint8)

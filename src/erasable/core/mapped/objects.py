@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from erasable.core._derived import Derived
 from erasable.core.arrays import of_objects
 from erasable.core.kept import Kept, UnkeptError, attributes_of
 from erasable.core.mapped.block_bytes import BlockBytes
@@ -179,6 +180,10 @@ class _Apart:
 
     def _stored(self, matrix: Stored, number: int) -> Any:
         """Have a matrix copied, block by block, so that it is an array when it comes back."""
+        if isinstance(matrix, Derived):
+            raise UnkeptError("a table that is made of stored records cannot be kept")
+        if matrix.dtype == object:
+            return self._objects(matrix.whole(), number)
         shape, width = list(matrix.shape), matrix.dtype.itemsize
         strides = [shape[1] * width, width]
         self.arrays.append(BlockBytes(matrix))

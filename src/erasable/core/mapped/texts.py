@@ -96,6 +96,25 @@ class Texts:
         """Copy the bytes."""
         return Texts(self.starts, self.lengths.copy(), self.data.copy())
 
+    def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
+        """Return as many texts as `size` says, with others at some positions.
+
+        Examples
+        --------
+        >>> Texts.of(["anna", "bo"]).grown(3, np.array([0, 2]), ["cy", "di"]).tolist()
+        ['cy', 'bo', 'di']
+        """
+        new = Texts.of(values)
+        starts, lengths = np.zeros(size + 1, np.int64), np.zeros(size, np.int32)
+        starts[: self.size], lengths[: self.size] = self.starts[: self.size], self.lengths
+        starts[rows], lengths[rows] = new.starts[: new.size] + self.data.size, new.lengths
+        return Texts(starts, lengths, np.concatenate([self.data, new.data]))
+
+    def overwrite(self) -> None:
+        """Leave nothing of any of them."""
+        self.data[...] = 0
+        self.lengths[...] = 0
+
     def _decode(self, place: int) -> str:
         start = int(self.starts[place])
         return self.data[start : start + int(self.lengths[place])].tobytes().decode()

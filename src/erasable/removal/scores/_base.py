@@ -80,6 +80,9 @@ class Score(BaseEstimator):
     ----------
     needs_retain : bool
         Whether it looks at the retain set; of a score that does not, `sets.retain` may be None.
+    by_passes : bool
+        Whether it scores `Records`, which are read where they lie: rows of the sets are then
+        `erasable.core.record_rows.RecordRows`.
 
     Examples
     --------
@@ -89,6 +92,11 @@ class Score(BaseEstimator):
     """
 
     needs_retain = True
+
+    @property
+    def by_passes(self) -> bool:
+        """Whether it scores `Records`."""
+        return False
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set.
@@ -128,6 +136,7 @@ class Score(BaseEstimator):
 class RowScore(Score):
     """A score of rows, one by one, against what is known of the sets."""
 
+    by_passes = True
     _contrasts = True
     _learns_from_forget = False
 

@@ -12,7 +12,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
-from erasable.removal._sets import Sets
+from erasable.removal._sets import Sets, some_of
 from erasable.removal.scores import _classifiers as classifiers
 from erasable.removal.scores._base import Ranking, Score, by_score
 
@@ -38,7 +38,8 @@ class DensityRatio(Score):
     n_folds : int, default=5
         Parts of the forget set. Fewer where there are fewer records.
     max_train : int, default=50_000
-        Records that a classifier is fitted on, at most; drawn where there are more.
+        Records that a classifier is fitted on, at most; drawn where there are more. Of `Records`
+        so many are read here, and those to score a part at a time.
 
     Examples
     --------
@@ -55,6 +56,8 @@ class DensityRatio(Score):
         self.classifier = classifier
         self.n_folds = n_folds
         self.max_train = max_train
+
+    by_passes = True
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
@@ -84,7 +87,7 @@ class DensityRatio(Score):
         for each in range(int(fold.max()) + 1):
             left_out, others = np.flatnonzero(fold == each), np.flatnonzero(fold != each)
             scorer = self._learn(classifier, sets, others, everyone, rng)
-            scores[left_out] = scorer(sets.forget[left_out])
+            scores[left_out] = scorer(some_of(sets.forget, left_out))
         return scores
 
     def _outside(self, classifier: Any, sets: Sets, rows: Any, seed: int) -> Floats:

@@ -32,6 +32,7 @@ class Random(Score):
     """
 
     needs_retain = False
+    by_passes = True
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""
@@ -73,6 +74,11 @@ class CCS(Score):
         self.n_strata = n_strata
         self.hardest = hardest
         self.difficulty = difficulty
+
+    @property
+    def by_passes(self) -> bool:
+        """Whether it scores records where they lie: not by a function of all of them."""
+        return self.difficulty is None
 
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set."""

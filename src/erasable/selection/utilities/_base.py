@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import InvalidParameterError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.records import Records
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
@@ -22,6 +24,10 @@ class Problem(ABC):
     ----------
     n : int
         How many records there are to choose from.
+    places : ndarray of shape (n,), int64, or None
+        Which of all the records these are; None where they are all.
+    labels : ndarray of shape (n,), or None
+        Their classes, as they were given, where these came with the records.
 
     Examples
     --------
@@ -31,6 +37,13 @@ class Problem(ABC):
     """
 
     n: int
+    places: Ints | None = None
+    labels: NDArray[Any] | None = None
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are, those to choose from among them."""
+        return self.n
 
     @abstractmethod
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
@@ -65,7 +78,7 @@ class Utility(BaseEstimator, ABC):
     --------
     >>> from erasable.selection import NearestNeighbor
     >>> NearestNeighbor(metric="cosine").get_params()
-    {'metric': 'cosine', 'n_neighbors': None, 'neighbors': None}
+    {'metric': 'cosine', 'n_candidates': None, 'n_neighbors': None, 'neighbors': None}
     """
 
     is_submodular = False
@@ -79,6 +92,31 @@ class Utility(BaseEstimator, ABC):
         InvalidInputError, InvalidParameterError
             Data or parameters that it cannot be computed of.
         """
+
+    def problem_of_records(
+        self, records: Records, held: Ints, seed: int, n_jobs: int | None = None
+    ) -> Problem:
+        """Read `Records` where they lie, in passes, and choose candidates among them.
+
+        Parameters
+        ----------
+        records : Records
+        held : ndarray of int64
+            Places of records that are held, among those that no model has deleted.
+        seed : int
+        n_jobs : int or None
+            Threads.
+
+        Raises
+        ------
+        InvalidInputError, InvalidParameterError
+            As for `problem`; a utility that has no such passes.
+        """
+        raise InvalidInputError(
+            f"X is {records!r}, and {type(self).__name__} compares records with each other in "
+            "memory; expected NearestNeighbor, which reads them where they lie; pass an array, "
+            "such as records.in_memory().matrix"
+        )
 
 
 def check_utility(given: Any) -> Utility:

@@ -9,7 +9,10 @@ import scipy.sparse
 
 from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import InvalidInputError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.ids import shorten
+from erasable.core.records import Records
+from erasable.core.seeds import is_integer
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
@@ -24,6 +27,7 @@ from erasable.selection.utilities._similarities import (
     given_blocks,
     made_blocks,
 )
+from erasable.selection.utilities._stored_nearest import StoredNearest
 
 
 class NearestNeighbor(Utility):
@@ -49,6 +53,18 @@ class NearestNeighbor(Utility):
         n_records), as that of ``sklearn.neighbors.KNeighborsTransformer`` and
         ``pynndescent.PyNNDescentTransformer`` does. It is copied for each class, and has its own
         `n_neighbors`.
+    n_candidates : int, default=None
+        Of `Records`: choose from so many, drawn by a hash of their ids and `random_state`. By
+        default from all of them, which is refused where it takes too long.
+
+    Notes
+    -----
+    `Records` are read where they lie: candidates come into memory, all others are targets in their
+    files or on their workers, and each choice takes a pass over them. Distances are rounded to
+    whole units, of at most 44 bits and so few that all sums are exact, so that what is chosen does
+    not depend on where records lie or how they are cut into blocks; with arrays, where sums round,
+    near-ties may be decided otherwise. The largest distance is that of a candidate and a record.
+    Owners of a class have to be alike.
 
     References
     ----------
@@ -67,14 +83,41 @@ class NearestNeighbor(Utility):
     is_submodular = True
 
     def __init__(
-        self, metric: str = "euclidean", *, n_neighbors: int | None = None, neighbors: Any = None
+        self,
+        metric: str = "euclidean",
+        *,
+        n_neighbors: int | None = None,
+        neighbors: Any = None,
+        n_candidates: int | None = None,
     ) -> None:
         self.metric = metric
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
+        self.n_candidates = n_candidates
+
+    def problem_of_records(
+        self, records: Records, held: Ints, seed: int, n_jobs: int | None = None
+    ) -> StoredNearest:
+        check_metric(self.metric)
+        if self.metric == "precomputed" or (self.n_neighbors, self.neighbors) != (None, None):
+            raise InvalidParameterError(
+                f"{self!r} of Records; expected a metric alone, because distances are computed "
+                "where records lie; pass n_candidates, or arrays"
+            )
+        count = self.n_candidates
+        if count is not None and not (is_integer(type(count)) and count >= 1):
+            raise InvalidParameterError(
+                f"n_candidates={shorten(count)}; expected an integer of 1 or more, or None for all"
+            )
+        return StoredNearest(records, self.metric, count, held, seed, n_jobs)
 
     def problem(self, X: Any, y: Any = None) -> NearestProblem:
         check_metric(self.metric)
+        if self.n_candidates is not None:
+            raise InvalidParameterError(
+                f"n_candidates={shorten(self.n_candidates)} with an array; expected None, because "
+                "all rows are candidates; pass Records(X)"
+            )
         neighbors = read_neighbors(self.n_neighbors, self.neighbors, self.metric)
         if self.metric == "precomputed":
             similarity = _read_similarities(X)

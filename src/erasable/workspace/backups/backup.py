@@ -25,7 +25,7 @@ from erasable.workspace.evidence.statements import software
 from erasable.workspace.evidence.wire import stamp
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.engine import REVISION
-from erasable.workspace.ledger.schema import fragment, log_entry, model_version
+from erasable.workspace.ledger.schema import fragment, log_entry, model_version, request
 from erasable.workspace.store.artifacts import Stored
 from erasable.workspace.store.disk import Disk
 
@@ -117,10 +117,12 @@ def files_of(connection: Connection) -> list[Stored]:
     """Return the artifacts that a ledger refers to."""
     return [
         Stored(key, sha256)
-        for table in (fragment, model_version)
-        for key, sha256 in connection.execute(
-            select(table.c.key, table.c.sha256).order_by(table.c.key)
+        for key_column, hash_column in (
+            (fragment.c.key, fragment.c.sha256),
+            (model_version.c.key, model_version.c.sha256),
+            (request.c.values_key, request.c.values_sha256),
         )
+        for key, sha256 in connection.execute(select(key_column, hash_column).order_by(key_column))
         if key is not None
     ]
 
@@ -166,7 +168,8 @@ def _opened(context: Context, stored: Stored) -> bytes:
 
 def _erased_since(context: Context, log_size: int) -> bool:
     said = select(func.count()).where(
-        log_entry.c.position >= log_size, log_entry.c.kind == "request-erased"
+        log_entry.c.position >= log_size,
+        log_entry.c.kind.in_(["request-erased", "request-corrected"]),
     )
     with context.ledger.reading() as connection:
         n: Any = connection.execute(said).scalar()

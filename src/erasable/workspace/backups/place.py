@@ -20,10 +20,11 @@ from filelock import FileLock, Timeout
 from sqlalchemy import text
 
 from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError, WorkspaceError
-from erasable.workspace.context import ARTIFACTS, RESTORING, Context
+from erasable.workspace.context import RESTORING, Context
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.store.artifacts import ARTIFACTS
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
 from erasable.workspace.store.location import Location

@@ -35,7 +35,7 @@ from erasable.workspace.ledger.schema import receipt
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
-from erasable.workspace.requests import intake, process, restoring
+from erasable.workspace.requests import answering, corrections, intake, process, restoring
 from erasable.workspace.store.location import Location
 
 
@@ -154,6 +154,7 @@ def restore(
                 fitting.retire(context, name)
             if given.listed is not None:
                 _erase_again(context, given.listed, done)
+                done.warnings += corrections.lost(context, given.listed.corrections)
             else:
                 process.process(context, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]
@@ -385,6 +386,6 @@ def _asked_already(context: Context) -> list[str]:
         if not kept & {token for _, token in own}:
             continue
         if row.hold is not None:
-            intake.resume(context, row.id)
+            answering.resume(context, row.id)
         found.append(row.id)
     return found

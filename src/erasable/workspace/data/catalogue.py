@@ -181,14 +181,24 @@ def table(
     pyarrow.Table
         In no order that means anything.
     """
+    known = get(connection, dataset_id)
+    if version is not None:
+        known = as_it_was(connection, known, version)
+    return read(context, known, parts(connection, dataset_id, known.version), columns, held)
+
+
+def read(
+    context: Context,
+    known: DataSet,
+    found: Sequence[Part],
+    columns: Sequence[str] | None = None,
+    held: Mapping[str, pa.Table] | None = None,
+) -> pa.Table:
+    """Read fragments of a data set, in its types; see `table`."""
     import pyarrow as pa
 
     from erasable.workspace.data import fragments
 
-    known = get(connection, dataset_id)
-    if version is not None:
-        known = as_it_was(connection, known, version)
-    found = parts(connection, dataset_id, known.version)
     schema = known.schema
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])

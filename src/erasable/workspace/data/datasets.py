@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
+from erasable.workspace.data.ahead import Followers
 from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
@@ -48,6 +49,10 @@ class Change:
         Records, of those that came in and stayed, in which no subject column names anybody.
     warnings : tuple of str
         What may not be as it was meant, a line each.
+    models : tuple of dict
+        Of each model that followed: model, version, treatment, exactness, n_records, seconds.
+    stale : tuple of str
+        Models that learned from an earlier version, and may still follow.
 
     Examples
     --------
@@ -64,6 +69,8 @@ class Change:
     n_suppressed: int
     n_without_subject: int = 0
     warnings: tuple[str, ...] = ()
+    models: tuple[dict[str, Any], ...] = ()
+    stale: tuple[str, ...] = ()
 
 
 def add(
@@ -135,8 +142,10 @@ def add(
     return change
 
 
-def append(context: Context, name: str, source: Source) -> Change:
-    """Add records to a data set: its next version.
+def append(
+    context: Context, name: str, source: Source, followers: Followers | None = None
+) -> Change:
+    """Add records to a data set: its next version; `followers` go with it, or it is not made.
 
     Raises
     ------
@@ -159,11 +168,25 @@ def append(context: Context, name: str, source: Source) -> Change:
                 found.n_suppressed, found.n_without_subject, found.remarks,
             )  # fmt: skip
             stored = _put(context, found)
+        followers = followers or Followers()
+        followers.prepare(
+            replace(known, version=change.version), [*present, *as_parts(stored, change.version)]
+        )
         with context.ledger.transaction() as connection:
             reliance.check_one(context, connection, "dataset", name)
             record_version(context, connection, known.id, "append", change, known)
             keep(context, connection, known.id, change.version, stored)
+            followers.adopt(connection)
     return change
+
+
+def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[Part]:
+    """Return fragments that were put, as the ledger will know them."""
+    names = ("bucket", "key", "sha256", "n_records")
+    return [
+        Part(id=0, since=since, until=None, **{name: each[name] for name in names})
+        for each in stored
+    ]
 
 
 def _refuse_present(context: Context, present: Sequence[Part], found: Pulled) -> None:
@@ -201,6 +224,9 @@ def record_version(
         "cause": cause,
         "n_records": change.n_records,
         "n_suppressed": change.n_suppressed,
+        "n_added": change.n_added,
+        "n_changed": change.n_changed,
+        "n_removed": change.n_removed,
         "columns": _as_json(known),
         "created_at": now,
     }

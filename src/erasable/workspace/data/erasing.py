@@ -1,6 +1,6 @@
-"""Take records out of a data set, out of every version of it that is kept.
+"""Take records out of a data set, or correct them, in every version of it that is kept.
 
-What is to be erased is looked up and the fragments without it are written first; nothing of the
+What is asked for is looked up and the fragments as they are to be are written first; nothing of the
 workspace changes until `swap`, in the caller's transaction.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.core._arrow_files import array_of_texts
+from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts, record_type
 from erasable.workspace.data.conditions import Condition
+from erasable.workspace.data.differences import same_rows
 from erasable.workspace.evidence import reliance, seals
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
@@ -28,7 +30,7 @@ from erasable.workspace.store.artifacts import Stored
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be erased from a data set.
+    """What is to be erased from a data set, or corrected in it.
 
     Attributes
     ----------
@@ -37,6 +39,8 @@ class Wanted:
     conditions : list of (request id, Condition)
     records : dict of token to list of request ids
         Of records, by their ids: tokens of the type `admission.record_type`.
+    corrections : list of (request id, pyarrow.Table)
+        Ids and columns with what they are to hold; where two differ, the later one counts.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class Wanted:
     tokens: Mapping[str, Sequence[str]]
     conditions: Sequence[tuple[str, Condition]] = ()
     records: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    corrections: Sequence[tuple[str, pa.Table]] = ()
 
 
 @dataclass(slots=True)
@@ -57,12 +62,14 @@ class _Found:
     by_condition: dict[str, list[Any]]
     table: pa.Table  # the whole fragment, which models are about to ask for
     leaves: pa.ChunkedArray
+    kept: pa.Table  # the fragment as it is to be
+    corrected: list[Any]  # ids of records in it that are to hold something else
     stored: Stored | None = None
 
 
 @dataclass(slots=True)
 class Erasure:
-    """What an erasure takes out of one data set.
+    """What requests take out of one data set, and correct in it.
 
     Attributes
     ----------
@@ -100,6 +107,43 @@ class Erasure:
     def ids_at(self, version: int) -> list[Any]:
         """Return the ids erased from one version, in the order of fragments."""
         return [x for each in self.found if each.part.belongs_to(version) for x in each.ids]
+
+    @property
+    def n_corrected(self) -> int:
+        """Records of the newest version that hold something else."""
+        at = self.dataset.version
+        return sum(len(each.corrected) for each in self.found if each.part.belongs_to(at))
+
+    def corrected_at(self, known: DataSet) -> pa.Table:
+        """Return the records of a version that are corrected, as they are to be."""
+        schema, name = known.schema, known.id_column
+        found = [
+            each for each in self.found if each.corrected and each.part.belongs_to(known.version)
+        ]
+        tables = [
+            each.kept.filter(pc.is_in(each.kept[name], pa.array(each.corrected))) for each in found
+        ]
+        try:
+            return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in tables)])
+        except pa.ArrowInvalid:
+            raise WorkspaceError(
+                f"a record that is to be corrected is in version {known.version} of "
+                f"{known.name!r}, too, whose columns have other types; expected values that fit "
+                "these; have models that learned from it follow first (`erasable model refresh`)"
+            ) from None
+
+    def parts_after(self, every: Sequence[Part]) -> list[Part]:
+        """Return the fragments of the data set as they are to be, once they are rewritten."""
+        found = {each.part.id: each for each in self.found}
+        after = []
+        for part in every:
+            each = found.get(part.id)
+            if each is None:
+                after.append(part)
+            elif each.stored is not None:
+                key, sha256 = each.stored.key, each.stored.sha256
+                after.append(replace(part, key=key, sha256=sha256, n_records=each.kept.num_rows))
+        return after
 
     def held(self) -> dict[str, pa.Table]:
         """Return the fragments that were read to find the records, by their keys."""
@@ -141,7 +185,11 @@ def find_records(
     known = get(connection, dataset_id)
     every = parts(connection, dataset_id)
     buckets = _buckets(connection, known, wanted)
-    every = [part for part in every if buckets is None or part.bucket in buckets]
+    every = [
+        part
+        for part in every
+        if buckets is None or part.bucket in buckets or _names(context, known, part, wanted)
+    ]
     erasure = Erasure(known, asked=wanted.tokens)
     with context.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
@@ -158,9 +206,8 @@ def rewrite_fragments(context: Context, erasure: Erasure) -> None:
     began = time.perf_counter()
     with context.progress(f"rewriting {erasure.dataset.name}", len(erasure.found)) as advance:
         for each in erasure.found:
-            kept = each.table.filter(pc.invert(each.leaves))
-            if kept.num_rows:
-                each.stored = fragments.write(context, erasure.dataset.name, kept)
+            if each.kept.num_rows:
+                each.stored = fragments.write(context, erasure.dataset.name, each.kept)
             advance()
     erasure.seconds += time.perf_counter() - began
 
@@ -178,7 +225,7 @@ def swap(context: Context, connection: Connection, erasure: Erasure) -> None:
                 update(fragment).where(at).values(
                     key=each.stored.key,
                     sha256=each.stored.sha256,
-                    n_records=each.table.num_rows - len(each.ids),
+                    n_records=each.kept.num_rows,
                 )
             )  # fmt: skip
     seals.put(context, connection, "dataset", erasure.dataset.id)
@@ -204,12 +251,12 @@ def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Foun
     masks = [pc.is_in(column, array_of_texts(sorted(asked))) for column, asked in named]
     met = [(request, condition.mask(table)) for request, condition in wanted.conditions]
     masks += [mask for _, mask in met]
-    if not masks:
-        return None
-    leaves = masks[0]
-    for mask in masks[1:]:
+    leaves = pc.is_null(table[known.id_column])  # none: `pyarrow.repeat` would import pandas
+    for mask in masks:
         leaves = pc.or_(leaves, mask)
-    if not pc.any(leaves).as_py():
+    kept = table.filter(pc.invert(leaves))
+    kept, changed, counts = corrected(known, kept, wanted.corrections)
+    if not pc.any(leaves).as_py() and not changed:
         return None
     gone = table.filter(leaves)
     requests: dict[str, int] = {}
@@ -224,5 +271,52 @@ def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Foun
     for request, mask in met:
         by_condition[request] = table[known.id_column].filter(mask).to_pylist()
         requests[request] = requests.get(request, 0) + len(by_condition[request])
+    requests |= counts
     ids = gone[known.id_column].to_pylist()
-    return _Found(part, ids, requests, by_condition, table, leaves)
+    return _Found(part, ids, requests, by_condition, table, leaves, kept, changed)
+
+
+def _names(context: Context, known: DataSet, part: Part, wanted: Wanted) -> bool:
+    """Tell whether a correction names a record of a fragment; read no more than its ids."""
+    if not wanted.corrections:
+        return False
+    ids = fragments.read(context, part.key, part.sha256, [known.id_column])[known.id_column]
+    return any(pc.any(pc.is_in(ids, t[known.id_column])).as_py() for _, t in wanted.corrections)
+
+
+def corrected(
+    known: DataSet, table: pa.Table, corrections: Sequence[tuple[str, pa.Table]]
+) -> tuple[pa.Table, list[Any], dict[str, int]]:
+    """Correct records; return them all, the ids of those that differ, and how many by request.
+
+    Parameters
+    ----------
+    known : DataSet
+    table : pyarrow.Table
+        Records of the data set.
+    corrections : list of (request id, pyarrow.Table)
+        See `Wanted`.
+    """
+    name, ids, counts = known.id_column, list[Any](), dict[str, int]()
+    for request, given in corrections:
+        at = pc.index_in(table[name], given[name])
+        there = pc.is_valid(at)
+        if not pc.any(there).as_py():
+            continue
+        columns = given.column_names[1:]
+        before = table.select(columns)  # in the types that they have
+        for column in columns:
+            new, old = given[column].take(at), table[column]
+            try:
+                new = new.cast(old.type)
+            except pa.ArrowInvalid:  # whole numbers, which may be any numbers by now
+                old = old.cast(new.type)
+            place = table.column_names.index(column)
+            table = table.set_column(place, column, pc.if_else(there, new, old))
+        after = table.select(columns)
+        differ = pc.invert(same_rows(before.cast(after.schema), after))
+        changed = table[name].filter(differ).to_pylist()
+        if changed:
+            counts[request] = len(changed)
+            ids += changed
+    return table, list(dict.fromkeys(ids)), counts

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import ArtifactStore, Stored
 
 PARTS = 256
 """As many as a data set has buckets at most."""
@@ -103,12 +103,19 @@ def read(context: Context, key: str, sha256: str, columns: Sequence[str] | None 
     WorkspaceError
         The file is not there, or is not what was put.
     """
-    data = context.store.open(Stored(key, sha256))
+    return read_from(context.store, Stored(key, sha256), columns)
+
+
+def read_from(
+    store: ArtifactStore, stored: Stored, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read a fragment of a store; see `read`."""
+    data = store.open(stored)
     try:
         return arrow_files.parquet_table(data, columns)
     except (pa.ArrowException, OSError, ValueError):
         raise WorkspaceError(
-            f"the file {key!r} is no fragment of a data set; expected Parquet; "
+            f"the file {stored.key!r} is no fragment of a data set; expected Parquet; "
             "restore it from a backup, or add the data again"
         ) from None
 

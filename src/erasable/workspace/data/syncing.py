@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select
@@ -13,9 +12,17 @@ from sqlalchemy import Connection, insert, select
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, leavers
-from erasable.workspace.data.arrays import rows_of
+from erasable.workspace.data.ahead import Followers
 from erasable.workspace.data.catalogue import Part, find, get, parts
-from erasable.workspace.data.datasets import Change, keep, put_part, record_version, writing
+from erasable.workspace.data.datasets import (
+    Change,
+    as_parts,
+    keep,
+    put_part,
+    record_version,
+    writing,
+)
+from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
@@ -58,7 +65,7 @@ class _Compared:
         """Compare a bucket with what it is to be, both in the order of ids; count."""
         stays = pc.is_in(before[id_column], after[id_column])
         stayed = pc.is_in(after[id_column], before[id_column])
-        same = _same_rows(before.filter(stays), after.filter(stayed))
+        same = same_rows(before.filter(stays), after.filter(stayed))
         n_same = pc.sum(same).as_py() or 0
         self.gone.add(before[id_column].filter(pc.invert(stays)))
         self.come.add(after[id_column].filter(pc.invert(stayed)))
@@ -66,7 +73,7 @@ class _Compared:
         return not n_same == before.num_rows == after.num_rows
 
 
-def sync(context: Context, name: str, source: Source) -> Change:
+def sync(context: Context, name: str, source: Source, followers: Followers | None = None) -> Change:
     """Make the next version of a data set from its source, whole.
 
     Records of suppressed subjects that are still in the source are dropped.
@@ -77,6 +84,8 @@ def sync(context: Context, name: str, source: Source) -> Change:
     name : str
     source : Source
         All of the records, not only those that are new.
+    followers : Followers, default=None
+        Who go with it, or it is not made.
 
     Returns
     -------
@@ -105,11 +114,17 @@ def sync(context: Context, name: str, source: Source) -> Change:
             compared.n_removed, *counts,
         )  # fmt: skip
         ended = [part.id for part in present if part.bucket in compared.buckets]
+        followers = followers or Followers()
+        stays = [part for part in present if part.bucket not in compared.buckets]
+        followers.prepare(
+            replace(known, version=version), [*stays, *as_parts(compared.stored, version)]
+        )
         with context.ledger.transaction() as connection:
             reliance.check_one(context, connection, "dataset", name)
             update_in(connection, fragment.c.id, ended, until=version)
             record_version(context, connection, known.id, "sync", change, known)
             keep(context, connection, known.id, version, compared.stored)
+            followers.adopt(connection)
             drop_unused(context, connection, known.id)
         leavers.tidy(context, [known.id])
         context.clean()
@@ -160,21 +175,3 @@ def _compare(context: Context, found: Pulled, present: list[Part]) -> _Compared:
                     compared.stored.append(put_part(context, known, number, after))
             advance()
     return compared
-
-
-def _same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
-    """Tell which rows of two tables of the same types are alike; gaps are, and NaN."""
-    same = None
-    for a, b in zip(left.columns, right.columns, strict=True):
-        if pa.types.is_nested(a.type):
-            alike = rows_of(a).view(np.int64) == rows_of(b).view(np.int64)
-            equal = pa.chunked_array([alike.all(axis=1)])
-            same = equal if same is None else pc.and_(same, equal)
-            continue
-        equal = pc.or_(pc.fill_null(pc.equal(a, b), False), pc.and_(pc.is_null(a), pc.is_null(b)))
-        if pa.types.is_floating(a.type):
-            nans = pc.and_(pc.is_nan(a), pc.is_nan(b))
-            equal = pc.or_(equal, pc.fill_null(nans, False))
-        same = equal if same is None else pc.and_(same, equal)
-    assert same is not None
-    return same

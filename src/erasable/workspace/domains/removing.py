@@ -20,7 +20,7 @@ from erasable.workspace.domains.planning import (
     state_of,
     tokens_of,
 )
-from erasable.workspace.requests import intake, process
+from erasable.workspace.requests import answering, intake, process
 
 _GIVEN_UP = "the removal of a domain could not be carried out"
 
@@ -104,7 +104,7 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
         done = process.process(context, [request.id])
     except ErasableError:
         with suppress(ErasableError):  # it is past that: the next one that processes ends it
-            intake.cancel(context, request.id, _GIVEN_UP)
+            answering.cancel(context, request.id, _GIVEN_UP)
         raise
     updated = {each["model"] for each in done.treatments}
     return Removed(

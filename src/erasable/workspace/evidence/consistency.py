@@ -46,6 +46,10 @@ _WORDS = {
     "searched": "columns searched",
     "n_records": "number of records",
     "n_suppressed": "number of suppressed records",
+    "n_added": "number of added records",
+    "n_changed": "number of changed records",
+    "n_removed": "number of removed records",
+    "corrects": "columns to correct",
     "n_buckets": "number of buckets",
     "datasets": "data sets",
     "dataset_versions": "versions of data sets",
@@ -193,7 +197,8 @@ def facts_of_request(
 
 def facts_of_dataset(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
     """Return what entries say of a data set and its newest version."""
-    nothing = {"n_records": None, "n_suppressed": None, "number": None}
+    names = ("n_records", "n_suppressed", "n_added", "n_changed", "n_removed", "number")
+    nothing = dict.fromkeys(names)
     current = nothing if version is None else version._asdict()
     return entries.dataset(context.keys, row._asdict(), current)
 

@@ -27,12 +27,14 @@ STATES = {
     "request-started": ("in_progress",),
     "request-postponed": ("pending",),
     "request-erased": ("swapped", "purged"),
+    "request-corrected": ("swapped", "purged"),
     "request-completed": ("completed",),
     "request-denied": ("denied",),
     "request-cancelled": ("cancelled",),
 }
 """The states that a request may be in after an entry of a kind. Other kinds do not change it."""
 
+_COUNTED = ("n_added", "n_changed", "n_removed")
 _OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the token of an identity
 
 
@@ -53,10 +55,16 @@ def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     >>> row = {"regulation": "none", "received_at": at, "due_at": None, "hold": None, "type": "id",
     ...        "tokens": [["id", "5f"]], "condition": None, "salt": "00" * 32}
     >>> acknowledged(Keys.new(), row)
-    {'due_at': None, 'hold': None, 'received_at': '2026-11-02T00:00:00.000000Z', 'regulation':
-     'none', 'scope': '...', 'types': None}
+    {'corrects': None, 'due_at': None, 'hold': None, 'received_at':
+     '2026-11-02T00:00:00.000000Z', 'regulation': 'none', 'scope': '...', 'types': None}
     """
-    return _some(keys, row, ("due_at", "hold", "received_at", "regulation", "scope", "types"))
+    names = ("corrects", "due_at", "hold", "received_at", "regulation", "scope", "types")
+    return _some(keys, row, names)
+
+
+def narrowed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Tell that a correction waits for fewer records: some were erased (request-narrowed)."""
+    return _some(keys, row, ("scope",))
 
 
 def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -70,7 +78,7 @@ def erased(
     suppressed: str | None = None,
     searched: Sequence[Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """Tell what was done for a request (request-erased).
+    """Tell what was done for a request (request-erased, request-corrected).
 
     Parameters
     ----------
@@ -116,7 +124,7 @@ def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> d
     return {
         "source": _keyed(keys, row["source"]),
         **{name: row[name] for name in ("id_column", "subjects", "columns", "n_buckets")},
-        **{name: version[name] for name in ("n_records", "n_suppressed")},
+        **{name: version[name] for name in ("n_records", "n_suppressed", *_COUNTED)},
         "version": version["number"],
     }
 
@@ -124,7 +132,7 @@ def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> d
 def model(
     keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any] | None = None
 ) -> dict[str, Any]:
-    """Tell of a model (model-fitted, model-registered, model-updated, model-retired).
+    """Tell of a model (model-fitted, -registered, -updated, -changed, -retired).
 
     Parameters
     ----------
@@ -140,6 +148,7 @@ def model(
         "hook": _keyed(keys, row["hook"]),
         "made_by": row["kind"],  # every entry has a kind of its own
         **{name: row[name] for name in ("features", "target", "datasets", "state", "version")},
+        "policy": row["policy"],
         **{name: None if version is None else version[name] for name in of_version},
     }
 
@@ -189,19 +198,23 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return all that entries may say of a row of table `request`, but for its tasks."""
     scope = None
     if row["salt"] is not None:
-        text = pack({"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]})
+        asked = {"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]}
+        values = {name: row[name] for name in ("corrects", "values_key", "values_sha256")}
+        if any(value is not None for value in values.values()):
+            asked |= values
+        text = pack(asked)
         try:
             scope = commitment(row["salt"], text.decode())
         except ValueError:
             scope = "under a salt that is none"
-    elif row["tokens"] is not None or row["condition"] is not None:
+    elif any(row[name] is not None for name in ("tokens", "condition", "values_key")):
         scope = "without a salt"
     return {
         "regulation": row["regulation"],
         **{name: _moment(row[name]) for name in _MOMENTS},
         **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason")},
         "scope": scope,
-        **{name: row[name] for name in ("batch", "matched", "searched", "types")},
+        **{name: row[name] for name in ("batch", "corrects", "matched", "searched", "types")},
     }
 
 

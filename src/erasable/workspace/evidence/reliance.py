@@ -34,7 +34,13 @@ _FIRST = {
 
 _WHOLE = {
     "dataset": ("dataset-added", "dataset-appended", "dataset-synced"),
-    "model": ("model-fitted", "model-registered", "model-updated", "model-retired"),
+    "model": (
+        "model-fitted",
+        "model-registered",
+        "model-updated",
+        "model-changed",
+        "model-retired",
+    ),
 }
 """The entries that say all that the log says of something: the last one counts."""
 

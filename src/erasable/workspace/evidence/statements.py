@@ -123,7 +123,7 @@ def statement(
             "types": request.types,  # under which an identity was looked for
             **_times(request, at),
             "matched": bool(request.matched),
-            "outcome": "erased" if request.matched else "no match",
+            **_outcome(request),
             "searched": request.searched,  # the columns; of a condition there are none
             "records": request.matched or 0,
             "datasets": changed,
@@ -133,6 +133,14 @@ def statement(
             **common,
         },
     }
+
+
+def _outcome(request: Any) -> dict[str, Any]:
+    """Say what came of it; of a correction which columns of what, and no value, old or new."""
+    if request.corrects is None:
+        return {"outcome": "erased" if request.matched else "no match"}
+    done = "corrected" if request.matched else "nothing to correct"
+    return {"outcome": done, "corrected": request.corrects}
 
 
 def _times(request: Any, at: datetime) -> dict[str, Any]:

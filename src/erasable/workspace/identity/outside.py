@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sqlalchemy import Connection, select
+
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import envelope, log
@@ -20,6 +22,7 @@ from erasable.workspace.evidence.heads import read_kept
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.identity.suppression import listing
+from erasable.workspace.ledger.schema import request
 from erasable.workspace.store.disk import Disk
 
 OUTSIDE = "ERASABLE_EXPORT"
@@ -46,11 +49,14 @@ class Listed(NamedTuple):
         Entries of the log when it was exported; older versions of erasable did not say.
     sha256 : str
         Of what was signed.
+    corrections : list of dict
+        Requests that have corrected records: request_id, dataset, columns and at.
     """
 
     entries: list[dict[str, Any]]
     log_size: int | None
     sha256: str
+    corrections: list[dict[str, Any]]
 
 
 def export(context: Context) -> dict[str, Any]:
@@ -77,6 +83,7 @@ def export(context: Context) -> dict[str, Any]:
             "entries": [
                 {**entry, "since": entry["since"].isoformat()} for entry in listing(connection)
             ],
+            "corrections": _corrections(connection),
         }
     payload = json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
     return envelope.seal(context.keys.signer, payload, PAYLOAD_TYPE)
@@ -123,7 +130,15 @@ def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
             list({entry["token"]: entry for entry in entries}.values()),
             None if size is None else int(size),
             sha256(payload).hexdigest(),
-        )
+            [
+                {
+                    "request_id": str(each["request_id"]), "dataset": str(each["dataset"]),
+                    "columns": [str(name) for name in each["columns"]],
+                    "at": _moment(each["at"]),
+                }
+                for each in kept.get("corrections", ())  # older versions of erasable had none
+            ],
+        )  # fmt: skip
     except EvidenceError:
         raise
     except (InvalidParameterError, KeyError, RecursionError, TypeError, ValueError):
@@ -198,6 +213,17 @@ def _is_taken_in(context: Context, outside: Disk, kept: Any) -> bool:
         head["root"],
         listed,
     )
+
+
+def _corrections(connection: Connection) -> list[dict[str, Any]]:
+    """Say which requests have corrected what; neither whose records these are, nor any value."""
+    r = request.c
+    query = select(r.id, r.corrects, r.completed_at).where(r.state == "completed", r.matched > 0)
+    return [
+        {"request_id": row.id, **row.corrects, "at": row.completed_at.isoformat()}
+        for row in connection.execute(query.order_by(r.completed_at, r.id))
+        if row.corrects is not None
+    ]
 
 
 def _moment(text: str) -> datetime:

@@ -22,7 +22,7 @@ from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest migration; a test compares it with Alembic's."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"

@@ -104,6 +104,10 @@ dataset_version = _table(
     Column("cause", Words(16), nullable=False),  # add, append, sync
     Column("n_records", Whole(), nullable=False),  # when it was made
     Column("n_suppressed", Whole(), nullable=False),  # records dropped on the way in
+    # In what it differs from the version before; None of one that an earlier erasable made.
+    Column("n_added", Whole()),
+    Column("n_changed", Whole()),
+    Column("n_removed", Whole()),
     # Of this version: whole numbers may be any numbers in a later one.
     Column("columns", Json([{"name": str, "type": str}])),
     Column("created_at", Moment, nullable=False),
@@ -176,6 +180,7 @@ model = _table(
     Column("state", Words(16), nullable=False),  # ready, retired, uncovered
     Column("version", Whole(is_small=True), nullable=False),  # 0: none yet
     Column("hook", Words()),  # a command that runs after an update
+    Column("policy", Words(16)),  # at-once, never; None: when it is refreshed
     Column("created_at", Moment, nullable=False),
 )
 
@@ -184,7 +189,7 @@ model_version = _table(
     "model_version",
     Column("model_id", ForeignKey("model.id"), primary_key=True),
     Column("number", Whole(is_small=True), primary_key=True),
-    Column("cause", Words(16), nullable=False),  # fit, erase
+    Column("cause", Words(16), nullable=False),  # fit, erase, append, sync, refresh
     Column("dataset_versions", Json([int]), nullable=False),  # as in model.datasets
     Column("key", Words(200)),
     Column("sha256", Words(64)),
@@ -204,15 +209,15 @@ measurement = _table(
     Column("id", _SERIAL, primary_key=True),
     Column("model_id", ForeignKey("model.id")),
     Column("dataset_id", ForeignKey("dataset.id")),
-    Column("kind", Words(16), nullable=False),  # fit, delete, refit, retrain, rewrite
+    Column("kind", Words(16), nullable=False),  # fit, delete, refit, retrain, update, rewrite
     Column("n_records", Whole(), nullable=False),
     Column("n_deleted", Whole(), nullable=False),
     Column("seconds", Real(), nullable=False),
     Column("at", Moment, nullable=False),
 )
 
-# `tokens` and `condition` say what to erase; the log holds a commitment to them, under `salt`.
-# They go when the request ends, and the salt with them.
+# `tokens` and `condition` say what to erase, `corrects` and a file what to correct; the log holds a
+# commitment to them, under `salt`. They go when the request ends, and the salt with them.
 request = _table(
     "request",
     Column("id", Words(40), primary_key=True),
@@ -228,6 +233,10 @@ request = _table(
     Column("types", Json([str])),  # that the identity was looked for under; it stays
     Column("tokens", Json([[str]])),  # each a type and a token
     Column("condition", Json({"dataset": int, "where": str})),
+    # Of a correction; erasures have none. It stays.
+    Column("corrects", Json({"dataset": str, "columns": [str]})),
+    Column("values_key", Words(200)),  # a file of the records as they are to be; it goes, too
+    Column("values_sha256", Words(64)),
     Column("salt", Words(64)),
     Column("batch", Words(40), index=True),
     Column("matched", Whole()),  # records found, once it is processed

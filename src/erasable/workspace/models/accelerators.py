@@ -49,6 +49,7 @@ def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | st
     try:
         file, model = MappedFile.open(context.disk, folder, version.key, secret)
         model.get_params()  # that it was made with, of which a newer class may have more
+        model._attached().of(model)
     except StaleError as error:
         return str(error)
     except AttributeError:

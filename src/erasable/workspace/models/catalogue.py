@@ -45,6 +45,7 @@ class Model:
     version: int
     hook: str | None
     created_at: datetime | None
+    policy: str | None = None
 
     @property
     def is_live(self) -> bool:

@@ -7,9 +7,7 @@ transaction. Too few records to learn from never stop an erasure: the model is r
 
 from __future__ import annotations
 
-import io
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,25 +17,28 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sqlalchemy import Connection
 
-from erasable.core.errors import (
-    AcceleratorWarning,
-    ArtifactError,
-    ElsewhereError,
-    TooFewRecordsError,
-    WorkspaceError,
-)
-from erasable.core.estimator import Erasable, load
+from erasable.core.errors import ElsewhereError, TooFewRecordsError
+from erasable.core.estimator import Erasable
 from erasable.core.mapped.pages import MappedFile
+from erasable.core.passes import Remote
 from erasable.core.records import Records
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import accelerators, estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models.following import Arriving, carry_over, may_follow
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
-from erasable.workspace.models.parameters import is_refit
+from erasable.workspace.models.outcomes import (
+    Outcome,
+    at_rest,
+    is_own,
+    loaded_with,
+    of_change,
+    of_training,
+)
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import algorithm_of, software, to_bytes, train
+from erasable.workspace.models.training import train
 from erasable.workspace.models.versions import new_version, retire, tell
 from erasable.workspace.store.artifacts import Stored
 
@@ -45,23 +46,32 @@ _MANY, _SHARE = 20, 0.002
 """Of the records of a model: from there on most pages of its accelerator change, so that writing it
 takes longer than the deletion. It is left to the next deletion of few records, which needs it."""
 
-_KINDS = {"deleted": "delete", "refitted": "refit", "retrained": "retrain", "retired": "delete"}
+_KINDS = {
+    "deleted": "delete",
+    "refitted": "refit",
+    "retrained": "retrain",
+    "retired": "delete",
+    "corrected": "correct",
+    "updated": "update",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A model without some records, ready to be put in the place of the one with them.
+    """A model without some records, or with others, to be put in the place of the one before.
 
     Attributes
     ----------
     model_id, number : int
         Whose, and the version that it follows.
     name : str
-    treatment : {"deleted", "refitted", "retrained", "retired", "not covered"}
+    treatment : {"deleted", "updated", "corrected", "refitted", "retrained", "retired", \
+            "not covered"}
     exactness : str
         How the model compares with one that never saw the records: "bitwise", "converged", as its
         estimator says; "trained again" where only its program knows; "gone"; "unknown".
     n_deleted : int
+        Records that left, or came, or have other values.
     stored : Stored or None
     salt, commitment : str or None
         Of the new version.
@@ -95,24 +105,6 @@ class Prepared:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    treatment: str
-    exactness: str
-    data: bytes
-    digest: str
-    algorithm: str
-    fitted: Erasable | None
-    file: MappedFile | None = None  # an accelerator of which parts have changed
-
-    def keep(self, context: Context, key: str) -> None:
-        """Have an accelerator for the artifact with a key, once the ledger refers to it."""
-        if self.file is not None:
-            self.file.prepare(self.fitted, key)
-        elif self.fitted is not None:
-            accelerators.keep(context, key, self.fitted)
-
-
 def foresee(
     context: Context, model: Model, version: Version | None, n_deleted: int
 ) -> tuple[str, str]:
@@ -132,7 +124,7 @@ def foresee(
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
     deletes = _deletes(estimator, version, n_deleted) or (
-        _is_own(estimator, version) and accelerators.is_there(context, version)
+        is_own(estimator, version) and accelerators.is_there(context, version)
     )
     return "deleted" if deletes else "refitted", estimator.exactness
 
@@ -143,8 +135,9 @@ def prepare_model(
     version: Version | None,
     gone: Mapping[int, Iterable[Any]],
     reader: Reader | None = None,
+    arriving: Arriving | None = None,
 ) -> Prepared:
-    """Make a model without some records.
+    """Make a model without some records, and with others.
 
     Parameters
     ----------
@@ -155,6 +148,8 @@ def prepare_model(
         As they are in the data sets.
     reader : Reader, default=None
         Of a batch: the models of one data set read it once.
+    arriving : Arriving, default=None
+        What it is to learn besides.
 
     Returns
     -------
@@ -177,16 +172,24 @@ def prepare_model(
     if version is None:
         return Prepared(**common, treatment="not covered", exactness="unknown")
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
-    left = version.n_records - n_deleted
+    left, n_changed = version.n_records - n_deleted, n_deleted
+    reader = reader or Reader(context)
+    if arriving is not None:
+        left, n_changed = left + arriving.n_come, max(n_deleted, arriving.n_records)
+        common |= {"n_deleted": n_changed, "dataset_versions": list(arriving.versions)}
     try:
-        outcome = _without(context, model, version, gone, reader or Reader(context))
+        if arriving is None:
+            outcome = _without(context, model, version, gone, reader)
+        else:
+            outcome = _following(context, model, version, gone, reader, arriving)
     except TooFewRecordsError:
         return Prepared(
             **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
             seconds=time.perf_counter() - began,
         )  # fmt: skip
     stored = context.store.put(f"models/{model.name}", outcome.data)
-    if n_deleted < _MANY or n_deleted <= _SHARE * version.n_records:
+    few = n_changed < _MANY or n_changed <= _SHARE * version.n_records
+    if few or arriving is not None:
         outcome.keep(context, stored.key)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
@@ -196,7 +199,13 @@ def prepare_model(
     )  # fmt: skip
 
 
-def adopt(context: Context, connection: Connection, prepared: Prepared, now: datetime) -> None:
+def adopt(
+    context: Context,
+    connection: Connection,
+    prepared: Prepared,
+    now: datetime,
+    cause: str = "erase",
+) -> None:
     """Put what was prepared in the place of the version before, in the caller's transaction."""
     if prepared.treatment == "not covered":
         return
@@ -205,15 +214,16 @@ def adopt(context: Context, connection: Connection, prepared: Prepared, now: dat
         retire(context, connection, prepared.model_id, prepared.name, now)
     else:
         new_version(
-            context, connection, prepared.model_id, prepared.number + 1, "erase", prepared.stored,
+            context, connection, prepared.model_id, prepared.number + 1, cause, prepared.stored,
             dataset_versions=prepared.dataset_versions, salt=prepared.salt,
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
         tell(context, connection, "model-updated", prepared.name, now)
+    kind = _KINDS[prepared.treatment] if cause in ("erase", "correct") else "update"
     estimates.note(
-        connection, prepared.model_id, _KINDS[prepared.treatment], prepared.n_records,
-        prepared.n_deleted, prepared.seconds, now,
+        connection, prepared.model_id, kind, prepared.n_records, prepared.n_deleted,
+        prepared.seconds, now,
     )  # fmt: skip
 
 
@@ -223,7 +233,7 @@ def _without(
     version: Version,
     gone: Mapping[int, Iterable[Any]],
     reader: Reader,
-) -> _Outcome:
+) -> Outcome:
     design = design_of(model)
     if design is not None:
         outcome = _deleted_at_rest(context, model, version, gone)
@@ -239,34 +249,70 @@ def _without(
     def records_left(design: ModelColumns, estimator: Erasable) -> Records:
         records = reader.records(design, estimator)
         own = ids_of([known for known, _ in tables], gone)
-        rows = records.attach().select(own)
+        held = records.attach()
+        rows = held.select(own)
+        if isinstance(records.matrix, Remote):
+            held.exclude(rows)
+            held.release(rows)
+            return records
         return records.take(np.delete(np.arange(records.n_rows), rows))
 
     recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
-    made = train(context, recipe, left, design, records_left)
-    treatment = "retrained" if model.kind == "command" else "refitted"
-    exactness = "trained again"
-    if model.kind == "estimator":
-        assert made.fitted is not None
-        exactness = made.fitted.exactness
-    return _Outcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
+    return of_training(model, train(context, recipe, left, design, records_left))
+
+
+def _following(
+    context: Context,
+    model: Model,
+    version: Version,
+    gone: Mapping[int, Iterable[Any]],
+    reader: Reader,
+    arriving: Arriving,
+) -> Outcome:
+    """Have a model follow from its accelerator or its file, or learn again."""
+    design = design_of(model)
+    if design is not None:
+        with context.ledger.reading() as connection:
+            known = [arriving.reader.described(connection, each) for each in model.datasets]
+        n_changed = arriving.n_records + sum(len(list(ids)) for ids in gone.values())
+        file, loaded = _opened(context, model, version, reader, design, n_changed)
+        if loaded is not None and carry_over(loaded, known, design, gone, arriving):
+            return of_change(loaded, file, arriving.treatment)
+    tables = arriving.reader.to_learn_from(model.datasets, arriving.versions, design)
+    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    made = train(context, recipe, tables, design, arriving.reader.records)
+    return of_training(model, made)
+
+
+def _opened(
+    context: Context,
+    model: Model,
+    version: Version,
+    reader: Reader,
+    design: ModelColumns,
+    n_changed: int,
+) -> tuple[MappedFile | None, Erasable | None]:
+    """Open a model that may follow, at rest or with its records; or say that it learns again."""
+    fresh = recipes.make(model.recipe)
+    if not (may_follow(fresh) and is_own(fresh, version)):
+        return None, None
+    found = at_rest(context, model, version)
+    if found is not None:
+        return found
+    if not _deletes(fresh, version, n_changed):
+        return None, None
+    reader.to_learn_from(model.datasets, version.dataset_versions, design)
+    return None, loaded_with(context, model, version, reader.records(design, fresh))
 
 
 def _deleted_at_rest(
     context: Context, model: Model, version: Version, gone: Mapping[int, Iterable[Any]]
-) -> _Outcome | None:
+) -> Outcome | None:
     """Delete from the model's accelerator, without its records; None where there is none."""
-    if not _is_own(recipes.make(model.recipe), version):
+    if not is_own(recipes.make(model.recipe), version):
         return None
-    found = accelerators.find(context, version)
-    if isinstance(found, str):
-        if accelerators.is_there(context, version):
-            warnings.warn(
-                f"the accelerator of {model.name!r} cannot be used ({found}): all of its records "
-                "are read, and it is made again",
-                AcceleratorWarning,
-                stacklevel=2,
-            )
+    found = at_rest(context, model, version)
+    if found is None:
         return None
     file, loaded = found
     with context.ledger.reading() as connection:
@@ -275,14 +321,7 @@ def _deleted_at_rest(
         loaded.delete(ids_of(known, gone))
     except ElsewhereError:
         return None  # it needs vectors that this machine would make otherwise
-    return _of_deletion(loaded, file)
-
-
-def _of_deletion(loaded: Erasable, file: MappedFile | None = None) -> _Outcome:
-    return _Outcome(
-        "deleted", loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
-        loaded, file,
-    )  # fmt: skip
+    return of_change(loaded, file)
 
 
 def _deleted(
@@ -293,38 +332,22 @@ def _deleted(
     tables: Tables,
     design: ModelColumns,
     gone: Mapping[int, Iterable[Any]],
-) -> _Outcome | None:
+) -> Outcome | None:
     """Delete from the model itself; None where it has to be fitted again."""
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    data = context.store.open(version.stored)
-    records = reader.records(design, fresh)
-    try:
-        # The files of the model and of the data have the hashes that the ledger knows.
-        loaded = load(io.BytesIO(data), records, vouched=True, trusted=True)
-    except ElsewhereError:
-        return None  # it is fitted again, and is one of this machine from there on
-    except ArtifactError as error:
-        if version.software != software():
-            return None  # other numbers than this software comes to
-        raise WorkspaceError(
-            f"the model {model.name!r} does not fit its records, or what it was made with "
-            f"({error}); fit it again with `erasable model fit {model.name}`"
-        ) from error
+    loaded = loaded_with(context, model, version, reader.records(design, fresh))
+    if loaded is None:
+        return None
     loaded.delete(ids_of([known for known, _ in tables], gone))
-    return _of_deletion(loaded)
+    return of_change(loaded)
 
 
 def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
     """Tell whether records are deleted from a model that is loaded, or it is fitted again."""
     sooner = estimator._fits_sooner(n_deleted, version.n_records)
-    return _is_own(estimator, version) and not sooner
-
-
-def _is_own(estimator: Erasable, version: Version) -> bool:
-    """Tell whether a model can delete by itself, as it was made."""
-    return not is_refit(estimator) and algorithm_of(estimator) == version.algorithm
+    return is_own(estimator, version) and not sooner
 
 
 def goes_alone(model: Model) -> bool:

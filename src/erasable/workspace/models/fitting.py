@@ -7,7 +7,6 @@ salt of its commitment.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from erasable.workspace.models import (
     catalogue,
     estimates,
     pending_hooks,
+    policies,
     recipes,
     unused,
     versions,
@@ -36,11 +36,10 @@ from erasable.workspace.models import (
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
 from erasable.workspace.models.model_columns import ModelColumns
+from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
 from erasable.workspace.models.versions import new_version, tell
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,7 @@ class _Plan:
     features: list[str] | None
     target: str | None
     hook: str | None
+    policy: str | None
 
 
 def fit(
@@ -101,6 +101,7 @@ def fit(
     features: Sequence[str] | None = None,
     params: Mapping[str, Any] | None = None,
     hook: str | None = None,
+    policy: str | None = None,
 ) -> Fitted:
     """Train a model; under a name that is known, train it again, on the newest data.
 
@@ -124,6 +125,9 @@ def fit(
         ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
     hook : str, default=None
         A command with {model}, run after every update, without a shell.
+    policy : {"at-once", "refresh", "never"}, default=None
+        When it follows its data sets to a new version; see `updating`. By default what it was;
+        of a new model "refresh".
 
     Returns
     -------
@@ -141,7 +145,7 @@ def fit(
     InvalidDataError
         Records that the estimator cannot learn from.
     """
-    _refuse_name(name)
+    check_name(name)
     if hook is not None:
         check_command(hook, "hook")
     recipe = None if estimator is None else _recipe(estimator, params)
@@ -149,7 +153,7 @@ def fit(
         raise InvalidParameterError(
             "parameters were given without an estimator; expected both; name the estimator, too"
         )
-    return _fit(context, name, recipe, datasets, features, target, hook)
+    return _fit(context, name, recipe, datasets, features, target, hook, policy)
 
 
 def register(
@@ -159,6 +163,7 @@ def register(
     datasets: Sequence[str],
     retrain: str | None = None,
     hook: str | None = None,
+    policy: str | None = None,
 ) -> Fitted:
     """Register a model that is trained elsewhere.
 
@@ -173,6 +178,8 @@ def register(
         and at every erasure. Without it the model is not covered, and every receipt says so.
     hook : str, default=None
         A command with {model}, run after every update. Both are run without a shell.
+    policy : {"at-once", "refresh", "never"}, default=None
+        See `fit`.
 
     Raises
     ------
@@ -182,7 +189,7 @@ def register(
         The name is taken, or the command fails; or a command needs a shell, or a program that
         is not there.
     """
-    _refuse_name(name)
+    check_name(name)
     for what, command in (("command", retrain), ("hook", hook)):
         if command is not None:
             check_command(command, what)
@@ -190,12 +197,14 @@ def register(
         if catalogue.known(connection, name) is not None:
             raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
-        return _fit(context, name, recipes.parse_command(retrain), datasets, None, None, hook)
+        return _fit(
+            context, name, recipes.parse_command(retrain), datasets, None, None, hook, policy
+        )
     with context.lock(locking.models([name])):
         context.clean()
         with context.ledger.transaction() as connection:
             reliance.check(context, connection)
-            plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook)
+            plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None)
             _put_model(context, connection, name, plan, "uncovered", None, 0)
             tell(context, connection, "model-registered", name, context.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
@@ -234,10 +243,11 @@ def _fit(
     features: Sequence[str] | None,
     target: str | None,
     hook: str | None,
+    policy: str | None,
 ) -> Fitted:
     from erasable.workspace.evidence import commitments
 
-    with _planned(context, name, recipe, datasets, features, target, hook) as plan:
+    with _planned(context, name, recipe, datasets, features, target, hook, policy) as plan:
         context.clean()
         design = _design(plan)
         reader = Reader(context)
@@ -313,8 +323,11 @@ def _plan(
     features: Sequence[str] | None,
     target: str | None,
     hook: str | None,
+    policy: str | None,
 ) -> _Plan:
     before = catalogue.known(connection, name)
+    stored = None if policy is None else policies.stored(policy)
+    chosen = list(features) if features else None
     if before is None and recipe is None:
         catalogue.find(connection, name)  # says which models there are
     if before is not None and before.kind == "uncovered":
@@ -328,16 +341,17 @@ def _plan(
         )
     if before is None:
         assert recipe is not None
-        return _Plan(None, recipe, found, _listed(features), target, hook)
+        return _Plan(None, recipe, found, chosen, target, hook, stored)
     new = recipe is not None and recipe != _unseeded(before.recipe)
     known = before.features if not (new and features is None) else None
     return _Plan(
         before,
         recipe if new and recipe is not None else before.recipe,
         found,
-        _listed(features) or known,
+        chosen or known,
         target or before.target,
         hook or before.hook,
+        before.policy if policy is None else stored,
     )
 
 
@@ -346,10 +360,6 @@ def _trusted(context: Context, name: str, plan: _Plan) -> reliance.Trusted[dict[
     if plan.before is None or plan.recipe is not plan.before.recipe:
         return reliance.given(plan.recipe)
     return reliance.recorded(context, name, plan.recipe, "recipe")
-
-
-def _listed(features: Sequence[str] | None) -> list[str] | None:
-    return list(features) if features else None
 
 
 def _unseeded(recipe: dict[str, Any]) -> dict[str, Any]:
@@ -377,6 +387,7 @@ def _put_model(
     values = {
         "kind": recipe["kind"], "recipe": recipe, "features": features, "target": plan.target,
         "datasets": [each.id for each in plan.datasets], "state": state, "hook": plan.hook,
+        "policy": plan.policy,
     }  # fmt: skip
     if plan.before is not None:
         at = schema.model.c.id == plan.before.id
@@ -387,11 +398,3 @@ def _put_model(
     )
     key: int = added.inserted_primary_key[0]  # type: ignore[index]
     return key
-
-
-def _refuse_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise WorkspaceError(
-            f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
-            "'-', up to 200"
-        )

@@ -147,7 +147,7 @@ class ModelColumns:
         if stored:
             names = [name for name in names if name == self.target]
         advice = "put preprocessing.SimpleImputer first, choose other features, or leave them out"
-        refuse_gaps(_stacked(tables, names), names, advice)
+        refuse_gaps(stacked(tables, names), names, advice)
 
     def complete(self, table: pa.Table, estimator: BaseEstimator) -> Any:
         """Tell which records the model can be asked for: those without gaps where none may be.
@@ -171,7 +171,7 @@ class ModelColumns:
         return Records(self._given(tables))
 
     def _given(self, tables: Tables) -> Any:
-        return self.given(_stacked(tables, self.features))
+        return self.given(stacked(tables, self.features))
 
     def given(self, table: pa.Table) -> Any:
         """Return what a model is given of records: documents, or a table or matrix of features."""
@@ -182,15 +182,15 @@ class ModelColumns:
 
 def named(tables: Tables) -> Records:
     """Read ids and groups alone; see `Records.twin`."""
-    ids = _ids(tables)
-    return Records(np.zeros((len(ids), 1)), ids=ids, groups=_groups(tables))
+    ids = names_of(tables)
+    return Records(np.zeros((len(ids), 1)), ids=ids, groups=groups_of(tables))
 
 
 def target_of(tables: Tables, target: str | None) -> Any:
     """Return the values of the target, None where there is none."""
     if target is None:
         return None
-    column = _stacked(tables, [target])[target]
+    column = stacked(tables, [target])[target]
     return column.to_pylist() if str(column.type) == TEXT else column.to_numpy()
 
 
@@ -241,8 +241,8 @@ def joined(tables: Tables) -> pa.Table:
     return pa.concat_tables(parts, promote_options="permissive").sort_by(tables[0][0].id_column)
 
 
-def _ids(tables: Tables) -> Any:
-
+def names_of(tables: Tables) -> Any:
+    """Return the ids that the records of tables have in a model."""
     if len(tables) == 1:
         known, table = tables[0]
         ids = table[known.id_column]
@@ -253,10 +253,11 @@ def _ids(tables: Tables) -> Any:
     )
 
 
-def _groups(tables: Tables) -> list[str] | None:
+def groups_of(tables: Tables) -> list[str] | None:
+    """Return of each record of tables who it leaves with; None where nobody is known."""
     if not any(known.subjects for known, _ in tables):
         return None
-    ids, groups = _ids(tables), list[str | None]()
+    ids, groups = names_of(tables), list[str | None]()
     for known, table in tables:
         subject = known.subject_columns[:1]
         groups += table[subject[0]].to_pylist() if subject else [None] * table.num_rows
@@ -267,8 +268,8 @@ def _groups(tables: Tables) -> list[str] | None:
     ]
 
 
-def _stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
-
+def stacked(tables: Tables, columns: Sequence[str]) -> pa.Table:
+    """Return some columns of all tables, one below the other."""
     parts = [table.select(list(columns)) for _, table in tables]
     return pa.concat_tables(parts, promote_options="permissive")
 

@@ -10,15 +10,17 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import re
 from types import ModuleType
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 import erasable
-from erasable.core.errors import InvalidParameterError
+from erasable.core.errors import InvalidParameterError, WorkspaceError
 from erasable.core.ids import shorten
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")
 _NETWORKS = "neural"  # which `erasable` does not list, because it needs torch
 
 
@@ -162,3 +164,22 @@ def names_of_scikit_learn() -> list[str]:
         + f".{name}"
         for name, cls in all_estimators()
     ]
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a model.
+
+    Raises
+    ------
+    WorkspaceError
+        It is empty, too long, or has other characters.
+
+    Examples
+    --------
+    >>> check_name("risk-2")
+    """
+    if not _NAME.fullmatch(name):
+        raise WorkspaceError(
+            f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "
+            "'-', up to 200"
+        )

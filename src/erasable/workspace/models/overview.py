@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.ledger.schema import measurement, model_version
-from erasable.workspace.models import catalogue, unused
+from erasable.workspace.models import catalogue, policies, staleness, unused
 from erasable.workspace.models.catalogue import Model
 
 
@@ -19,7 +19,8 @@ def models(connection: Connection) -> list[dict[str, Any]]:
     -------
     list of dict
         name, kind, estimator, state ("ready", "stale", "retired", "uncovered"), version,
-        n_records, datasets (name: version), features, target, commitment, hook, created_at.
+        n_records, datasets (name: version), features, target, commitment, hook, policy,
+        staleness (in words, or None), created_at.
     """
     return [_described(connection, each) for each in catalogue.every(connection)]
 
@@ -58,10 +59,8 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
     version = catalogue.current(connection, found)
     described = [data.get(connection, each) for each in found.datasets]
     used = [None] * len(described) if version is None else version.dataset_versions
-    state = found.state
-    newest = [each.version for each in described]
-    if state == "ready" and version is not None and used != newest:
-        state = "stale"
+    behind = staleness.of(connection, found)
+    state = found.state if behind is None else "stale"
     recipe = found.recipe
     named = recipe.get("estimator") or recipe.get("entry") or recipe.get("command") or ""
     return {
@@ -77,5 +76,7 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
         "target": found.target,
         "commitment": None if version is None else version.commitment,
         "hook": found.hook,
+        "policy": None if version is None else policies.of(found),
+        "staleness": None if behind is None else behind.words,
         "created_at": found.created_at,
     }

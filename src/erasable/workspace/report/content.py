@@ -88,6 +88,7 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
     until = each.completed_at or now
     return {
         "id": each.id,
+        "kind": each.kind,
         "state": each.label,
         "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
         **{name: getattr(each, name) for name in ("received_at", "due_at", "completed_at")},
@@ -161,6 +162,7 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
                 },
                 "estimator": _recipe(each["kind"], each["estimator"]),
                 "state": "outdated" if name in counts["outdated"] else each["state"],
+                "staleness": each["staleness"],
                 "fit_seconds": fits[-1] if fits else None,
                 "erase_seconds": sum(s for s, _ in erasures) / len(erasures) if erasures else None,
                 "n_batches": len(erasures),

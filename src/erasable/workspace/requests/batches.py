@@ -19,7 +19,8 @@ from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders
-from erasable.workspace.data.catalogue import every, get, record_type
+from erasable.workspace.data.ahead import Ahead
+from erasable.workspace.data.catalogue import as_it_was, every, find, get, parts, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
@@ -28,7 +29,10 @@ from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
-from erasable.workspace.requests import failures
+from erasable.workspace.models.following import Arriving
+from erasable.workspace.models.reading import Reader
+from erasable.workspace.requests import corrections, failures
+from erasable.workspace.requests.corrections import Narrowed
 from erasable.workspace.requests.failures import Setback
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
@@ -46,14 +50,52 @@ class Batch:
     tokens: dict[str, list[str]]  # token: requests
     types: dict[str, str]  # token: type
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
+    corrections: dict[int, list[Any]] = field(default_factory=dict)  # data set: rows of requests
     erasures: list[erasing.Erasure] = field(default_factory=list)
     prepared: list[tuple[Model, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
     models: Models = field(default_factory=list)
     name: str = ""
+    narrowed: list[Narrowed] = field(default_factory=list)
 
     def held(self) -> dict[str, pa.Table]:
         """Return the fragments that were read to find the records, by their keys."""
         return {key: table for erasure in self.erasures for key, table in erasure.held().items()}
+
+    def corrects(self, request: str) -> bool:
+        """Tell whether a request asks for a correction."""
+        return self.requests[request].corrects is not None
+
+    def ahead(self, connection: Connection) -> Ahead:
+        """Return the data sets as they will be, once their fragments are written."""
+        return Ahead(
+            parts={
+                each.dataset.id: each.parts_after(parts(connection, each.dataset.id))
+                for each in self.erasures
+            }
+        )
+
+    def arriving(
+        self, connection: Connection, model: Model, version: Version | None, reader: Reader
+    ) -> Arriving | None:
+        """Return what a model is to learn of corrections; None where these do not concern it."""
+        if version is None or not self.corrections:
+            return None
+        used = dict(zip(model.datasets, version.dataset_versions, strict=True))
+        corrected = {
+            each.dataset.id: each.corrected_at(
+                as_it_was(connection, each.dataset, used[each.dataset.id])
+            )
+            for each in self.erasures
+            if each.dataset.id in used
+        }
+        if not any(table.num_rows for table in corrected.values()):
+            return None
+        leave = any(each.ids_at(used[each.dataset.id]) for each in self.erasures
+                    if each.dataset.id in used)  # fmt: skip
+        return Arriving(
+            reader, version.dataset_versions, corrected=corrected,
+            treatment="deleted" if leave else "corrected",
+        )  # fmt: skip
 
     def n_per_request(self, model: Model, version: Version | None) -> dict[str, int]:
         """Count the records of each request that a version of a model was trained on, if any."""
@@ -156,7 +198,7 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     types = set(batch.types.values())
     known = every(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
-    found |= set(batch.conditions)
+    found |= set(batch.conditions) | set(batch.corrections)
     query = select(holding.c.dataset_id).distinct()
     found |= {row.dataset_id for row in rows_in(connection, query, holding.c.token, batch.tokens)}
     names = [each.name for each in known if each.id in found]
@@ -182,11 +224,11 @@ def put_back(context: Context, batch: Batch) -> None:
 
 def _check_scopes(rows: Sequence[Any]) -> None:
     for row in rows:
-        if row.tokens is None and row.condition is None:
+        if row.tokens is None and row.condition is None and row.values_key is None:
             raise LedgerError(
-                f"request {row.id} says neither whose records nor which are to be erased; "
-                "expected one of them: the ledger was damaged, or tampered with; restore it from "
-                "a backup"
+                f"request {row.id} says neither whose records nor which are to be erased, nor what "
+                "is to be corrected; expected one of these: the ledger was damaged, or tampered "
+                "with; restore it from a backup"
             )
 
 
@@ -196,7 +238,7 @@ def _hold_doubtful(
     """Have those wait that fit two people by now, because their type was not said."""
     kept = []
     for row in rows:
-        if row.condition is not None or len(row.tokens) < 2 or not _is_doubtful(connection, row):
+        if row.tokens is None or len(row.tokens) < 2 or not _is_doubtful(connection, row):
             kept.append(row)
             continue
         at = request_table.c.id == row.id
@@ -215,14 +257,17 @@ def _is_doubtful(connection: Connection, row: Any) -> bool:
 
 
 def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
-    """Say what requests want erased: every token of every subject, and every condition."""
+    """Say what requests ask for: every token of every subject, condition and correction."""
     batch = Batch({row.id: row for row in rows}, {}, {}, {})
     for row in rows:
         if row.condition is not None:
             known = get(connection, row.condition["dataset"])
             condition = Condition.parse(row.condition["where"], known.schema, known.subject_columns)
             batch.conditions.setdefault(known.id, []).append((row.id, condition))
-    of_persons = [row for row in rows if row.condition is None]
+        if row.corrects is not None:
+            known = find(connection, row.corrects["dataset"])
+            batch.corrections.setdefault(known.id, []).append(row)
+    of_persons = [row for row in rows if row.tokens is not None]
     expanded = subjects.expand_many(connection, [row.tokens for row in of_persons])
     for row, identities in zip(of_persons, expanded, strict=True):
         for kind, token in identities:
@@ -244,8 +289,14 @@ def look(context: Context, connection: Connection, batch: Batch) -> Setback | No
     for known in every(connection):
         kind = record_type(known.name)
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
-        wanted = erasing.Wanted(batch.tokens, batch.conditions.get(known.id, []), records)
         try:
+            given = [
+                (row.id, corrections.read(context, row))
+                for row in batch.corrections.get(known.id, ())
+            ]
+            wanted = erasing.Wanted(
+                batch.tokens, batch.conditions.get(known.id, []), records, given
+            )
             erasure = erasing.find_records(context, connection, known.id, wanted)
         except NOT_THE_MODELS:
             raise
@@ -296,7 +347,18 @@ def affected(connection: Connection, batch: Batch) -> Models:
                 for dataset_id, number in zip(row.datasets, version.dataset_versions, strict=True)
                 if dataset_id in erasures
             }
-        if version is None or any(ids.values()):
+        used = (
+            {}
+            if version is None
+            else dict(zip(row.datasets, version.dataset_versions, strict=True))
+        )
+        corrected = any(
+            part.corrected and part.part.belongs_to(used[id])
+            for id, each in erasures.items()
+            if id in used
+            for part in each.found
+        )
+        if version is None or corrected or any(ids.values()):
             found.append((row, version, ids))
     return found
 
@@ -309,6 +371,7 @@ def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
         return {request for request, n in counts.items() if n or version is None}
     dataset_id = failed.target_id
     found = {request for request, _ in batch.conditions.get(dataset_id, [])}
+    found |= {row.id for row in batch.corrections.get(dataset_id, [])}
     own = record_type(get(connection, dataset_id).name)
     tokens = {token for token, kind in batch.types.items() if kind == own}
     query = select(holding.c.token).where(holding.c.dataset_id == dataset_id)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select
 
 from erasable.core.errors import (
     InvalidIdsError,
     NotInWorkspaceError,
-    WorkspaceBusyError,
     WorkspaceError,
 )
 from erasable.workspace.context import Context
@@ -26,7 +24,6 @@ from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.ledger.schema import task
 from erasable.workspace.requests import calendar
 
 OPEN = ("pending", "in_progress", "swapped", "purged")
@@ -60,6 +57,8 @@ class Request:
     completed_at : datetime or None
     types : list of str or None
         Under which types an identity was looked for; None of a condition.
+    corrects : dict or None
+        Of a correction, the data set and the columns; None of an erasure.
 
     Examples
     --------
@@ -80,6 +79,12 @@ class Request:
     matched: int | None
     completed_at: datetime | None
     types: list[str] | None = None
+    corrects: dict[str, Any] | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it asks for."""
+        return "erasure" if self.corrects is None else "correction"
 
     @property
     def is_open(self) -> bool:
@@ -89,6 +94,8 @@ class Request:
     @property
     def label(self) -> str:
         """The state in words; one on hold is still open."""
+        if self.corrects is not None and self.state == NO_MATCH:
+            return "nothing to correct"
         return "on hold" if self.hold and self.is_open else self.state.replace("_", " ")
 
     @property
@@ -143,15 +150,8 @@ def acknowledge(
     NotInWorkspaceError
         There is no such data set.
     """
-    _check_text(hold, "hold")
+    received, due = times(context, regulation, hold, received_at)
     now = context.now()
-    received = now if received_at is None else received_at
-    if received > now:
-        raise WorkspaceError(
-            f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
-            "the past"
-        )
-    due = calendar.due(regulation, received)
     with context.ledger.transaction() as connection:
         reliance.check(context, connection)  # an altered data set has other types of identities
         types = None if where is not None else subjects.types_tried(connection, type)
@@ -165,6 +165,21 @@ def acknowledge(
             connection,
             [{"tokens": tokens, "condition": met, **common} for tokens, met in wanted],
         )
+
+
+def times(
+    context: Context, regulation: str, hold: str | None, received_at: datetime | None
+) -> tuple[datetime, datetime | None]:
+    """Return when a request was received and is due; refuse what `acknowledge` does."""
+    check_text(hold, "hold")
+    now = context.now()
+    received = now if received_at is None else received_at
+    if received > now:
+        raise WorkspaceError(
+            f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
+            "the past"
+        )
+    return received, calendar.due(regulation, received)
 
 
 def enter(
@@ -277,88 +292,7 @@ def _as_request(row: Any) -> Request:
     return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known
 
 
-def deny(context: Context, request_id: str, reason: str) -> Request:
-    """Refuse a request, for a reason that the answer gives.
-
-    Raises
-    ------
-    NotInWorkspaceError, WorkspaceError
-        No request has the id, or it is not pending.
-    """
-    return _end(context, request_id, "denied", reason)
-
-
-def cancel(context: Context, request_id: str, reason: str | None = None) -> Request:
-    """Take back a request, because its requester wants that; see `deny`."""
-    return _end(context, request_id, "cancelled", reason)
-
-
-def hold(context: Context, request_id: str, reason: str) -> Request:
-    """Have a request wait: a legal duty to keep the records, an identity in doubt."""
-    _check_text(reason, "reason", needed=True)
-    return _change(context, request_id, "request-held", {"hold": reason})
-
-
-def resume(context: Context, request_id: str) -> Request:
-    """End the waiting of a request."""
-    return _change(context, request_id, "request-held", {"hold": None})
-
-
-def extend(context: Context, request_id: str, reason: str) -> Request:
-    """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
-
-    The requester must be told so, and why, before it is due.
-
-    Raises
-    ------
-    WorkspaceError
-        It is extended already, has no due date, or is not pending.
-    """
-    _check_text(reason, "reason", needed=True)
-    with context.ledger.reading() as connection:
-        known = find(connection, request_id)
-    if known.due_at is None or known.extended_at is not None or context.now() > known.due_at:
-        why = "has no due date" if known.due_at is None else "is extended already"
-        if known.due_at is not None and known.extended_at is None:
-            why = "is past its due date"
-        raise WorkspaceError(
-            f"request {request_id} {why}; expected one that is due and was never extended; "
-            "answer it as soon as you can"
-        )
-    due = calendar.extended(known.regulation, known.due_at)
-    values = {"due_at": due, "extended_at": context.now(), "extension": reason}
-    return _change(context, request_id, "request-extended", values)
-
-
 _COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]
-
-
-def _end(context: Context, request_id: str, state: str, reason: str | None) -> Request:
-    _check_text(reason, "reason", needed=state == "denied")
-    values = {"state": state, "reason": reason, "tokens": None, "condition": None, "salt": None}
-    ended = _change(context, request_id, f"request-{state}", values)
-    with suppress(WorkspaceBusyError):  # then the next one that processes empties it
-        context.ledger.purge()
-    return ended
-
-
-def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]) -> Request:
-    now = context.now()
-    with context.ledger.transaction() as connection:
-        known = find(connection, request_id)
-        reliance.check_requests(context, connection, [request_id])
-        if known.state != "pending":
-            raise WorkspaceError(
-                f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "
-                "pending; nothing was changed, list the others with `erasable requests`"
-            )
-        at = request_table.c.id == request_id
-        connection.execute(update(request_table).where(at).values(changed_at=now, **values))
-        if "state" in values:  # it has ended: nothing is tried again for it
-            connection.execute(delete(task).where(task.c.request_id == request_id))
-        row = connection.execute(select(request_table).where(at)).one()._asdict()
-        log.append(context, connection, kind, request_id, entries.changed(context.keys, row), now)
-        return find(connection, request_id)
 
 
 def _condition(connection: Connection, where: str, dataset: str | None) -> dict[str, Any]:
@@ -383,7 +317,8 @@ def _new_id() -> str:
     return "R-" + "".join(_ALPHABET[byte % 32] for byte in secrets.token_bytes(10))
 
 
-def _check_text(text: str | None, name: str, *, needed: bool = False) -> None:
+def check_text(text: str | None, name: str, *, needed: bool = False) -> None:
+    """Refuse a reason that is empty, long or of several lines, or missing where it is needed."""
     if text is None and not needed:
         return
     if not text or not text.strip() or len(text) > _LONGEST_REASON or "\n" in text:

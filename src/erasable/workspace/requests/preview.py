@@ -143,6 +143,7 @@ class _Row:
     id: str
     tokens: list[tuple[str, str]] | None
     condition: dict[str, Any] | None
+    corrects: None = None
 
 
 def describe_person(context: Context, value: Any, type: str | None = None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import failures, outbox, phases, steps
+from erasable.workspace.requests import corrections, failures, outbox, phases, steps
 from erasable.workspace.requests.batches import (
     Batch,
     affected,
@@ -55,8 +55,12 @@ class Processed:
         Completed, in the order they came in.
     n_records : int
         Erased from data sets.
+    n_corrected : int
+        Records of data sets that hold something else.
     n_unmatched : int
-        Requests that met no record: "no match".
+        Requests for an erasure that met no record: "no match".
+    n_needless : int
+        Corrections after which no record holds anything else.
     n_kept_out : int
         Of these, requests of people who are kept out because of an earlier request.
     treatments : list of dict
@@ -80,7 +84,9 @@ class Processed:
 
     requests: list[str] = field(default_factory=list)
     n_records: int = 0
+    n_corrected: int = 0
     n_unmatched: int = 0
+    n_needless: int = 0
     n_kept_out: int = 0
     treatments: list[dict[str, Any]] = field(default_factory=list)
     n_resumed: int = 0
@@ -267,7 +273,9 @@ def _carry_out_once(
             with suppress(ErasableError):  # the next process does it
                 finish(context)
         return setback
-    unmatched = {request for request, count in matched.items() if count == 0}
+    needless = {r for r, count in matched.items() if count == 0 and batch.corrects(r)}
+    unmatched = {request for request, count in matched.items() if count == 0} - needless
+    done.n_needless = len(needless)
     done.n_unmatched = len(unmatched)
     asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
     with context.ledger.reading() as connection:
@@ -275,6 +283,7 @@ def _carry_out_once(
     done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
     done.requests += finish(context)
     done.n_records = sum(erasure.n_records for erasure in batch.erasures)
+    done.n_corrected = sum(erasure.n_corrected for erasure in batch.erasures)
     for row, prepared, _ in batch.prepared:
         done.treatments.append(
             {
@@ -328,6 +337,11 @@ def _find_and_prepare(
     found = steps.prepare_batch(context, batch, shared=shared, n_jobs=n_jobs)
     if isinstance(found, Setback):
         return found
+    with context.ledger.reading() as connection:
+        for erasure in batch.erasures:
+            batch.narrowed += corrections.narrow(
+                context, connection, erasure.dataset, erasure.every_id(), batch.requests.keys()
+            )
     with phases.phase("finding who has no record left"):
         for erasure in batch.erasures:
             leavers.find_leavers(context, erasure)

@@ -101,7 +101,7 @@ def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = 
             taken = suppression.take_in(context, connection, listed)
             _join(context, connection)
             back = [each for each in suppression.listing(connection) if each["token"] in held]
-            asked = set() if anew else _asked_for(connection)
+            asked = set() if anew else asked_for(connection)
             missing = [each for each in back if each["token"] not in asked]
             now = context.now()
             rows = [
@@ -140,7 +140,7 @@ def _join(context: Context, connection: Connection) -> None:
             log.append(context, connection, "subjects-linked", "subjects", {}, context.now())
 
 
-def _asked_for(connection: Connection) -> set[str]:
+def asked_for(connection: Connection) -> set[str]:
     """Return the tokens of everybody for whom there is an open request, on hold or not."""
     rows = connection.execute(select(request_table.c.tokens).where(request_table.c.state.in_(OPEN)))
     own = [(kind, token) for tokens in rows.scalars() for kind, token in tokens or ()]

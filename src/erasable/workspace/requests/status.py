@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -9,16 +10,14 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.context import Context
 from erasable.workspace.evidence.statements import unreached
 from erasable.workspace.ledger.schema import (
-    IN_USE,
     dataset,
     fragment,
     log_entry,
     model,
-    model_version,
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import outdated, pending_hooks, published
+from erasable.workspace.models import outdated, pending_hooks, published, staleness
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
 
@@ -30,9 +29,9 @@ def status(context: Context) -> dict[str, Any]:
     -------
     dict
         requests (state: count), held, late, next_due, datasets, n_records, models (state:
-        count), stale and outdated (names), suppressed, log_size, failed (state: count), published
-        (see `published.listing`), hooks_due (names), restored (None, or at, made_at, log_size and
-        head_size), unreached.
+        count), stale and outdated (names), staleness (see `Staleness`), suppressed, log_size,
+        failed (state: count), published (see `published.listing`), hooks_due (names), restored
+        (None, or at, made_at, log_size and head_size), unreached.
     """
     now = context.now()
     r = request_table.c
@@ -44,19 +43,7 @@ def status(context: Context) -> dict[str, Any]:
         states = _states(connection)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
-        versions = connection.execute(select(dataset.c.id, dataset.c.version))
-        newest = {number: version for number, version in versions}
-        fitted = connection.execute(
-            select(model.c.name, model.c.datasets, model_version.c.dataset_versions)
-            .join(model_version, IN_USE)
-            .where(model.c.state == "ready")
-            .order_by(model.c.name)
-        )
-        stale = [
-            row.name
-            for row in fitted
-            if [newest.get(each) for each in row.datasets] != row.dataset_versions
-        ]
+        behind = staleness.every(connection)
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
         failed = failures.listing(connection)
@@ -66,10 +53,11 @@ def status(context: Context) -> dict[str, Any]:
             "held": count(open_ones.where(r.hold.is_not(None))),
             "late": count(open_ones.where(r.due_at < now)),
             "next_due": connection.execute(due).scalar(),
-            "datasets": len(newest),
+            "datasets": count(select(func.count()).select_from(dataset)),
             "n_records": count(n_records),
             "models": models,
-            "stale": stale,
+            "stale": [each.model for each in behind],
+            "staleness": [asdict(each) for each in behind],
             "outdated": outdated.names(context, connection),
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),

@@ -16,7 +16,13 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
-from erasable.core.errors import ErasableError, LedgerError, TamperedError, WorkspaceBusyError
+from erasable.core.errors import (
+    ErasableError,
+    LedgerError,
+    TamperedError,
+    WorkspaceBusyError,
+    WorkspaceError,
+)
 from erasable.core.threads import in_threads
 from erasable.workspace import locking
 from erasable.workspace.context import Context
@@ -26,6 +32,7 @@ from erasable.workspace.ledger.schema import model, step
 from erasable.workspace.locking.leases import label
 from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
+from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import Batch, Models
 from erasable.workspace.requests.failures import Setback
@@ -45,7 +52,7 @@ def prepare_batch(
     context : Context
     batch : Batch
     shared : bool
-        Offer the models to every worker.
+        Offer the models to every worker; corrections, which others cannot read yet, are not.
     n_jobs : int, default=1
         Threads that prepare models, where these are not shared.
 
@@ -54,7 +61,7 @@ def prepare_batch(
     OvertakenError
         Others were given the batch.
     """
-    if shared:
+    if shared and not batch.corrections:
         return _share(context, batch)
     with phase("rewriting data"):
         for erasure in batch.erasures:
@@ -79,14 +86,24 @@ def _prepared_in_threads(
 ) -> Generator[deleting.Prepared | Setback]:
     """Prepare models, in their order; what fails first among them is the same for any `n_jobs`."""
     held, readers, one_at_a_time = batch.held(), threading.local(), threading.Lock()
+    with context.ledger.reading() as connection:
+        ahead = batch.ahead(connection) if batch.corrections else None
 
     def prepare(each: tuple[Model, Version | None, dict[int, list[Any]]]) -> Any:
         row, version, ids = each
         if not hasattr(readers, "own"):
             readers.own = Reader(context, held)
+            readers.ahead = Reader(context, held, ahead)
+        try:
+            with context.ledger.reading() as connection:
+                arriving = batch.arriving(connection, row, version, readers.ahead)
+        except NOT_THE_MODELS:
+            raise
+        except WorkspaceError as error:
+            return Setback("model", row.id, row.name, " ".join(str(error).split()), error)
         alone = one_at_a_time if n_jobs > 1 and deleting.goes_alone(row) else nullcontext()
         with alone, phase(f"model {row.name}"):
-            return _prepare_or_fail(context, row, version, ids, readers.own)
+            return _prepare_or_fail(context, row, version, ids, readers.own, arriving)
 
     if n_jobs == 1:
         yield from map(prepare, models)
@@ -216,11 +233,17 @@ def _take_step(context: Context, row: Any, reader: Reader) -> int:
 
 
 def _prepare_or_fail(
-    context: Context, of: Model, version: Version | None, gone: dict[int, list[Any]], reader: Reader
+    context: Context,
+    of: Model,
+    version: Version | None,
+    gone: dict[int, list[Any]],
+    reader: Reader,
+    arriving: Arriving | None = None,
 ) -> deleting.Prepared | Setback:
     """Prepare a model; see `erasable.workspace.models.deleting.prepare_model`."""
+    more = () if arriving is None else (arriving,)
     try:
-        return deleting.prepare_model(context, of, version, gone, reader)
+        return deleting.prepare_model(context, of, version, gone, reader, *more)
     except NOT_THE_MODELS:
         raise
     except ErasableError as error:

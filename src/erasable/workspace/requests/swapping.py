@@ -15,7 +15,7 @@ from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
-from erasable.workspace.requests import searching
+from erasable.workspace.requests import answering, corrections, searching
 from erasable.workspace.requests.batches import Batch
 
 
@@ -32,8 +32,10 @@ def swap(context: Context, batch: Batch) -> dict[str, int]:
             tasks += _dataset_tasks(batch, erasure, matched)
             connection.execute(insert(measurement).values(_measured(erasure, now)))
         for row, prepared, counts in batch.prepared:
-            deleting.adopt(context, connection, prepared, now)
-            tasks += _model_tasks(row, prepared, counts, matched)
+            only = all(batch.corrects(request) for request, n in counts.items() if n)
+            cause = "correct" if only and any(counts.values()) else "erase"
+            deleting.adopt(context, connection, prepared, now, cause)
+            tasks += _model_tasks(batch, row, prepared, counts, matched)
         for row, prepared, _ in batch.prepared:
             if prepared.treatment == "retired":
                 pending_hooks.discard(context, connection, row.name)
@@ -47,7 +49,10 @@ def swap(context: Context, batch: Batch) -> dict[str, int]:
             connection.execute(insert(task), tasks)
         kept_out = _suppress(context, connection, batch, matched)
         searched = _searched(connection, batch)
-        ended = {"state": "swapped", "tokens": None, "condition": None, "type": None, "salt": None}
+        gone = ("tokens", "condition", "type", "salt", "values_key", "values_sha256")
+        ended = {"state": "swapped", **dict.fromkeys(gone)}
+        answering.drop_values(connection, list(matched))
+        corrections.adopt(context, connection, batch.narrowed)
         found: dict[str, Any] = {"matched": bindparam("count"), "searched": bindparam("columns")}
         at = request_table.c.id == bindparam("request")
         if matched:
@@ -63,7 +68,7 @@ def swap(context: Context, batch: Batch) -> dict[str, int]:
             connection,
             [
                 (
-                    "request-erased",
+                    "request-corrected" if batch.corrects(request) else "request-erased",
                     request,
                     entries.erased(
                         n, by_request.get(request, ()), kept_out.get(request), searched[request]
@@ -88,7 +93,8 @@ def _dataset_tasks(
             tasks.append(
                 {
                     "request_id": request, "target": "dataset", "target_id": erasure.dataset.id,
-                    "state": "done", "treatment": "rewritten", "exactness": "bitwise",
+                    "state": "done", "exactness": "bitwise",
+                    "treatment": "corrected" if batch.corrects(request) else "rewritten",
                     "n_records": count, "seconds": erasure.seconds, "before": None, "after": None,
                 }
             )  # fmt: skip
@@ -96,13 +102,23 @@ def _dataset_tasks(
 
 
 def _model_tasks(
-    row: Any, prepared: deleting.Prepared, counts: dict[str, int], matched: dict[str, int]
+    batch: Batch,
+    row: Any,
+    prepared: deleting.Prepared,
+    counts: dict[str, int],
+    matched: dict[str, int],
 ) -> list[dict[str, Any]]:
+    def treatment(request: str) -> str:
+        """Of a model that need not learn again: the same update may delete and correct."""
+        if prepared.treatment not in ("deleted", "corrected"):
+            return prepared.treatment
+        return "corrected" if batch.corrects(request) else "deleted"
+
     uncovered = prepared.treatment == "not covered"
     return [
         {
             "request_id": request, "target": "model", "target_id": row.id, "state": "done",
-            "treatment": prepared.treatment, "exactness": prepared.exactness,
+            "treatment": treatment(request), "exactness": prepared.exactness,
             "n_records": count, "seconds": prepared.seconds,
             "before": prepared.before, "after": prepared.commitment,
         }
@@ -112,14 +128,14 @@ def _model_tasks(
 
 
 def _searched(connection: Connection, batch: Batch) -> dict[str, list[dict[str, str]] | None]:
-    """Return in which columns each request was looked for; None of a condition."""
+    """Return in which columns each request was looked for; None of all but identities."""
     types = {id: set(row.types or ()) for id, row in batch.requests.items()}
     for token, requests in batch.tokens.items():
         for request in requests:
             types[request].add(batch.types[token])  # by a link, an identity is of more types
     known = every(connection)
     return {
-        id: None if row.condition is not None else searching.columns_of(known, types[id])
+        id: None if row.tokens is None else searching.columns_of(known, types[id])
         for id, row in batch.requests.items()
     }
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import PARTIAL, Disk
 
+ARTIFACTS = "artifacts"
+"""The folder of a workspace that has them, unless they are in an object store."""
+
 _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 

@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError, WorkspaceServerError
-from erasable.workspace.store.artifacts import ArtifactStore, Stored, checked
+from erasable.workspace.store.artifacts import (
+    ARTIFACTS,
+    ArtifactStore,
+    LocalStore,
+    Stored,
+    checked,
+)
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
+from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
 
 CLAIM = ".erasable"
 """The object that says whose a place is; it is no artifact."""
 
 _PROBE = ".erasable-probe"
+
+
+def store_at(root: Path, location: Location | None) -> ArtifactStore:
+    """Return the store of the workspace in a folder; `location` is what the folder says of it."""
+    if location is None:
+        return LocalStore(Disk(root / ARTIFACTS, private=True))
+    return ObjectStore(location)
 
 
 class ObjectStore(ArtifactStore):

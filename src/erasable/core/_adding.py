@@ -1,0 +1,398 @@
+"""Records come, or come in the place of others: done for all models that hold them, or not at all.
+
+Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, a
+change that is interrupted is undone: the records are what they were, and the models learn again.
+From there on it is completed: what is left to do is only to overwrite what nobody reads any more.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import warnings
+from collections.abc import Iterable, Sized
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import get_tags
+
+from erasable.core._deleting import learn_anew
+from erasable.core.additions import corrected, read_addition, refuse_stored
+from erasable.core.attachment import Attachment
+from erasable.core.deletion import Action, Addition, Correction, Outcome, Replacement, Report
+from erasable.core.digest import id_set_hash
+from erasable.core.errors import ErasableError, InvalidIdsError, InvalidInputError
+from erasable.core.growth import Growth
+from erasable.core.ids import as_id_array, as_request, name_some
+from erasable.core.inputs import Table
+from erasable.core.messages import too_few
+from erasable.core.targets import check_target
+from erasable.core.unsettled import refuse_mixed_numbers, refuse_rows_without_text
+from erasable.core.values import refuse_unsuited
+
+if TYPE_CHECKING:
+    from erasable.core.estimator import Erasable
+    from erasable.core.records import Records
+
+_Kind = TypeVar("_Kind", bound=Report)
+_FROM_MOST: tuple[Action, ...] = ("refit", "resumed", "updated", "none")
+_NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+
+class Change:
+    """A change of records that all models of theirs follow, or one alone that shares them.
+
+    Parameters
+    ----------
+    records : Records
+    model : Erasable or None
+        The one model that was asked, or None: all that there are.
+    digest : bool
+        Whether reports are to have digests.
+    """
+
+    def __init__(self, records: Records, model: Erasable | None, *, digest: bool) -> None:
+        self._began = time.perf_counter()
+        self._records, self._digest = records, digest
+        self._asked = model
+        self._known: list[tuple[Attachment, Erasable]] | None = None
+
+    @property
+    def _models(self) -> list[tuple[Attachment, Erasable]]:
+        """The models that hold records, and their holds."""
+        if self._known is None:
+            self._known = self._find_models()
+        return self._known
+
+    def _find_models(self) -> list[tuple[Attachment, Erasable]]:
+        """Return the models that hold records, and their holds."""
+        if self._asked is not None and len(self._records._holders) == 1:
+            return [(self._asked._attached(), self._asked)]
+        holders = [each() for each in self._records._holders]
+        known = [
+            (held, held.model()) for held in holders if held is not None and held.model is not None
+        ]
+        return [
+            (held, model)
+            for held, model in known
+            if model is not None and model.__dict__.get("_held") is held
+        ]
+
+    def add(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> list[Addition]:
+        """Add records; see `erasable.core.growing.Growing.add`."""
+        if _is_empty(X) and _is_empty(ids):
+            return self._do(Addition, None, _NO_ROWS, self._records.ids[:0])
+        table = read_addition(self._records, X, self._target(y), sample_weight, ids, groups)
+        self._refuse_known(table.ids, _NO_ROWS)
+        self._refuse_shared("records.add(...)")
+        return self._do(Addition, table, _NO_ROWS, table.ids)
+
+    def replace(
+        self, leaving: Any, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
+    ) -> list[Replacement]:
+        """Delete records and add others; see `erasable.core.growing.Growing.replace`."""
+        if _is_empty(X) and _is_empty(ids):
+            table = self._records._table().take(_NO_ROWS)
+        else:
+            table = read_addition(self._records, X, self._target(y), sample_weight, ids, groups)
+        rows = self._rows(leaving)
+        self._refuse_known(table.ids, rows)
+        self._refuse_shared("records.replace(...)")
+        gone = self._records.ids[rows].tolist()
+        return self._do(Replacement, table, rows, as_id_array([*gone, *table.ids.tolist()]))
+
+    def correct(self, ids: Any, X: Any, y: Any, sample_weight: Any) -> list[Correction]:
+        """Give records other values; see `erasable.core.growing.Growing.correct`."""
+        rows = self._rows(ids)
+        records = self._records
+        if rows.size == 0:
+            return self._do(Correction, None, rows, records.ids[rows])
+        refuse_stored(records)
+        was = records._table().take(rows)
+        table = corrected(records, was, X, self._target(y), sample_weight)
+        others = _differing(was, table)
+        if not others.any():
+            return self._do(Correction, None, rows[others], records.ids[rows[others]])
+        if not others.all():
+            rows, table = rows[others], table.take(others)
+        self._refuse_shared("records.correct(...)")
+        return self._do(Correction, table, rows, table.ids, succeeds=True)
+
+    # -- what is refused -----------------------------------------------------------------------
+
+    def _target(self, y: Any) -> Any:
+        """Ignore targets, as `fit` does, where the one model that is asked learns from none."""
+        if self._records.y is not None or self._asked is None:
+            return y
+        return y if get_tags(self._asked).target_tags.required else None
+
+    def _rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """Return the row of each id that is to leave or to be corrected."""
+        if self._asked is not None:
+            return self._asked._attached().rows(ids)
+        wanted = as_request(ids)
+        rows = self._records._rows_of_ids(wanted)
+        gone = (rows < 0) | self._records._withdrawn[rows]
+        if gone.any():
+            self._records.attach().rows(wanted)  # raises UnknownIdError
+        return rows
+
+    def _refuse_known(self, ids: NDArray[Any], leaving: NDArray[np.int64]) -> None:
+        records, names = self._records, ids.tolist()
+        rows = records._rows_of_ids(names)
+        if (rows < 0).all():
+            return
+        there = (rows >= 0) & ~records._erased[rows] & ~np.isin(rows, leaving)
+        if not there.any():
+            return
+        known = [names[i] for i in np.flatnonzero(there).tolist()]
+        one = len(known) == 1
+        if not records._withdrawn[rows[there]].all():
+            raise InvalidIdsError(
+                f"{len(known)} of the ids {'is' if one else 'are'} there already: "
+                f"{name_some(known)}; expected new ones; use correct to change records"
+            )
+        holders = self._names(rows[there], but=None)
+        raise InvalidIdsError(
+            f"{len(known)} of the ids {'is' if one else 'are'} deleted, and still held by "
+            f"{holders}; expected ids that nobody holds; delete them there first"
+        )
+
+    def _refuse_shared(self, advice: str) -> None:
+        if self._asked is None:
+            return
+        if self._names(None, but=self._asked):
+            self._known = None
+            gc.collect()  # models that nobody uses may wait for it
+        if names := self._names(None, but=self._asked):
+            raise InvalidInputError(
+                f"the records are shared with {names}; expected records that "
+                f"{type(self._asked).__name__} alone holds; call {advice}, which all models follow"
+            )
+
+    def _names(self, rows: NDArray[np.int64] | None, but: Erasable | None) -> str:
+        """Name the models that hold any of some rows, or anything."""
+        names = [
+            type(model).__name__
+            for held, model in self._models
+            if model is not but and (held._unreleased if rows is None else held.live[rows]).any()
+        ]
+        return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+    # -- doing ---------------------------------------------------------------------------------
+
+    def _do(
+        self,
+        kind: type[_Kind],
+        table: Table | None,
+        leaving: NDArray[np.int64],
+        ids: NDArray[Any],
+        *,
+        succeeds: bool = False,
+    ) -> list[_Kind]:
+        models = [
+            (held, each)
+            for held, each in self._models
+            if self._asked is None or each is self._asked
+        ]
+        if table is None or (table.ids.size == 0 and leaving.size == 0):
+            before = [each.digest() if self._digest else None for _, each in models]
+            outcomes, after = [Outcome("none")] * len(models), before
+        else:
+            for held, model in models:
+                _check(model, self._records, table)
+                _refuse_few(held, model, leaving, 0 if succeeds else table.ids.size, succeeds)
+            for _, model in models:
+                model._make_ready()
+            before = [each.digest() if self._digest else None for _, each in models]
+            growth = Growth(
+                self._records, table, [held for held, _ in models], leaving, succeeds=succeeds
+            )
+            outcomes = _carry_out(growth, models)
+            after = [each.digest() if self._digest else None for _, each in models]
+        seconds = time.perf_counter() - self._began
+        return [
+            kind(
+                ids, model.exactness, outcome.action, outcome.counts, outcome.rows_touched,
+                first, last, seconds,
+            )
+            for (_, model), outcome, first, last in zip(
+                models, outcomes, before, after, strict=True
+            )
+        ]  # fmt: skip
+
+
+def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> list[Outcome]:
+    """Have records change and models follow, or have all be as it was."""
+    outcomes: list[Outcome] = []
+    begun: list[tuple[Attachment, Erasable]] = []
+    done = whole = False
+    try:
+        growth.begin()
+        for held, model in models:
+            begun.append((held, model))
+            outcomes.append(_follow(growth, held, model))
+        done = True
+        growth.finish()
+        whole = True
+    except BaseException:
+        if done:
+            growth.finish()
+        else:
+            growth.undo()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they were given at `fit`
+                for held, model in begun:
+                    model._relearn(held)
+        whole = True
+        raise
+    finally:
+        if not whole:
+            for held, model in models:
+                model._abandon()
+                held.detach()
+    return outcomes
+
+
+def _follow(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
+    """Have a model learn what came, and forget what left."""
+    leaving, rows = growth.leaving_of(held), growth.rows_of(held)
+    if leaving.size == rows.size == 0:
+        return Outcome("none")
+    outcome = _update(growth, held, model, leaving, rows)
+    if outcome is not None:
+        return outcome
+    growth.arrive(held)
+    return learn_anew(model, held, model._map)
+
+
+def _update(
+    growth: Growth,
+    held: Attachment,
+    model: Erasable,
+    leaving: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> Outcome | None:
+    """Update a model, or return None where it has to learn again."""
+    if not (growth.plain and model._can_add()) or held.n_live < model._minimum_records():
+        return None
+    parts_can = leaving.size == 0 or model._adds_throughout()
+    if not parts_can or model._learns_sooner(max(leaving.size, rows.size)):
+        return None
+    info, records = model._info, held.records
+    id_set, values = info.id_set, info.values
+    if values is not None:
+        values = values.without(held, leaving) if leaving.size else values
+        values = values.having(held, rows)
+    if id_set is not None:
+        if leaving.size:
+            id_set = id_set - id_set_hash(records.ids[leaving])
+        id_set = id_set + id_set_hash(records.ids[rows])
+    model._take_arrays()
+    gone = Outcome("none")
+    at_once = leaving.size > 0 and rows.size > 0 and model._can_exchange()
+    if leaving.size:
+        info.make_room(records.n_rows)
+        try:
+            held.admit(leaving)  # for what looks at them before they go
+            model._check_deletion(leaving)
+            held.exclude(leaving)
+            if not at_once:
+                gone = model._delete_rows(leaving)
+        except ErasableError:  # what stays is too little for a model; with what comes, it may do
+            held.readmit(leaving)
+            held.exclude(leaving)
+            return None
+    growth.arrive(held)
+    info.keys = None
+    if at_once:
+        come = model._exchange_rows(leaving, rows)
+    else:
+        come = model._add_rows(rows) if rows.size else Outcome("none")
+    if come is None:
+        return None
+    info.settle(leaving, id_set, values)
+    counts = {
+        name: gone.counts.get(name, 0) + come.counts.get(name, 0)
+        for name in {**gone.counts, **come.counts}
+    }
+    actions: set[Action] = {gone.action, come.action}
+    action: Action = next(each for each in _FROM_MOST if each in actions)
+    return Outcome(action, gone.rows_touched + come.rows_touched, counts)
+
+
+def _check(model: Erasable, records: Records, table: Table) -> None:
+    """Refuse what a model cannot learn from, among records that others may."""
+    name = type(model).__name__
+    if table.ids.size == 0:
+        return
+    if not _are_finite_numbers(table.matrix):  # the model has learned from such a matrix
+        refuse_unsuited(model, table.matrix, np.ones(table.ids.size, bool), records.feature_names)
+    if table.weights is not None and not model._takes_weights:
+        raise InvalidInputError(
+            f"sample_weight was given, of which {name} makes no use; expected none; leave it out"
+        )
+    if "X" in table.unsettled and model._heeds_objects:
+        refuse_rows_without_text(name)
+    if table.y is None or records.y is None:
+        return
+    same = table.y.dtype == records.y.dtype
+    if same and table.y.dtype.kind != "f" and "y" not in table.unsettled:
+        return
+    requires, classifies = model._info.target_tags(model)
+    if requires:
+        if "y" in table.unsettled and not model._reads_numbers:
+            refuse_mixed_numbers(name)
+        if not same or (table.y.dtype.kind == "f" and classifies):
+            check_target(model, table.y)
+
+
+def _are_finite_numbers(matrix: Any) -> bool:
+    has_numbers = isinstance(matrix, np.ndarray) and matrix.dtype != object
+    return has_numbers and bool(np.isfinite(matrix).all())
+
+
+def _refuse_few(
+    held: Attachment, model: Erasable, leaving: NDArray[np.int64], n_new: int, succeeds: bool
+) -> None:
+    least = model._minimum_records()
+    n_gone = 0 if succeeds else int(np.count_nonzero(held.live[leaving]))
+    if (left := held.n_live - n_gone + n_new) < least:
+        name, parameter = type(model).__name__, model._minimum_parameter()
+        raise too_few(name, least, parameter, left, held.n_live)
+
+
+def _differing(was: Table, table: Table) -> NDArray[np.bool_]:
+    """Tell of each row whether it has other values in a table than it had."""
+    one, other = (each.toarray() if issparse(each) else each for each in (was.matrix, table.matrix))
+    found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))
+    for mine, others in ((was.y, table.y), (was.weights, table.weights)):
+        if others is None:
+            continue
+        given = np.ones(table.ids.size) if mine is None else mine
+        same = _same(given, others).reshape(table.ids.size, -1)
+        found |= np.logical_not(same.all(axis=1))
+    return found
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+    equal = np.asarray(one == other, dtype=np.bool_)
+    if one.dtype.kind in "biu" and other.dtype.kind in "biu":
+        return equal
+    if one.dtype == object:
+        kinds = np.array(
+            [type(a) is type(b) for a, b in zip(one.ravel(), other.ravel(), strict=True)]
+        )
+        equal &= kinds.reshape(one.shape)
+    both_missing = np.asarray((one != one) & (other != other), dtype=np.bool_)
+    return np.logical_or(equal, both_missing)
+
+
+def _is_empty(values: Any) -> bool:
+    """Tell whether an array, a frame or a list has no rows."""
+    if isinstance(values, str) or values is None:
+        return False
+    shape = getattr(values, "shape", None)
+    return bool(shape[0] == 0 if shape else isinstance(values, Sized) and len(values) == 0)

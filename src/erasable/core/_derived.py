@@ -1,0 +1,200 @@
+"""Tables that are made of stored ones, row by row, when a pass asks for them.
+
+The law kept here: rows that do not count are not made. What was learned may know nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.errors import InvalidDataError
+from erasable.core.last_read import LastRead
+from erasable.core.messages import refuse_not_finite
+from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
+from erasable.core.row_arrays import PerRow, RowArray
+
+_LARGEST = 2**31
+"""Bytes that a block may take as it is made."""
+
+
+class Derived(Stored):
+    """A table of which each row is made of one row of a stored table.
+
+    Parameters
+    ----------
+    source : Stored
+    make : callable
+        Makes rows of rows; it can be pickled, and does not change.
+    probe : ndarray or csr_array
+        Some rows that it has made.
+    live : ndarray of shape (n_rows,), bool
+        Rows that count; changed by others.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether what is made is sparse. Here it is written out.
+    """
+
+    def __init__(self, source: Stored, make: Callable[[Any], Any], probe: Any, live: Flags) -> None:
+        self._source, self._make, self._live = source, make, live
+        self.sparse = issparse(probe)
+        self.starts, self.dtype = source.starts, np.dtype(probe.dtype)
+        self.shape = source.shape[0], int(probe.shape[1])
+        self._last: LastRead | None = None
+        most = int(np.diff(self.starts).max(initial=0))
+        size = most * self.shape[1] * self.dtype.itemsize
+        if size > _LARGEST:
+            raise InvalidDataError(
+                f"a block of {most} rows takes {size} bytes with the {self.shape[1]} columns that "
+                f"are made of it; expected at most {_LARGEST}; make blocks smaller, or columns "
+                "fewer"
+            )
+
+    def read_block(
+        self, number: int, live_rows: Ints | None, columns: Sequence[int] | None, gaps: bool
+    ) -> Block:
+        """See `Stored`."""
+        block = self._source.read_block(number, live_rows, None, True)
+        return self.plan(columns, gaps).of(block, None if live_rows is not None else self._live)
+
+    def block(
+        self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Any:
+        """See `Stored`; rows that do not count are blank."""
+        return self.read_block(number, None, columns, gaps).matrix
+
+    def plan(self, columns: Sequence[int] | None, gaps: bool) -> Making:
+        """Say how blocks are made."""
+        chosen = None if columns is None else tuple(columns)
+        return Making(self._make, self.shape[1], self.dtype, chosen, gaps)
+
+    def __getitem__(self, rows: Ints) -> Any:
+        """Make rows, or return those that were prepared."""
+        if self._last is not None and (known := self._last.of(rows)) is not None:
+            return known
+        return self._made(rows)
+
+    def _made(self, rows: Ints) -> Any:
+        made = self.plan(None, True).rows(self._source[rows])
+        return made
+
+    def prepare(self, rows: Ints) -> None:
+        """Make rows that are to be deleted, as long as what was learned knows them."""
+        self._last = LastRead(rows.copy(), self._made(rows))
+
+    def drop_copies(self) -> None:
+        """See `Stored`."""
+        self._last = None
+
+
+class RemoteDerived(Derived, Remote):
+    """A table that is made where the blocks of the stored one are."""
+
+    _mask: PerRow | None = None
+
+    def run(
+        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+    ) -> Partial:
+        """See `erasable.core.passes.run`."""
+        mask = None
+        if live_rows is None:
+            if self._mask is None or not np.array_equal(self._mask.values, self._live):
+                self._mask = PerRow(self._live.copy())
+            mask = self._mask
+        behind = Behind(pass_, self.plan(columns, pass_.takes_gaps), mask)
+        return self._remote.run(behind, live_rows, None)
+
+    def call(self, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
+        """See `Remote`."""
+        return self._remote.call(functions)
+
+    @property
+    def n_calls(self) -> int:
+        """See `Remote`."""
+        return self._remote.n_calls
+
+    @property
+    def _remote(self) -> Remote:
+        assert isinstance(self._source, Remote)
+        return self._source
+
+
+class Making:
+    """How blocks are made of others; see `Derived`."""
+
+    def __init__(
+        self,
+        make: Callable[[Any], Any],
+        width: int,
+        dtype: np.dtype[Any],
+        columns: tuple[int, ...] | None,
+        gaps: bool,
+    ) -> None:
+        self._make, self._width, self._dtype = make, width, dtype
+        self._columns, self._gaps = columns, gaps
+
+    def rows(self, rows: Any) -> Any:
+        """Make rows: all columns."""
+        if len(rows) == 0:
+            return np.empty((0, self._width), self._dtype)
+        made = self._make(rows)
+        return made.toarray() if issparse(made) else made
+
+    def of(self, block: Block, live: Flags | None) -> Block:
+        """Make a block; of one in which all rows count, those that are live."""
+        positions = block.positions
+        if block.every and live is not None:
+            own = live[block.first : block.first + len(block.matrix)]
+            positions = np.flatnonzero(own)
+        return self._of(block, positions)
+
+    def _of(self, block: Block, positions: Ints) -> Block:
+        n_rows = len(block.matrix)
+        whole = positions.size == n_rows
+        made = self.rows(block.matrix if whole else block.matrix[positions])
+        if self._columns is not None:
+            made = np.ascontiguousarray(made[:, list(self._columns)])
+        if not (self._gaps or made.dtype == object or np.isfinite(made.sum())):
+            refuse_not_finite(made, [f"x{j}" for j in self._columns or range(self._width)])
+        if not whole:
+            blank = "" if made.dtype == object else 0
+            table: Floats = np.full((n_rows, made.shape[1]), blank, dtype=made.dtype)
+            table[positions] = made
+            made = table
+        return block._replace(matrix=made, columns=self._columns)
+
+    def where(self, block: Block, mask: PerRow | None) -> Block:
+        """Make a block, where no more is known of the rows that are live than their own mask."""
+        positions = block.positions
+        if block.every and mask is not None:
+            positions = np.flatnonzero(mask.of(block))
+        return self._of(block, positions)
+
+
+class Behind(Pass[Partial]):
+    """A pass over a table that is made of the blocks which it is given."""
+
+    takes_gaps = True
+
+    def __init__(self, pass_: Pass[Partial], plan: Making, mask: PerRow | None) -> None:
+        self._pass, self._plan, self._mask = pass_, plan, mask
+        self.finds_records = pass_.finds_records
+
+    def of_block(self, block: Block) -> Partial:
+        """See `Pass`."""
+        return self._pass.of_block(self._plan.where(block, self._mask))
+
+    def merge(self, one: Partial, other: Partial) -> Partial:
+        """See `Pass`."""
+        return self._pass.merge(one, other)
+
+    def row_arrays(self) -> list[RowArray]:
+        """See `Pass`."""
+        own: list[RowArray] = [] if self._mask is None else [self._mask]
+        return [*self._pass.row_arrays(), *own]

@@ -1,0 +1,154 @@
+"""Columns of numbers and of text side by side, as a block of a stored table has them.
+
+In memory such a table is one of objects. A block would take four times the room of its numbers as
+objects, and their bytes could not be overwritten. So it keeps numbers alone: of text, the places
+in a list of its different texts. Columns are turned into objects when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Flags, Floats, Ints
+
+BLANK, GAP = 0, 1
+"""The places of the text of a row that was overwritten, and of a gap."""
+
+
+class Mixed:
+    """Rows with columns of numbers and of text.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows, n_columns), float64
+        Of a column of text: places in its texts.
+    kinds : str
+        Of each column: "f", "i" or "b" for floats, whole numbers and booleans, "t" for text.
+    texts : dict of int to ndarray, object
+        Of each column of text: "", NaN, and its different texts.
+
+    Examples
+    --------
+    >>> cities = np.array(["", np.nan, "Bonn"], dtype=object)
+    >>> visits = Mixed(np.array([[40.0, 2.0], [50.0, 1.0]]), "it", {1: cities})
+    >>> visits[:, [0, 1]]
+    array([[40, 'Bonn'],
+           [50, nan]], dtype=object)
+    >>> visits[:, [0]]
+    array([[40.],
+           [50.]])
+    """
+
+    ndim = 2
+    dtype = np.dtype(object)
+
+    def __init__(self, numbers: Floats, kinds: str, texts: dict[int, NDArray[Any]]) -> None:
+        self.numbers, self.kinds, self.texts = numbers, kinds, texts
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, d = self.numbers.shape
+        return n, d
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return rows; or rows of columns, as numbers where there is no text among them."""
+        if not isinstance(key, tuple):
+            return Mixed(self.numbers[key], self.kinds, self.texts)
+        rows, columns = key
+        if isinstance(columns, int | np.integer):
+            return self._column(rows, int(columns), plain=True)
+        chosen = np.arange(self.shape[1])[columns].tolist()
+        if not self.texts.keys() & set(chosen):
+            return np.ascontiguousarray(self.numbers[rows][:, chosen])
+        found = [self._column(rows, j, plain=False) for j in chosen]
+        table: NDArray[Any] = np.empty((len(found[0]), len(found)), dtype=object)
+        for place, column in enumerate(found):
+            table[:, place] = column
+        return table
+
+    def _column(self, rows: Any, j: int, *, plain: bool) -> NDArray[Any]:
+        values: NDArray[Any] = self.numbers[rows, j]
+        if j in self.texts:
+            texts: NDArray[Any] = self.texts[j][values.astype(np.intp)]
+            return texts
+        if plain or self.kinds[j] == "f":
+            return values
+        made = values.astype(object)
+        there = values == values
+        own = np.int64 if self.kinds[j] == "i" else np.bool_
+        made[there] = values[there].astype(own).astype(object)
+        return made
+
+    def objects(self) -> NDArray[Any]:
+        """Return the table of objects that it would be in memory."""
+        table: NDArray[Any] = np.empty(self.shape, dtype=object)
+        for j in range(self.shape[1]):
+            table[:, j] = self._column(slice(None), j, plain=False)
+        return table
+
+    def chosen(self, columns: Sequence[int]) -> Mixed:
+        """Return some columns."""
+        kinds = "".join(self.kinds[j] for j in columns)
+        texts = {at: self.texts[j] for at, j in enumerate(columns) if j in self.texts}
+        return Mixed(np.ascontiguousarray(self.numbers[:, list(columns)]), kinds, texts)
+
+    def overwrite(self, rows: Ints, live: Flags) -> None:
+        """Overwrite rows, and drop the texts that no row in `live` has."""
+        self.numbers[rows] = BLANK
+        for j, texts in self.texts.items():
+            unused = np.ones(texts.size, dtype=np.bool_)
+            unused[self.numbers[live, j].astype(np.intp)] = False
+            unused[GAP] = False
+            texts[unused] = ""
+
+    def part(self, numbers: Floats, columns: Sequence[int]) -> Mixed:
+        """Return rows of some columns, given their numbers, that know no texts but their own."""
+        texts = {}
+        for at, j in enumerate(columns):
+            if j in self.texts:
+                known = self.texts[j]
+                kept = np.full(known.size, "", dtype=object)
+                used = np.unique(numbers[:, at].astype(np.intp))
+                kept[used], kept[GAP] = known[used], np.nan
+                texts[at] = kept
+        return Mixed(numbers, "".join(self.kinds[j] for j in columns), texts)
+
+    def own(self) -> Mixed:
+        """Return a copy that shares nothing, and knows no texts but its own."""
+        return self.part(self.numbers.copy(), range(self.shape[1]))
+
+
+def stacked(blocks: Sequence[Mixed]) -> Mixed:
+    """Put blocks of the same columns one below the other.
+
+    Examples
+    --------
+    >>> one = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Bonn"], dtype=object)})
+    >>> other = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Kiel"], dtype=object)})
+    >>> stacked([one, other])[:, [0]].tolist()
+    [['Bonn'], ['Kiel']]
+    """
+    first = blocks[0]
+    numbers = np.concatenate([block.numbers for block in blocks])
+    texts = {}
+    for j in first.texts:
+        places: dict[Any, int] = {"": BLANK}
+        start = 0
+        for block in blocks:
+            own = ["" if at == GAP else text for at, text in enumerate(block.texts[j].tolist())]
+            moved = [places.setdefault(text, len(places) + 1) for text in own]  # "" is known
+            moved[GAP] = GAP
+            part = numbers[start : start + len(block), j]
+            part[:] = np.array(moved)[part.astype(np.intp)]
+            start += len(block)
+        known = list(places)
+        texts[j] = np.array([known[0], np.nan, *known[1:], None], dtype=object)[:-1].copy()
+    return Mixed(numbers, first.kinds, texts)

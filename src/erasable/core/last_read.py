@@ -1,0 +1,39 @@
+"""Rows of a stored matrix that were read last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from erasable.core.arrays import Ints, Matrix
+
+__all__ = ["LastRead"]
+
+
+class LastRead(NamedTuple):
+    """Rows that were read last: a deletion asks for them several times, and for some of them.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+    values : ndarray of shape (n_rows, n_features)
+
+    Examples
+    --------
+    >>> last = LastRead(np.array([4, 7]), np.array([[1.0], [2.0]]))
+    >>> last.of(np.array([7])), last.of(np.array([5])) is None
+    (array([[2.]]), True)
+    """
+
+    rows: Ints
+    values: Matrix
+
+    def of(self, rows: Ints) -> Matrix | None:
+        """Return the values of rows; None if others are among them, or they are in no order."""
+        if np.array_equal(self.rows, rows):
+            return self.values
+        places = np.searchsorted(self.rows, rows)
+        if rows.size == 0 or places.max() >= self.rows.size:
+            return None
+        return self.values[places] if np.array_equal(self.rows[places], rows) else None

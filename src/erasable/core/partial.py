@@ -1,0 +1,137 @@
+"""`partial_fit`, as scikit-learn's estimators have it, for records that have ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from erasable.core.errors import InvalidDataError, InvalidIdsError
+from erasable.core.estimator import Erasable
+from erasable.core.ids import name_some
+from erasable.core.weighted import Weighted
+
+__all__ = ["PartialClassifier", "PartialTransformer"]
+
+
+class PartialTransformer(Erasable):
+    """Base of the transformers that have `partial_fit`.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> scaler = MinMaxScaler().partial_fit([[1.0], [2.0]], ids=["a", "b"])
+    >>> scaler.partial_fit([[5.0]], ids=["c"]).data_max_
+    array([5.])
+    """
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Self:
+        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        y : ignored
+        ids : array-like of int or str, or the name of a column
+            Which record each row is; none of them there already. Required but for the first call,
+            where they are by default what they are in `fit`.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+
+        Returns
+        -------
+        self
+            The model that one `fit` on all records gives, in any order and any batches.
+        """
+        if "_info" not in self.__dict__:
+            return self.fit(X, y, ids=ids, groups=groups)
+        if ids is None:
+            raise _nameless(self, X)
+        self.add(X, y, ids=ids, groups=groups, digest=False)
+        return self
+
+
+class PartialClassifier(Weighted):
+    """Base of the classifiers that have `partial_fit`.
+
+    Examples
+    --------
+    >>> from erasable.naive_bayes import GaussianNB
+    >>> model = GaussianNB().partial_fit([[1.0], [2.0]], [0, 1], ids=["a", "b"])
+    >>> model.partial_fit([[5.0]], [1], ids=["c"]).theta_
+    array([[1. ],
+           [3.5]])
+    """
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+    ) -> Self:
+        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        y : array-like of shape (n_records,)
+            Classes, which may be new at any call.
+        classes : array-like of shape (n_classes,), default=None
+            Classes that `y` may have; it is checked, and changes nothing. A model that is to know
+            classes of which there are no records yet has a parameter of that name.
+        sample_weight : array-like of shape (n_records,), default=None
+            How much each record counts; 1 by default.
+        ids : array-like of int or str, or the name of a column
+            Which record each row is; none of them there already. Required but for the first call,
+            where they are by default what they are in `fit`.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+
+        Returns
+        -------
+        self
+            The model that one `fit` on all records gives, in any order and any batches.
+
+        Raises
+        ------
+        InvalidDataError
+            Classes that are not among `classes`; otherwise see `fit` and `add`.
+        """
+        _refuse_others(y, classes)
+        if "_info" not in self.__dict__:
+            return self.fit(X, y, sample_weight, ids=ids, groups=groups)
+        if ids is None:
+            raise _nameless(self, X)
+        self.add(X, y, ids=ids, groups=groups, sample_weight=sample_weight, digest=False)
+        return self
+
+
+def _nameless(model: Erasable, X: Any) -> InvalidIdsError:
+    model._read_matrix(X)  # where that raises, it is what is wrong
+    return InvalidIdsError(
+        "ids are missing; expected one for each row, as records are there already"
+    )
+
+
+def _refuse_others(y: Any, classes: Any) -> None:
+    if classes is None or y is None:
+        return
+    known = set(np.asarray(classes).ravel().tolist())
+    strange = sorted({str(each) for each in np.asarray(y).ravel().tolist() if each not in known})
+    if strange:
+        raise InvalidDataError(
+            f"y holds {len(strange)} classes that are not among classes=: {name_some(strange)}; "
+            "expected no others"
+        )

@@ -1,0 +1,152 @@
+"""Rows of records that hold numbers, read where they lie.
+
+The law kept here: rows are named by their positions among the records that were there at first, and
+are refused once a record has left or come, as the same positions would then be of other records.
+Nothing is copied, and nothing is held: a record that all models have deleted is overwritten.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse import issparse
+
+from erasable.core.arrays import Flags, Ints, Matrix
+from erasable.core.errors import DetachedError, InvalidDataError
+from erasable.core.messages import refuse_not_finite
+from erasable.core.passes import Partial, Pass, Stored, run
+from erasable.core.records import Records
+
+__all__ = ["RecordRows", "located"]
+
+
+class RecordRows:
+    """Some rows of `Records` of numbers, in memory, in files or on workers.
+
+    Parameters
+    ----------
+    records : Records
+    rows : ndarray of int64
+        Positions in the records of those that count, ascending; no model has deleted one.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        float64 or float32: that of copies.
+
+    Examples
+    --------
+    >>> rows = RecordRows.of(Records([[1.0], [2.0], [3.0]]), "a mean is one of numbers")
+    >>> rows.some(np.array([False, True, True]))[np.array([1, 0])]
+    array([[3.],
+           [2.]])
+    """
+
+    ndim = 2
+
+    def __init__(self, records: Records, rows: Ints) -> None:
+        self._records: Records | None = records
+        self._n_then = len(records), records.n_rows
+        self.rows = rows
+        self.shape = rows.size, records.n_features
+        self.dtype = records.matrix.dtype
+
+    @classmethod
+    def of(cls, records: Records, because: str) -> Self:
+        """Take the rows that no model has deleted.
+
+        Parameters
+        ----------
+        records : Records
+        because : str
+            Why they have to be numbers, for the message.
+
+        Raises
+        ------
+        InvalidDataError
+            Text, a sparse matrix, or, of records in memory, gaps; others are refused by passes.
+        """
+        matrix = records.matrix
+        if matrix.dtype == object or issparse(matrix):
+            raise InvalidDataError(
+                f"the records hold text, or are sparse; expected a dense table of numbers, because "
+                f"{because}"
+            )
+        rows = records.attach().live_rows()
+        if not isinstance(matrix, Stored) and not np.isfinite(matrix.sum()):
+            names = records.feature_names or [f"{j}" for j in range(matrix.shape[1])]
+            refuse_not_finite(matrix[rows], names)
+        return cls(records, rows)
+
+    @property
+    def records(self) -> Records:
+        """The records.
+
+        Raises
+        ------
+        DetachedError
+            Records have left or come since, or this was unpickled.
+        """
+        if self._records is None:
+            raise DetachedError(
+                "the records are not at hand, because this was unpickled; expected an object that "
+                "was fitted here; fit it again"
+            )
+        if (len(self._records), self._records.n_rows) != self._n_then:
+            raise DetachedError(
+                f"there were {self._n_then[0]} records, and there are {len(self._records)}; "
+                "expected those of the fit; fit it again"
+            )
+        return self._records
+
+    @property
+    def is_read(self) -> bool:
+        """Whether each pass reads files."""
+        return isinstance(self.records.matrix, Stored)
+
+    def some(self, chosen: Flags | Ints) -> Self:
+        """Return some of the rows: those of a mask, or at some ascending places among these."""
+        made = type(self)(self.records, self.rows[chosen])
+        made.dtype = self.dtype
+        return made
+
+    def astype(self, dtype: DTypeLike, copy: bool = False) -> Self:
+        """Return the same rows, whose copies are of another type."""
+        made = type(self)(self.records, self.rows)
+        made.dtype = np.dtype(dtype)
+        return made
+
+    def run(self, pass_: Pass[Partial], n_jobs: int | None = None) -> Partial:
+        """Find what a pass finds in the rows."""
+        return run(pass_, self.records.matrix, self.rows, n_jobs=n_jobs)
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def __getitem__(self, places: Any) -> Matrix:
+        """Copy rows at some places among these, in this order; those in files are read."""
+        matrix, chosen = self.records.matrix, self.rows[places]
+        if chosen.size == 0:
+            return np.empty((0, self.shape[1]), self.dtype)
+        found: Matrix = np.ascontiguousarray(matrix[chosen], self.dtype)
+        if isinstance(matrix, Stored):
+            matrix.drop_copies()
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the records where they are."""
+        return {**self.__dict__, "_records": None}
+
+
+def located(rows: Any) -> tuple[Any, Ints | None]:
+    """Return the matrix that rows are read from, and their positions; None for all of it.
+
+    Examples
+    --------
+    >>> located(RecordRows.of(Records([[1.0], [2.0]]), "of an example"))[1]
+    array([0, 1])
+    """
+    return (rows.records.matrix, rows.rows) if isinstance(rows, RecordRows) else (rows, None)

@@ -1,0 +1,223 @@
+"""Ask workers for what passes find in blocks, for rows, and to overwrite rows.
+
+The law kept here: a job carries what changes the result, and a block that is not as the job expects
+it is named in the answer and not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce as fold
+from typing import Any
+
+import numpy as np
+
+from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._mixed import Mixed
+from erasable.core.arrays import Ints
+from erasable.core.messages import refuse_not_finite
+from erasable.core.passes import Block, Pass
+from erasable.core.remote._jobs import BlockCall, HeldBlock, Job, Shelf
+from erasable.core.remote._masking import Masked, masked
+from erasable.core.remote._memory import give_back
+from erasable.core.row_arrays import PerRow, Scratch, Written
+from erasable.core.threads import in_threads
+
+
+@dataclass
+class Answer:
+    """What a worker has found.
+
+    Attributes
+    ----------
+    partial
+        What a pass, or whatever was asked, has found in all its blocks.
+    written : dict of int to dict
+        For each block what was written into row arrays, by their names.
+    missing, doubtful : list of int
+        Blocks that are not here, or not as it was said: if there are any, nothing was done.
+
+    Examples
+    --------
+    >>> Answer(missing=[3])
+    Answer(missing=[3], doubtful=[])
+    """
+
+    partial: Any = None
+    written: dict[int, dict[str, Any]] = field(default_factory=dict)
+    missing: list[int] = field(default_factory=list)
+    doubtful: list[int] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        """Show no values."""
+        return f"Answer(missing={self.missing}, doubtful={self.doubtful})"
+
+
+@dataclass(frozen=True, repr=False)
+class RunPass(Job):
+    """Find what a pass finds in blocks.
+
+    Attributes
+    ----------
+    pass_ : Pass
+    calls : mapping of int to BlockCall
+    columns : list of int, or None
+        The only ones that are looked at.
+    alive : frozenset of str
+        Names of the row arrays that may be asked for again; others are dropped.
+    names : list of str
+        Of all columns, for messages.
+    """
+
+    pass_: Pass[Any]
+    calls: Mapping[int, BlockCall]
+    columns: list[int] | None
+    alive: frozenset[str]
+    names: list[str] = field(default_factory=list)
+
+    def run(self, shelf: Shelf, n_threads: int) -> Answer:
+        """See `Job`."""
+        answer = Answer()
+        arrays = self.pass_.row_arrays()
+        needed = {each.key for each in arrays if isinstance(each, PerRow)}
+        blocks: dict[int, Block] = {}
+        with shelf.lock:
+            for number, call in self.calls.items():
+                held = shelf.blocks.get(number)
+                if held is None:
+                    answer.missing.append(number)
+                    continue
+                for name in held.parts.keys() - self.alive:
+                    del held.parts[name]
+                if not held.change(call) or not needed <= held.parts.keys():
+                    answer.doubtful.append(number)
+                    continue
+                if not self.pass_.takes_gaps:
+                    self._refuse_gaps(held)
+                blocks[number] = self._block(held, call, arrays)
+        if answer.missing or answer.doubtful:
+            return answer
+
+        def of_block(number: int) -> Any:
+            block = blocks[number]
+            if self.columns is not None:
+                some = columns_of(block.matrix, self.columns)
+                block = block._replace(matrix=some, columns=tuple(self.columns))
+            return self.pass_.of_block(block)
+
+        answer.partial = fold(self.pass_.merge, in_threads(of_block, blocks, n_threads))
+        written = [each.key for each in arrays if isinstance(each, Written)]
+        for number, block in blocks.items() if written else ():
+            assert block.parts is not None
+            answer.written[number] = {key: block.parts[key] for key in written}
+        return answer
+
+    def _refuse_gaps(self, held: HeldBlock) -> None:
+        """Raise InvalidDataError where there are gaps in the columns that are looked at."""
+        matrix = held.matrix
+        if isinstance(matrix, np.ndarray) and not held.finite:
+            held.finite = bool(np.isfinite(matrix.sum()))
+        if held.finite:
+            return
+        chosen = range(matrix.shape[1]) if self.columns is None else self.columns
+        values = matrix if self.columns is None else columns_of(matrix, self.columns)
+        if isinstance(values, np.ndarray) and not np.isfinite(values.sum()):
+            refuse_not_finite(values, [self.names[j] for j in chosen])
+
+    def _block(self, held: HeldBlock, call: BlockCall, arrays: Sequence[Any]) -> Block:
+        rows = held.rows if call.rows is None else call.rows
+        every = rows is None
+        matrix = held.matrix
+        size = len(matrix) if rows is None else rows.size
+        for each in arrays:
+            if isinstance(each, Scratch) and each.key not in held.parts:
+                held.parts[each.key] = each.room(len(matrix))
+        rooms = {each.key: each.room(size) for each in arrays if isinstance(each, Written)}
+        parts = {**held.parts, **call.passing, **rooms}
+        own = NO_ROWS if rows is None else rows
+        return Block(matrix, own, every, call.first, call.rank, None, parts)
+
+
+@dataclass(frozen=True, repr=False)
+class Fetch(Job):
+    """Copy rows of blocks, or blocks: where there are no positions, all rows.
+
+    Attributes
+    ----------
+    pad : int
+        What they are masked with, so that no buffer on their way has them as they are.
+    """
+
+    pad: int
+    rows: Mapping[int, Ints | None]
+    columns: list[int] | None = None
+
+    def run(self, shelf: Shelf, n_threads: int) -> Answer:
+        """See `Job`."""
+        answer = Answer(missing=[number for number in self.rows if number not in shelf.blocks])
+        if not answer.missing:
+            answer.partial = {
+                number: self._of(shelf.blocks[number].matrix, number) for number in self.rows
+            }
+        return answer
+
+    def _of(self, matrix: Any, number: int) -> Masked:
+        values = _copied(matrix, self.rows[number], self.columns)
+        return masked(values, self.pad, number)
+
+
+def _copied(matrix: Any, rows: Ints | None, columns: Sequence[int] | None) -> Any:
+    """Copy rows and columns of a block in one step: no other copy is to be left in memory."""
+    mixed = isinstance(matrix, Mixed)
+    chosen = range(matrix.shape[1]) if columns is None else columns
+    at: Any = np.arange(len(matrix)) if rows is None else rows
+    if columns is not None:
+        at = np.ix_(at, columns)
+    numbers = (matrix.numbers if mixed else matrix)[at]
+    return matrix.part(numbers, chosen) if mixed else numbers
+
+
+def columns_of(matrix: Any, columns: Sequence[int]) -> Any:
+    """Copy some columns of a block."""
+    if isinstance(matrix, Mixed):
+        return matrix.chosen(columns)
+    return np.ascontiguousarray(matrix[:, columns])
+
+
+def overwrite(matrix: Any, rows: Ints) -> None:
+    """Overwrite rows of a block that nobody holds any more, all of them each time."""
+    if isinstance(matrix, Mixed):
+        live = np.ones(len(matrix), dtype=np.bool_)
+        live[rows] = False
+        matrix.overwrite(rows, live)
+    else:
+        matrix[rows] = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Forget(Job):
+    """Overwrite rows, and drop what was derived of them; drop blocks that others have now.
+
+    Attributes
+    ----------
+    rows : mapping of int to ndarray of int64
+    own : frozenset of int
+        Blocks that this worker is to keep.
+    """
+
+    rows: Mapping[int, Ints]
+    own: frozenset[int]
+
+    def run(self, shelf: Shelf, n_threads: int) -> Answer:
+        """See `Job`."""
+        with shelf.lock:
+            for number in shelf.blocks.keys() - self.own:
+                del shelf.blocks[number]
+            for number, rows in self.rows.items():
+                held = shelf.blocks.get(number)
+                if held is not None:
+                    overwrite(held.matrix, rows)
+                    held.parts.clear()
+        give_back()
+        return Answer(missing=[number for number in self.rows if number not in shelf.blocks])

@@ -1,0 +1,229 @@
+"""Arrays that have a value for each row, of which a pass is given the part of its block.
+
+The law kept here: a pass reaches such an array through its block and in no other way. So a pass can
+be sent to wherever a block is without the values of other blocks: what is pickled of an array here
+is its name.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from erasable.core.passes import Block
+
+__all__ = [
+    "PerLiveRow",
+    "PerRow",
+    "RowArray",
+    "Scratch",
+    "Written",
+    "begins",
+    "buffer_of",
+    "padded",
+]
+
+_MAKING = threading.Lock()
+
+
+class RowArray:
+    """An array that has a value for each row; see its subclasses.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,) or (n_rows, m)
+
+    Attributes
+    ----------
+    key : str
+        Its name, in each process that has a part of it.
+    values : ndarray, or None
+        None where only the parts of some blocks are.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> codes = PerRow(np.array([0, 1]))
+    >>> elsewhere = pickle.loads(pickle.dumps(codes))
+    >>> elsewhere.key == codes.key, elsewhere.values is None
+    (True, True)
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.key = secrets.token_hex(8)
+        self.values = values
+
+    def of(self, block: Block) -> Any:
+        """Return the part of a block."""
+        return self.cut(block) if block.parts is None else block.parts[self.key]
+
+    def cut(self, block: Block) -> Any:
+        """Return the part of a block, where all values are."""
+        return self.values[block.first : block.first + block.matrix.shape[0]]
+
+    def __repr__(self) -> str:
+        """Show the name, never a value."""
+        return f"{type(self).__name__}({self.key})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the values where they are."""
+        return {**self.__dict__, "values": None}
+
+
+class PerRow(RowArray):
+    """A value for each row of the matrix, which is read; nothing changes it while passes use it.
+
+    Examples
+    --------
+    >>> from erasable.core.passes import Block
+    >>> PerRow(np.arange(20)).of(Block(np.zeros((3, 2)), np.array([0, 2]), False, first=10))
+    array([10, 11, 12])
+    """
+
+
+class PerLiveRow(RowArray):
+    """A value for each row that counts, in their order, which is read.
+
+    Examples
+    --------
+    >>> from erasable.core.passes import Block
+    >>> PerLiveRow(np.arange(20)).of(Block(np.zeros((3, 2)), np.array([0, 2]), False, rank=7))
+    array([7, 8])
+    """
+
+    def cut(self, block: Block) -> Any:
+        """Return the part of a block, where all values are."""
+        return self.values[block.rank : block.rank + block.size]
+
+
+class Written(PerLiveRow):
+    """A value for each row that counts, which a pass writes.
+
+    Examples
+    --------
+    >>> Written(np.empty(3, np.int32)).room(2).dtype
+    dtype('int32')
+    """
+
+    def __init__(self, values: Any) -> None:
+        super().__init__(values)
+        self._dtype, self._width = values.dtype, values.shape[1:]
+
+    def room(self, n_rows: int) -> Any:
+        """Return room for the values of so many rows."""
+        return np.empty((n_rows, *self._width), self._dtype)
+
+
+class Scratch(RowArray):
+    """A value for each row of the matrix, which passes keep from one to the next and nobody reads.
+
+    Parameters
+    ----------
+    n_rows : int
+    fill : float
+        What all values are before the first pass.
+    width : int, optional
+        How many values each row has; by default one, in an array of one dimension.
+
+    Notes
+    -----
+    A block that is lost with the process that had it comes back with `fill`. So a pass is able to
+    make the values anew from its other parameters where they are `fresh`, and what it does to them
+    may be done twice.
+
+    Examples
+    --------
+    >>> from erasable.core.passes import Block
+    >>> block = Block(np.zeros((3, 2)), np.array([0, 2]), False)
+    >>> scratch = Scratch(3, np.inf)
+    >>> scratch.of(block)
+    array([inf, inf, inf])
+    """
+
+    def __init__(self, n_rows: int, fill: float, width: int | None = None) -> None:
+        super().__init__(None)
+        self._n_rows, self._fill = n_rows, fill
+        self._width = () if width is None else (width,)
+
+    def room(self, n_rows: int) -> Any:
+        """Return what so many rows have before the first pass."""
+        return np.full((n_rows, *self._width), self._fill)
+
+    def cut(self, block: Block) -> Any:
+        """Return the part of a block, where all values are."""
+        with _MAKING:
+            if self.values is None:
+                self.values = self.room(self._n_rows)
+        return super().cut(block)
+
+
+def padded(values: Any, n_rows: int, fill: Any = 0, *, keep: bool = False) -> Any:
+    """Return an array for so many rows, in a buffer that has room for a few more.
+
+    If it has to be copied into another one, it is overwritten, unless it is to be kept.
+
+    Examples
+    --------
+    >>> old = np.array([3, 4])
+    >>> padded(old, 3, fill=-1), old, padded(old, 2) is old
+    (array([ 3,  4, -1]), array([-1, -1]), True)
+    """
+    n = values.shape[0]
+    if n >= n_rows:
+        return values
+    buffer = buffer_of(values)
+    if buffer is not None and buffer.shape[0] >= n_rows:
+        buffer[n:n_rows] = fill
+    else:
+        size = n_rows + n_rows // 8
+        buffer = np.full((size, *values.shape[1:]), fill, dtype=values.dtype)
+        buffer[:n] = values
+        if not keep:
+            values[...] = fill
+    return buffer[:n_rows]
+
+
+def buffer_of(values: Any) -> Any:
+    """Return the longer array that an array is the begin of; None where there is none.
+
+    Of an array that lies in a file, which is mapped as bytes, it is made of these.
+
+    Examples
+    --------
+    >>> held = np.zeros(40, dtype=np.uint8)
+    >>> buffer_of(np.ndarray((2, 1), np.float64, held)).shape
+    (5, 1)
+    """
+    buffer = values.base
+    if not isinstance(buffer, np.ndarray):
+        return None
+    if buffer.dtype != values.dtype:
+        row = values[:1].nbytes
+        if buffer.dtype != np.uint8 or not (row and buffer.ndim == 1 and buffer.flags.c_contiguous):
+            return None
+        shape = (buffer.size // row, *values.shape[1:])
+        buffer = np.ndarray(shape, values.dtype, buffer) if values.dtype != object else buffer
+    return buffer if begins(values, buffer) else None
+
+
+def begins(values: Any, buffer: Any) -> bool:
+    """Tell whether an array is the begin of a longer one.
+
+    Examples
+    --------
+    >>> whole = np.zeros(5)
+    >>> begins(whole[:2], whole), begins(whole[1:], whole)
+    (True, False)
+    """
+    return (
+        isinstance(buffer, np.ndarray)
+        and buffer.dtype == values.dtype
+        and buffer.ndim == values.ndim
+        and buffer.shape[1:] == values.shape[1:]
+        and buffer.strides == values.strides
+        and np.may_share_memory(buffer[:1], values[:1])
+    )

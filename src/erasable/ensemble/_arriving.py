@@ -1,0 +1,29 @@
+"""Records that come to an ensemble: the members learn again that they come to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from erasable.core.arrays import Ints
+from erasable.core.deletion import Outcome
+
+if TYPE_CHECKING:
+    from erasable.ensemble._composed import Composed
+
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+
+
+def add_rows(model: Composed, rows: Ints) -> Outcome | None:
+    """See `erasable.core.growing.Growing._add_rows`; None where a class is new."""
+    work, y = model._accelerator, model._attached().records.y
+    assert y is not None
+    if work.classes is not None and not work.classes.add(y, rows):
+        return None
+    work.allotment = model._allot(model._teaching_rows())
+    staged = model._learn_members(work.allotment.members_of(rows), _NO_ROWS, rows)
+    model._adopt_members(staged)
+    if work.classes is not None:
+        model._labels, model._counts = work.classes.labels, work.classes.counts
+    return Outcome("resumed", staged.rows_read, {f"{model._part}s": len(staged.members)})

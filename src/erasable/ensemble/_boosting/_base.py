@@ -1,0 +1,318 @@
+"""What boosting of classes and of numbers shares: learning, forgetting, keeping, being asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
+
+from erasable.core._deleting import learn_and_compare
+from erasable.core._schema import Fields
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import column_map, refuse_many, refuse_unbounded
+from erasable.core.arrays import Flags, Floats, Ints, Words
+from erasable.core.deletion import Outcome
+from erasable.core.errors import InvalidParameterError, MagnitudeError
+from erasable.core.estimator import NEVER
+from erasable.core.grid import MAX_ROWS, PrecisionWarning
+from erasable.core.ids import shorten
+from erasable.core.params import decode_params
+from erasable.core.tape import Stream
+from erasable.core.weighted import Weighted
+from erasable.ensemble._boosting._bins import Binned
+from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
+from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
+from erasable.ensemble._boosting._loss_kernels import Given
+from erasable.ensemble._boosting._losses import power_below, weight_units
+
+_DEEPEST = 64
+CONSTRAINTS: dict[str, Any] = {
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, 2**20, closed="both"), None],
+    "max_depth": [Interval(Integral, 1, _DEEPEST, closed="both"), None],
+    "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0, None, closed="left")],
+    "max_bins": [Interval(Integral, 2, 255, closed="both")],
+    "n_thresholds": [Interval(Integral, 1, 254, closed="both")],
+    "categorical_features": ["array-like", None],
+    "early_stopping": ["boolean"],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+}
+
+
+class Boosting(Weighted):
+    """Base of both; a subclass says what it learns from.
+
+    A round is a function of the predictions before it, of which all are whole numbers of units, of
+    the targets, and of edges and draws that depend on values, names and paths. So a deletion
+    follows a record through the rounds; from the first one that changes it learns again.
+    """
+
+    _takes_map: ClassVar[bool] = True
+    _refit_from = NEVER
+    _settings: dict[str, Any]
+    _targets: Any
+    _loss: Any
+    _kept_flats: list[Flat] | None
+
+    # -- what a subclass implements ------------------------------------------------------------
+
+    def _fit_targets(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
+
+    def _targets_from(self, state: dict[str, Any]) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+
+    def _find_loss(self) -> Any:
+        """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _find_loss()")
+
+    def _loss_from(self, state: dict[str, Any]) -> Any:
+        """Return the loss that a state tells of, as far as predictions need it."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _loss_from()")
+
+    def _known_targets(self, n_rows: int) -> Ints:
+        """Return what `Given.y` is for the loss."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _known_targets()")
+
+    def _remove_targets(self, rows: Ints) -> bool:
+        """Forget targets; true if those of others count otherwise now."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _remove_targets()")
+
+    def _target_schema(self, n_records: int) -> Fields:
+        """Return what the state holds beside trees, map and start."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
+
+    # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_rows(self) -> None:
+        self._settings = decode_params(self._info.params)
+        n = self._attached().n_live
+        if n >= MAX_ROWS:
+            raise MagnitudeError(
+                f"{n} records were given; {type(self).__name__} takes fewer than {MAX_ROWS} "
+                "(2**27); split the data, and fit a model to each part"
+            )
+        self._kept_flats = None
+        self._targets = self._fit_targets()
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
+        self._loss = self._find_loss()
+        self._accelerator = self._boosted()
+
+    def _boosted(self) -> Boosted:
+        held, settings = self._attached(), self._settings
+        records = held.records
+        use = self._uses()
+        given, weight_exponent = self._given()
+        learned, held_out = np.flatnonzero(use == LEARNED), np.flatnonzero(use == HELD_OUT)
+        binned = Binned.fit(
+            records.matrix, learned, held_out, self._call_columns(), self._categorical(),
+            int(settings["max_bins"]), self._tape,
+        )  # fmt: skip
+        depth = settings["max_depth"]
+        with np.errstate(over="ignore"):  # which is as good as any large number
+            l2 = float(np.ldexp(float(settings["l2_regularization"]), -weight_exponent))
+        plan = Plan(
+            learning_rate=float(settings["learning_rate"]),
+            max_iter=int(settings["max_iter"]),
+            max_depth=_DEEPEST if depth is None else int(depth),
+            max_leaves=int(settings["max_leaf_nodes"] or 0),
+            min_leaf=min(int(settings["min_samples_leaf"]), 2 * MAX_ROWS),
+            n_thresholds=int(settings["n_thresholds"]),
+            l2=l2,
+            patience=int(settings["n_iter_no_change"]) if settings["early_stopping"] else 0,
+            tol=float(settings["tol"]),
+        )
+        made = Boosted(plan, self._loss, given, binned, use, self._tape.seed)
+        made.learn()
+        return made
+
+    def _uses(self) -> Any:
+        """Return what each row is for; whether it is held out is drawn for its id."""
+        held, settings = self._attached(), self._settings
+        use = np.full(held.records.n_rows, IGNORED, dtype=np.uint8)
+        use[held.live] = LEARNED
+        if settings["early_stopping"]:
+            tape = self._tape.child("held out")
+            drawn = tape.uniform(self._record_keys(), Stream.LEAF, 0)
+            use[held.live & (drawn < settings["validation_fraction"])] = HELD_OUT
+        if (weights := self._counted_weights()) is not None:
+            use[weights <= self._least_weight] = IGNORED
+        return use
+
+    def _given(self) -> tuple[Given, int]:
+        """Return targets and weights as whole numbers, and the exponent of the weights."""
+        held, weights = self._attached(), self._counted_weights()
+        y = self._known_targets(held.records.n_rows)
+        if weights is None:
+            return Given(y, np.empty(0, np.int64), np.empty(0, np.uint64)), 0
+        exponent = power_below(float(weights[held.live].max())) + 1
+        keys: Words = np.where(held.live, self._record_keys(), np.uint64(0))
+        return Given(y, weight_units(np.where(held.live, weights, 0.0), exponent), keys), exponent
+
+    def _categorical(self) -> Flags:
+        """Read `categorical_features`."""
+        given, d = self._settings["categorical_features"], self.n_features_in_
+        found: Flags = np.zeros(d, dtype=np.bool_)
+        if given is None:
+            return found
+        cells = np.asarray(given, dtype=object).reshape(-1).tolist()
+        if cells and all(isinstance(cell, bool | np.bool_) for cell in cells) and len(cells) == d:
+            return np.array(cells, dtype=np.bool_)
+        names = {name: j for j, name in enumerate(self._column_names or [])}
+        for cell in cells:
+            whole = isinstance(cell, Integral) and not isinstance(cell, bool)
+            place = int(cell) if whole else names.get(cell, d) if isinstance(cell, str) else d
+            if not 0 <= place < d:
+                raise InvalidParameterError(
+                    f"categorical_features= holds {shorten(cell)}; expected numbers of columns "
+                    f"from 0 to {d - 1}, names of columns, or True or False for each"
+                )
+            found[place] = True
+        return found
+
+    def _may_have(self, n_trees: int, most: int) -> bool:
+        """Tell whether a model with `max_iter` rounds at most can have so many trees."""
+        return n_trees == most or (n_trees < most and self._at_fit("early_stopping"))
+
+    def _check_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        held, boosted = self._attached(), self._accelerator
+        self._kept_flats = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
+            anew = self._weights_change(rows)
+            anew = self._remove_targets(rows) or anew
+            loss = self._loss if anew else self._find_loss()
+            if anew or loss.scales != self._loss.scales:
+                self._fit_rows()
+                return Outcome("refit", held.n_live, {"rounds": self._accelerator.n_rounds})
+        learned = rows[boosted.use[rows] == LEARNED]
+        lost = boosted.binned.remove(held.records.matrix, learned)
+        if lost.size or not np.array_equal(loss.start, self._loss.start):
+            self._loss = boosted.loss = loss
+            boosted.use[rows] = IGNORED
+            boosted.erase(rows)
+            others = np.flatnonzero(boosted.use == HELD_OUT)
+            learned = np.flatnonzero(boosted.use == LEARNED)
+            boosted.binned.find(held.records.matrix, learned, others, lost)
+            boosted.learn()
+            return Outcome("refit", held.n_live, {"rounds": boosted.n_rounds})
+        self._loss = boosted.loss = loss
+        _, n_rounds = boosted.forget(rows)
+        if n_rounds:
+            return Outcome("resumed", held.n_live, {"rounds": n_rounds})
+        return Outcome("updated")
+
+    def _weights_change(self, rows: Ints) -> bool:
+        """Tell whether what counts as a weight of 1 is another one without these rows."""
+        weights = self._counted_weights()
+        if weights is None:
+            return False
+        largest = float(weights[self._attached().live].max())
+        gone = max(float(weights[rows].max()), np.finfo(float).tiny)
+        return power_below(gone) > power_below(largest)
+
+    # -- keeping -------------------------------------------------------------------------------
+
+    def _flats(self) -> list[Flat]:
+        """Return the trees, round by round."""
+        self._check_fitted()
+        if self._accelerator is None:
+            assert self._kept_flats is not None
+            return self._kept_flats
+        flats: list[Flat] = self._accelerator.trees.flats
+        return flats
+
+    def _told(self) -> dict[str, Any]:
+        """Return what the state holds beside trees."""
+        return {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+
+    def _state(self) -> dict[str, Any]:
+        return {**self._told(), "trees": to_arrays(self._flats())}
+
+    def _digest_state(self) -> dict[str, Any]:
+        return {**self._told(), "trees": hash_of(self._flats())}
+
+    def _schema(self) -> Fields:
+        n_records = int(self._info.n_records or 0)
+        refuse_many(n_records)
+        refuse_unbounded(self)
+        trees = flats_schema(self.n_features_in_)
+        start = Array("int64", (None,), least=-(2**30), most=2**30)
+        own = Fields({"trees": trees, "start": start}, {"map": column_map()})
+        return own.joined(self._target_schema(n_records))
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._settings = decode_params(self._info.params)
+        self._targets = self._targets_from(state)
+        self._restore_map(state)
+        self._loss = self._loss_from(state)
+        self._kept_flats = from_arrays(state["trees"])
+
+    def _reattach(self) -> None:
+        learn_and_compare(self)
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that NaN is taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of rounds."""
+        return len(self._flats()) // max(1, int(self._loss.start.size))
+
+    @property
+    def n_trees_per_iteration_(self) -> int:
+        """Number of trees in a round: 1, or one for each class if there are more than two."""
+        self._check_fitted()
+        return int(self._loss.start.size)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """What share of all splits is at each feature; zeros if there are none.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64
+        """
+        counts = np.zeros(self.n_features_in_)
+        for flat in self._flats():
+            counts += np.bincount(flat.features[flat.features >= 0], minlength=counts.size)
+        shares: Floats = counts / max(float(counts.sum()), 1.0)
+        return shares
+
+    def _staged(self, X: Any) -> Iterator[Floats]:
+        """Yield the raw predictions after each round, shape (n_rows, n_outputs)."""
+        matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
+        if self._comes_mapped(X):
+            with np.errstate(over="ignore"):
+                matrix = np.ascontiguousarray(self._unmapped(matrix))
+        flats, start = self._flats(), self._loss.start
+        m = start.size
+        totals = np.repeat(start[:, np.newaxis], matrix.shape[0], axis=1)
+        if not flats:
+            yield totals.T * self._loss.unit
+        for t in range(0, len(flats), max(m, 1)):
+            for k in range(m):
+                flats[t + k].add(matrix, totals[k])
+            yield totals.T * self._loss.unit
+
+    def _raw(self, X: Any) -> Floats:
+        """Return the raw predictions of all rounds."""
+        *_, raw = self._staged(X)
+        return raw

@@ -1,0 +1,287 @@
+"""Rounds of trees that know what to do when a record goes.
+
+The law it keeps: round t is a function of the predictions after round t - 1, of the targets, and of
+the codes and keys. A record that goes is followed through the rounds. As long as no split and no
+leaf changes, all other predictions stay, and so do all later trees but for the record itself. From
+the first round on that changes, rounds are learned again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.kept import Kept
+from erasable.core.tape import Tape
+from erasable.ensemble._boosting._bins import Binned
+from erasable.ensemble._boosting._decide_kernels import factors_of
+from erasable.ensemble._boosting._flat import Flat
+from erasable.ensemble._boosting._grow_kernels import grow
+from erasable.ensemble._boosting._layout import N_CODES, Rules, Tree, Work
+from erasable.ensemble._boosting._loss_kernels import Given, losses_of, pairs_of
+from erasable.ensemble._boosting._losses import Loss
+from erasable.ensemble._boosting._trees import Grown, Trees, part_of, room_for
+from erasable.ensemble._boosting._walk_kernels import SPLITS, VALUES, add_values, follow
+
+NOISE = 0.3
+"""Gains are multiplied by an exponential draw to the power of minus this."""
+_OFTEN = 4
+"""Predictions are kept before every so many rounds."""
+IGNORED, LEARNED, HELD_OUT = range(3)
+"""What a row is for: nothing, to learn from, or to tell when to stop."""
+
+
+class Plan(NamedTuple):
+    """The parameters of the rounds.
+
+    Attributes
+    ----------
+    learning_rate : float
+    max_iter, max_depth, max_leaves, min_leaf, n_thresholds : int
+    l2 : float
+        By the power of two above the largest weight.
+    patience : int
+        Rounds without a smaller loss of the rows held out, after which it ends; 0 for no end.
+    tol : float
+        What counts as smaller, of the loss of a row.
+    """
+
+    learning_rate: float
+    max_iter: int
+    max_depth: int
+    max_leaves: int
+    min_leaf: int
+    n_thresholds: int
+    l2: float
+    patience: int
+    tol: float
+
+    def rules(self, loss: Loss) -> Rules:
+        """Return the rules of trees."""
+        return Rules(
+            self.min_leaf,
+            self.max_depth,
+            self.n_thresholds,
+            self.max_leaves,
+            self.l2 * loss.hessian_one,
+            loss.offset,
+            loss.step(self.learning_rate),
+            loss.most(self.learning_rate),
+        )
+
+
+@cache
+def _factors() -> Floats:
+    return factors_of(NOISE)
+
+
+@dataclass(eq=False)
+class Boosted(Kept):
+    """What boosting has learned, an accelerator.
+
+    Attributes
+    ----------
+    plan : Plan
+    loss : Loss
+    given : Given
+    binned : Binned
+    use : ndarray of shape (n_rows,), uint8
+        `IGNORED`, `LEARNED` or `HELD_OUT`.
+    seed : int
+    trees : Trees
+        Round by round, in each of them one for each output.
+    losses : list of int
+        Of the rows held out, at the start and after each round.
+    before : list of ndarray of shape (n_outputs, n_rows), int32
+        Predictions before the rounds 0, 4, 8, ...
+    """
+
+    plan: Plan
+    loss: Loss
+    given: Given
+    binned: Binned
+    use: NDArray[np.uint8]
+    seed: int
+    trees: Trees = field(default_factory=Trees)
+    losses: list[int] = field(default_factory=list)
+    before: list[Ints32] = field(default_factory=list)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def learn(self, start: int = 0, kept: dict[int, Grown] | None = None) -> None:
+        """Learn all rounds from `start` on; of that round, the trees `kept` are known."""
+        loss, plan = self.loss, self.plan
+        if not loss.start.size:  # of one class
+            return
+        learned, held_out = self._rows(LEARNED), self._rows(HELD_OUT)
+        raws = self._predictions(start)
+        self._cut(start)
+        if not start:
+            self.losses = [losses_of(loss.tables, self.given, raws, held_out)]
+        n_outputs, n_rows = raws.shape
+        grower = _Grower(self.binned, plan.rules(loss), learned)
+        pairs = np.empty((n_outputs, n_rows, 2), dtype=np.int64)
+        for t in range(start, plan.max_iter):
+            if self._ends(t):
+                break
+            if t % _OFTEN == 0:
+                self.before.append(raws.copy())
+            known = kept if kept is not None and t == start else {}
+            if len(known) < n_outputs:
+                pairs_of(loss.tables, self.given, raws, learned, t, pairs)
+            for k in range(n_outputs):
+                if k in known:
+                    grown = known[k]
+                    add_values(self.binned.bins, grown.tree, learned, raws[k])
+                else:
+                    grown = grower.grow(pairs[k], self._key(t, k), raws[k])
+                add_values(self.binned.bins, grown.tree, held_out, raws[k])
+                self.trees.append(grown)
+            self.losses.append(losses_of(loss.tables, self.given, raws, held_out))
+        self.trees.overwrite()
+
+    def _cut(self, n: int) -> None:
+        """Drop all rounds but the first n."""
+        self.trees.cut(n * self.loss.start.size)
+        del self.losses[n + 1 :], self.before[-(-n // _OFTEN) :]
+
+    def _rows(self, use: int) -> Ints32:
+        return np.flatnonzero(self.use == use).astype(np.int32)
+
+    def _key(self, t: int, k: int) -> np.uint64:
+        return np.uint64(Tape(self.seed).child("tree", t, k).seed)
+
+    def _predictions(self, t: int) -> Ints32:
+        """Return the predictions of all rows before a round."""
+        n_outputs = self.loss.start.size
+        known = min(t // _OFTEN, len(self.before) - 1)
+        if t == 0 or known < 0:
+            raws = np.zeros((n_outputs, self.use.size), dtype=np.int32)
+            raws[:] = self.loss.start[:, np.newaxis]
+            return raws
+        raws = self.before[known].copy()
+        rows = np.flatnonzero(self.use != IGNORED).astype(np.int32)
+        for i in range(known * _OFTEN * n_outputs, t * n_outputs):
+            add_values(self.binned.bins, self.trees.tree(i), rows, raws[i % n_outputs])
+        return raws
+
+    def _ends(self, t: int) -> bool:
+        """Tell whether no round follows on the first t, as the loss gets no smaller."""
+        patience, n = self.plan.patience, self._n_held_out
+        if not patience or t < patience or not n:
+            return False
+        wanted = self.losses[t - patience] - self.plan.tol * self.loss.loss_one * n
+        return all(lost >= wanted for lost in self.losses[t - patience + 1 : t + 1])
+
+    @property
+    def _n_held_out(self) -> int:
+        return int(np.count_nonzero(self.use == HELD_OUT)) if self.plan.patience else 0
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def forget(self, gone: Ints) -> tuple[int, int]:
+        """Take rows out that are not to be used any more, where the edges and the start stay.
+
+        Returns
+        -------
+        first, n_rounds : int
+            From which round on it has learned again, and how many rounds that were.
+        """
+        use = self.use[gone].copy()
+        self.use[gone] = IGNORED
+        gone = gone[use != IGNORED]
+        use = use[use != IGNORED]
+        if not self.loss.start.size:
+            self.erase(gone)
+            return 0, 0
+        n = self.n_rounds
+        first, kept = self._follow(gone, use)
+        self.erase(gone)
+        ends = next((t for t in range(first) if self._ends(t)), first)
+        if ends < first:
+            self._cut(ends)
+            self.trees.overwrite()
+        elif first < n or (n < self.plan.max_iter and not self._ends(n)):
+            self.learn(first, kept)
+        return ends, self.n_rounds - ends
+
+    def _follow(self, gone: Ints, use: NDArray[np.uint8]) -> tuple[int, dict[int, Grown]]:
+        """Take rows out round by round; return the first that changes, and its trees that stay."""
+        loss, bins, rules = self.loss, self.binned.bins, self.plan.rules(self.loss)
+        n_outputs, n = loss.start.size, self.n_rounds
+        raws = np.repeat(loss.start.astype(np.int32)[:, np.newaxis], gone.size, axis=1)
+        learned, held_out = (
+            np.flatnonzero(use == of).astype(np.int32) for of in (LEARNED, HELD_OUT)
+        )
+        lost, changes = np.zeros(n + 1, dtype=np.int64), np.zeros(n_outputs, dtype=np.int64)
+        first = follow(
+            bins._replace(codes=bins.codes[gone]), *self.trees.end_to_end, rules, loss.tables,
+            self.given.part(gone), raws, learned, held_out, lost, changes,
+        )  # fmt: skip
+        if held_out.size:
+            for t in range(min(first, n) + 1):
+                self.losses[t] -= int(lost[t])
+        kept = {}
+        for k, change in enumerate(changes.tolist() if first < n else []):
+            i = first * n_outputs + k
+            if change == VALUES:
+                self.trees.flats[i] = self._flattened(self.trees.tree(i))
+            if change != SPLITS:
+                kept[k] = self.trees.copy(i)
+        return first, kept
+
+    def _flattened(self, tree: Tree) -> Flat:
+        return Flat.of(tree, self.binned.edges, self.binned.bins.categorical)
+
+    def erase(self, rows: Ints) -> None:
+        """Overwrite what is kept of rows."""
+        self.binned.erase(rows)
+        self.given.erase(rows)
+        for raws in self.before:
+            raws[:, rows] = 0
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return len(self.trees) // max(1, self.loss.start.size)
+
+
+class _Grower:
+    """Memory in which trees are grown, one after the other."""
+
+    def __init__(self, binned: Binned, rules: Rules, rows: Ints32) -> None:
+        self.binned, self.rules, self.learned = binned, rules, rows
+        d, sizes = binned.bins.sizes.size, binned.bins.sizes
+        # A node that tries has two leaves' records at least.
+        most = max(1, rows.size // rules.min_leaf)
+        most_tries = min(most, 2 ** min(rules.max_depth, 40), 2 * rules.max_leaves or most)
+        depth = min(rules.max_depth, most_tries)
+        waiting = min(rules.max_leaves, most_tries) or depth
+        slots, tries = waiting + 2, most_tries * (int(np.minimum(sizes, rules.sample).sum()) + d)
+        n_nodes = 2 * most_tries + 1
+        self.work = Work(
+            rows=np.empty(rows.size, dtype=np.int32),
+            right=np.empty(rows.size, dtype=np.int32),
+            sums=np.empty((slots, d, N_CODES, 2), dtype=np.int64),
+            low=np.zeros((slots, d), dtype=np.int64),
+            high=np.zeros((slots, d), dtype=np.int64),
+            waiting=np.zeros((slots + 2, 4), dtype=np.int64),
+            hashes=np.zeros(N_CODES, dtype=np.uint64),
+            lowest=np.zeros(rules.sample, dtype=np.uint64),
+        )
+        self.tree = room_for(n_nodes, tries)
+        self.told = np.zeros(2, dtype=np.int64)
+
+    def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> Grown:
+        """Grow a tree, which the next one overwrites, and add what it says to `raws`."""
+        work, tree, binned = self.work, self.tree, self.binned
+        work.rows[:] = self.learned
+        tree.keys[0] = key
+        grow(binned.bins, pairs, self.rules, _factors(), work, tree, raws, self.told)
+        own = part_of(tree, (0, 0), self.told.tolist())
+        return Grown(own, Flat.of(own, binned.edges, binned.bins.categorical))

@@ -1,0 +1,152 @@
+"""The records of a lazy model that stay where they are, and are read block by block.
+
+The law kept here: what is found is what `Memory` finds of the same records. A distance is a formula
+of one record and of the query, so that it is the same in whichever block the record lies; blocks
+answer with their nearest, by distance and then by the place in the order of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.passes import Block, Pass, Stored, each_block, run
+from erasable.core.row_arrays import PerLiveRow, PerRow
+
+from ._index import FARTHEST, NOBODY, Index
+from ._memory import Memory
+from ._row_hash import RowHash, sum_of_hashes
+from ._targets import LARGEST
+
+_FEW = 64  # queries, for which no tree is made of a block that is read for them alone
+
+Found = tuple[Floats, Ints]
+"""Distances and ranks of the nearest records of every query."""
+
+
+class StoredMemory(Memory):
+    """Live records of a stored matrix.
+
+    Parameters
+    ----------
+    matrix : Stored
+    ids, live, targets, n_jobs
+        See `Memory`.
+    """
+
+    def _hash_of_all(self) -> RowHash:
+        rows = np.flatnonzero(self.live)
+        return run(_SetHash(self.ids[rows], self.targets.bytes_of(rows)), self.matrix, rows)
+
+    def _values(self, rows: Ints) -> Floats:
+        """Read rows in this order, block by block, so that no others are kept meanwhile."""
+        by_row = np.argsort(rows)
+        values = np.empty((rows.size, self.matrix.shape[1]))
+        for block in each_block(self.matrix, rows[by_row]):
+            places = by_row[block.rank : block.rank + block.size]
+            values[places] = block.matrix[block.positions]
+        return values
+
+    def questions(self) -> Iterator[tuple[Ints, Floats]]:
+        """Yield all live records, as rows and as queries, a block at a time."""
+        for block in each_block(self.matrix, np.flatnonzero(self.live)):
+            if block.size:
+                values = np.ascontiguousarray(block.matrix[block.positions], dtype=np.float64)
+                yield block.first + block.positions, values
+
+    def nearest(
+        self,
+        queries: Floats,
+        k: int,
+        leaf_size: int | None,
+        inverse: Floats | None = None,
+        metric: int = 0,
+        n_jobs: int | None = None,
+    ) -> tuple[Floats, Ints]:
+        """Find the nearest records of every query, in one reading; see `Memory.nearest`."""
+        order = self.order
+        ranks = np.empty(self.live.size, dtype=np.int64)
+        ranks[order] = np.arange(order.size)
+        leaves = leaf_size if len(queries) > _FEW else None
+        wanted = _Nearest(ranks, queries, k, leaves, inverse, metric)
+        distances, found = run(wanted, self.matrix, np.flatnonzero(self.live), n_jobs=n_jobs)
+        there = found != NOBODY
+        return distances, np.where(there, order[np.where(there, found, 0)], -1)
+
+
+class _SetHash(Pass[RowHash]):
+    """Hash the set of the records, which have these ids and targets."""
+
+    def __init__(self, ids: NDArray[Any], targets: list[bytes]) -> None:
+        held = np.empty(len(targets), dtype=object)
+        held[:] = targets
+        self._ids, self._targets = PerLiveRow(ids), PerLiveRow(held)
+
+    def of_block(self, block: Block) -> RowHash:
+        values = np.ascontiguousarray(block.matrix[block.positions], dtype="<f8")
+        return sum_of_hashes(values, self._targets.of(block).tolist(), self._ids.of(block))
+
+    def merge(self, one: RowHash, other: RowHash) -> RowHash:
+        return one + other
+
+
+class _Nearest(Pass[Found]):
+    """Find the nearest records of queries.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n_rows,), int64
+        Which of several records at the same distance comes first.
+    queries, k, inverse, metric
+        See `Index.nearest`.
+    leaf_size
+        See `Index`.
+    """
+
+    def __init__(
+        self,
+        ranks: Ints,
+        queries: Floats,
+        k: int,
+        leaf_size: int | None,
+        inverse: Floats | None,
+        metric: int,
+    ) -> None:
+        self._ranks, self._queries, self._k = PerRow(ranks), queries, k
+        self._leaf_size, self._inverse, self._metric = leaf_size, inverse, metric
+
+    def of_block(self, block: Block) -> Found:
+        own, rows = self._ranks.of(block), block.positions
+        if rows.size == 0:
+            shape = len(self._queries), self._k
+            return np.full(shape, FARTHEST), np.full(shape, NOBODY)
+        index = Index(block.matrix, rows[np.argsort(own[rows])], self._leaf_size)
+        distances, found = index.nearest(self._queries, self._k, self._inverse, self._metric, 1)
+        return distances, np.where(found < 0, NOBODY, own[found])
+
+    def merge(self, one: Found, other: Found) -> Found:
+        distances, ranks = (np.hstack(both) for both in zip(one, other, strict=True))
+        first = np.lexsort((ranks, distances), axis=1)[:, : self._k]
+        return np.take_along_axis(distances, first, 1), np.take_along_axis(ranks, first, 1)
+
+
+class _Beyond(Pass[Flags]):
+    """Tell which columns hold numbers that are too large."""
+
+    def of_block(self, block: Block) -> Flags:
+        values = block.matrix[block.positions]
+        low, high = values.min(axis=0, initial=0.0), values.max(axis=0, initial=0.0)
+        beyond: Flags = np.maximum(high, -low).astype(np.float64) > LARGEST
+        return beyond
+
+    def merge(self, one: Flags, other: Flags) -> Flags:
+        return one | other
+
+
+def columns_beyond(matrix: Stored, rows: Ints, n_jobs: int | None = None) -> int:
+    """Count the columns that hold numbers beyond `LARGEST`; where there are gaps, raise."""
+    return int(np.count_nonzero(run(_Beyond(), matrix, rows, n_jobs=n_jobs)))

@@ -1,0 +1,101 @@
+"""How rows of a table are made of rows of the records, by itself: apart from engine and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from erasable.core._derived import Derived, RemoteDerived
+from erasable.core.attachment import Attachment
+from erasable.core.errors import InvalidInputError, UnsupportedStepError
+from erasable.core.passes import Remote, Stored
+from erasable.core.values import Values
+from erasable.pipeline._layout import Learning
+from erasable.pipeline._nested import Nested
+from erasable.pipeline._nodes import Node, Output, Raw, Source, Stateless, evaluate
+from erasable.pipeline._tables import equal
+
+_PROBED = 64  # rows of stored records that say what a table is like
+
+
+class Making:
+    """A function of rows of the records, which can be pickled.
+
+    Parameters
+    ----------
+    node : Node
+        What is made; the tables on the way are made, too.
+    source : Source
+        The records.
+    """
+
+    def __init__(self, node: Node, source: Source) -> None:
+        self._node, self._source = node, source
+
+    def __call__(self, rows: Any) -> Values:
+        """Make rows of rows."""
+        wide = rows if rows.dtype == object else rows.astype(np.float64, copy=False)
+        return evaluate(self._node, lambda node: wide if node is self._source else None)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Put compositions that have come back by themselves where they stood."""
+        self.__dict__.update(state)
+        _lay_out(self._node)
+
+
+def derived(held: Attachment, table: Node, source: Source) -> Derived:
+    """Say how a table is made of stored records, block by block, when it is read."""
+    matrix: Stored = held.records.matrix
+    make = Making(table, source)
+    some = matrix[held.live_rows()[:_PROBED]]
+    probe = make(some)
+    stateless = [node.name for node in _all_above(table) if isinstance(node, Stateless)]
+    if stateless:
+        refuse_joint(stateless, make(some[:1]), probe[:1])
+    kind = RemoteDerived if isinstance(matrix, Remote) else Derived
+    return kind(matrix, make, probe, held.live)
+
+
+def refuse_joint(stateless: Sequence[str], alone: Values, among: Values) -> None:
+    """Raise UnsupportedStepError if a row becomes another one when it is alone."""
+    if not equal(alone, among):
+        names = ", ".join(map(repr, reversed(stateless)))
+        raise UnsupportedStepError(
+            f"step {names} gives a row other values when it is alone, so it learns from the "
+            "others or multiplies them as a whole; expected a function of each row; use an "
+            "estimator of erasable, or transform the data before the pipeline"
+        )
+
+
+def refuse_sparse(learning: Learning, reads: Attachment) -> None:
+    """Raise InvalidInputError where a step would learn otherwise from a sparse table in memory.
+
+    Blocks of stored tables are written out.
+    """
+    step, matrix = learning.step, reads.records.matrix
+    if isinstance(step, Nested):  # its own steps are looked at
+        return
+    if isinstance(matrix, Derived) and matrix.sparse and not step._as_if_dense:
+        raise InvalidInputError(
+            f"step {learning.name!r}, a {type(step).__name__}, makes another model of sparse "
+            "tables, which are not made of stored records; expected a dense one; set "
+            "sparse_output=False in the encoders before it"
+        )
+
+
+def _all_above(node: Node) -> Iterator[Node]:
+    """Yield a node and all those of which it is made."""
+    yield node
+    for each in node.inputs:
+        yield from _all_above(each)
+
+
+def _lay_out(node: Node) -> None:
+    if isinstance(node, Output | Raw):
+        _lay_out(node.input)
+        node.step._lay_out_again(node.input)
+        return
+    for each in node.inputs:
+        _lay_out(each)

@@ -1,0 +1,107 @@
+"""Tables that are made of rows: put together, and compared."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+
+from erasable.core.arrays import Ints
+from erasable.core.sparse import blank_of
+from erasable.core.values import Values
+
+
+def equal(alone: Values, among: Values) -> bool:
+    """Tell whether two tables are the same, gaps included."""
+    first, second = (rows.toarray() if issparse(rows) else rows for rows in (alone, among))
+    if first.shape != second.shape:
+        return False
+    return bool(((first == second) | ((first != first) & (second != second))).all())
+
+
+def spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
+    """Put rows where their records are."""
+    if issparse(blocks[0]):
+        stacked = blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
+        starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
+        starts[live + 1] = np.diff(stacked.indptr)
+        starts = np.cumsum(starts, dtype=stacked.indptr.dtype)
+        return csr_array((stacked.data, stacked.indices, starts), shape=(n_rows, stacked.shape[1]))
+    kind = blocks[0].dtype
+    table = np.full((n_rows, blocks[0].shape[1]), "" if kind.hasobject else 0, dtype=kind)
+    start = 0
+    for block in blocks:
+        table[live[start : start + len(block)]] = block
+        start += len(block)
+    return table
+
+
+Room: TypeAlias = "dict[str, NDArray[Any]]"
+"""Larger buffers that arrays of a table are the begin of."""
+
+
+def lengthened(table: Values, n_rows: int, room: Room) -> Values:
+    """Return a table with so many rows, those that come being blank.
+
+    A dense one is copied into a larger buffer if it has to be, and overwritten.
+    """
+    n = table.shape[0]
+    if issparse(table):
+        starts = np.concatenate([table.indptr, np.full(n_rows - n, table.indptr[-1])])
+        starts = starts.astype(table.indptr.dtype, copy=False)
+        return csr_array((table.data, table.indices, starts), shape=(n_rows, table.shape[1]))
+    if n >= n_rows:
+        return table
+    buffer = room.get("rows")
+    if buffer is None or table.base is not buffer or buffer.shape[0] < n_rows:
+        buffer = np.zeros((n_rows + n_rows // 8, table.shape[1]), dtype=table.dtype)
+        buffer[...] = blank_of(buffer)
+        buffer[:n] = table
+        table[...] = blank_of(table)
+        room["rows"] = buffer
+    return buffer[:n_rows]
+
+
+def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_array:
+    """Write rows into a table, which are blank there, in place if they have room.
+
+    Examples
+    --------
+    >>> table = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
+    >>> filled(table, np.array([1]), csr_array(np.array([[0.0, 3.0]])), {}).toarray()
+    array([[1., 2.],
+           [0., 3.]])
+    """
+    starts, lengths = table.indptr[rows], np.diff(table.indptr)
+    new = np.diff(values.indptr)
+    if np.array_equal(lengths[rows], new):
+        places = np.repeat(starts - values.indptr[:-1], new) + np.arange(values.nnz)
+        table.data[places], table.indices[places] = values.data, values.indices
+        return table
+    first = int(rows[0])
+    if lengths[first:].any():  # blank rows among others have too little room
+        source = np.arange(table.shape[0])
+        source[rows] = table.shape[0] + np.arange(rows.size)
+        stacked = vstack([table, values.astype(table.dtype, copy=False)], format="csr")
+        return csr_array(stacked[source])
+    n = int(table.indptr[first])
+    ends = table.indptr.copy()
+    lengths[rows] = new
+    ends[first + 1 :] = n + np.cumsum(lengths[first:])
+    data = _longer("data", table.data, n, values.data, room)
+    indices = _longer("indices", table.indices, n, values.indices, room)
+    return csr_array((data, indices, ends), shape=table.shape)
+
+
+def _longer(name: str, array: NDArray[Any], n: int, more: NDArray[Any], room: Room) -> NDArray[Any]:
+    """Put more behind the first `n` elements, in a buffer that has room for others."""
+    size, buffer = n + more.size, room.get(name)
+    if buffer is None or array.base is not buffer or buffer.size < size:
+        buffer = np.zeros(size + size // 8 + 16, dtype=array.dtype)
+        buffer[:n] = array[:n]
+        array[:] = 0
+        room[name] = buffer
+    buffer[n:size] = more
+    return buffer[:size]

@@ -1,0 +1,91 @@
+"""Passes that give a number for each row, and rows that are read in the order of a ranking."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.passes import Block, Pass
+from erasable.core.record_rows import RecordRows
+from erasable.core.row_arrays import Written
+from erasable.removal import _row_kernels as kernels
+
+_AT_HAND = 2**24  # values that are read here at a time: 128 MiB
+
+
+class OfEachRow(Pass[None]):
+    """Numbers for each row, which are a function of this row alone.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of all of them: a first dimension of rows.
+    """
+
+    def __init__(self, *shape: int) -> None:
+        self.found = Written(np.empty(shape))
+
+    @abstractmethod
+    def fill(self, rows: Matrix, out: Floats) -> None:
+        """Fill `out` with the numbers of some rows."""
+
+    def of_block(self, block: Block) -> None:
+        """Write those of a block."""
+        if block.size:
+            self.fill(rows_of(block), self.found.of(block))
+
+    def merge(self, one: None, other: None) -> None:
+        """Nothing is found but what was written."""
+
+
+class DistancesTo(OfEachRow):
+    """The squared Euclidean distance to a centre."""
+
+    def __init__(self, centre: Floats, n_rows: int) -> None:
+        super().__init__(n_rows)
+        self._centre = centre
+
+    def fill(self, rows: Matrix, out: Floats) -> None:
+        kernels.distances(rows, self._centre, out)
+
+
+class ProductsWith(OfEachRow):
+    """The scalar product with a centre."""
+
+    def __init__(self, centre: Floats, n_rows: int) -> None:
+        super().__init__(n_rows)
+        self._centre = centre
+
+    def fill(self, rows: Matrix, out: Floats) -> None:
+        kernels.products(rows, self._centre, out)
+
+
+def of_each_row(rows: RecordRows, pass_: OfEachRow) -> Floats:
+    """Run a pass, and return what it has written."""
+    rows.run(pass_)
+    found: Floats = pass_.found.values
+    return found
+
+
+def rows_of(block: Block) -> Matrix:
+    """Return the rows of a block that count, as a matrix of their own."""
+    return block.matrix if block.every else block.matrix[block.rows]
+
+
+def in_order(rows: Any, order: Ints, step: int) -> Iterator[Any]:
+    """Yield rows in an order, `step` at a time; at last fewer, or none.
+
+    Those that lie elsewhere are read many at a time, each time in one reading.
+    """
+    many = step
+    if isinstance(rows, RecordRows):
+        many *= max(1, _AT_HAND // max(1, step * rows.shape[1]))
+    for start in range(0, order.size + 1, many):
+        part = rows[order[start : start + many]]
+        whole = start + many <= order.size
+        for place in range(0, many if whole else order.size - start + 1, step):
+            yield part[place : place + step]

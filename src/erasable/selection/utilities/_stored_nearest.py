@@ -1,0 +1,368 @@
+"""The nearest of the chosen, of records that stay where they are: a pass for each choice.
+
+The law kept here: what is chosen is a function of the set of records and their order, wherever they
+lie and however they are cut into blocks. Distances are whole numbers of units, sums of them are
+exact, and so are the gains that are made of the sums.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from erasable.core.arrays import Floats, Ints
+from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.extremes import Extremes
+from erasable.core.passes import Remote
+from erasable.core.record_rows import RecordRows
+from erasable.core.records import Records
+from erasable.core.row_arrays import PerRow, Scratch
+from erasable.core.tape import Tape
+from erasable.selection._functions import Queue, SetFunction
+from erasable.selection._memory import check_memory
+from erasable.selection._sampled import Samples
+from erasable.selection.staying import Bound
+from erasable.selection.utilities import _stored_kernels as kernels
+from erasable.selection.utilities._base import Problem
+from erasable.selection.utilities._rank_weights import ranks_needed
+from erasable.selection.utilities._reading import read_classes
+from erasable.selection.utilities._similarities import Block
+from erasable.selection.utilities._stored_passes import (
+    Distances,
+    Gains,
+    Measure,
+    Totals,
+    as_points,
+)
+
+_KINDS = {
+    "euclidean": kernels.EUCLIDEAN,
+    "sqeuclidean": kernels.SQEUCLIDEAN,
+    "cosine": kernels.COSINE,
+}
+_MOST_ROWS = 2**27
+_WHOLE = 53  # bits of whole numbers that float64 adds exactly
+_FINEST = 44  # bits of a distance at most: those that rounding leaves of a sum of squares
+_ONE = 2**60  # what a weight of 1 is among whole numbers
+_MOST_PAIRS = 2.0**45  # multiplications: about two hours of one core
+_MOST_READ = 2.0**43  # bytes that are read from files: about three hours of a fast disk
+_A_SECOND = 5e9  # multiplications
+_BATCH = 32
+"""Bounds that one pass brings up to date."""
+
+
+class StoredNearest(Problem):
+    """Records where they lie, and candidates among them; see `NearestNeighbor`.
+
+    Parameters
+    ----------
+    records : Records
+    metric : str
+    n_candidates : int or None
+    held : ndarray of int64
+        Places of records that are held, among those that no model has deleted.
+    seed : int
+        Candidates are drawn by.
+    n_jobs : int or None
+        Threads.
+
+    Attributes
+    ----------
+    n : int
+        Number of candidates, those held among them.
+    places : ndarray of shape (n,), int64
+        Theirs, among the records that no model has deleted.
+    n_passes : int
+        How often the records were read.
+    """
+
+    places: Ints
+
+    def __init__(
+        self,
+        records: Records,
+        metric: str,
+        n_candidates: int | None,
+        held: Ints,
+        seed: int,
+        n_jobs: int | None = None,
+    ) -> None:
+        rows = RecordRows.of(records, "distances are those of numbers")
+        if len(rows) > _MOST_ROWS:
+            raise InvalidInputError(
+                f"{len(rows):,} records; expected at most {_MOST_ROWS:,}, whose gains float64 adds "
+                "exactly; select from a part of them"
+            )
+        self.rows, self.n_passes, self._n_jobs = rows, 0, n_jobs
+        ids = records.ids[rows.rows]
+        self.places = _drawn(ids, n_candidates, held, seed)
+        self.n = self.places.size
+        y = None if records.y is None else read_classes(records.y[rows.rows], len(rows))
+        self.classes = None if y is None else y[self.places]
+        self.labels = None if records.y is None else records.y[rows.rows[self.places]]
+        self.n_classes = 1 if y is None else int(y.max()) + 1
+        self._refuse_costly(y)
+        self.codes = None if y is None else _per_row(y, rows, records.n_rows)
+        self.measure, self.unit = self._units(metric)
+        sums, counts, largest = self.run(
+            Distances(self.measure, self.codes, self.points(np.arange(self.n)))
+        )
+        # As with arrays: the similarity of the two that are farthest apart is 0, of all classes.
+        self.farthest = self.measure.per_unit if metric == "cosine" else float(largest.max())
+        self.first = counts * self.farthest - sums
+
+    @property
+    def n_records(self) -> int:
+        """How many records no model has deleted."""
+        return len(self.rows)
+
+    def run(self, pass_: Any) -> Any:
+        """Read the records once."""
+        self.n_passes += 1
+        return self.rows.run(pass_, self._n_jobs)
+
+    def points(self, items: Ints) -> Any:
+        """Return some candidates; read from where they lie, and not kept."""
+        codes = None if self.classes is None else self.classes[items].astype(np.int32)
+        return as_points(self.rows[self.places[items]], codes)
+
+    def expected(self, bound: Bound, k: int) -> SetFunction | None:
+        return ExpectedStored(self, bound, k)
+
+    def samples(self, n_samples: int, k: int) -> Samples:
+        raise InvalidInputError(
+            "who stays would be drawn of each record for each of the others, and these are not in "
+            "memory; expected staying models of alike owners, and Expected(); pass arrays for "
+            "others"
+        )
+
+    def value(self, chosen: Ints) -> float:
+        function = ExpectedStored(self, Bound(np.ones(self.n), np.full(self.n, -1)), len(chosen))
+        function.fill(chosen)
+        return function.value
+
+    def check_passes(self, k: int, n_ranks: int) -> None:
+        """Refuse so many passes, or so much memory, as nobody would wait for.
+
+        Raises
+        ------
+        InvalidInputError
+        """
+        matrix = self.rows.records.matrix
+        n, width = self.rows.shape
+        if not isinstance(matrix, Remote):
+            check_memory(
+                8.0 * n * (n_ranks + 1), "the nearest of the chosen", "choose from fewer records"
+            )
+        read = float(k) * n * width * matrix.dtype.itemsize
+        if self.rows.is_read and not isinstance(matrix, Remote) and read > _MOST_READ:
+            raise InvalidInputError(
+                f"k={k:,} reads the files of {n:,} records {k:,} times, {read / 2**40:,.0f} TiB; "
+                f"expected {_MOST_READ / 2**40:,.0f} TiB at most; choose fewer, or hold the "
+                "records in the memory of workers (Records.from_dask)"
+            )
+        self._refuse_work(float(k) * _BATCH * n * width, f"{k:,} choices", "choose fewer")
+
+    def _refuse_costly(self, y: Ints | None) -> None:
+        """Refuse too many pairs of a record and a candidate, before any is compared."""
+        n, width = self.rows.shape
+        pairs = float(n) * self.n
+        if y is not None and self.classes is not None:
+            counts = [np.bincount(each, minlength=self.n_classes) for each in (y, self.classes)]
+            pairs = float((counts[0].astype(np.float64) * counts[1]).sum())
+        check_memory(
+            24.0 * self.n * width, f"{self.n:,} candidates", "pass n_candidates to NearestNeighbor"
+        )
+        most = int(_MOST_PAIRS / max(n * width, 1))
+        advice = (
+            f"pass n_candidates={max(1, most):,} to NearestNeighbor, which draws so many of them"
+        )
+        self._refuse_work(
+            pairs * width, f"the first gains of {self.n:,} candidates for {n:,} records", advice
+        )
+
+    def _refuse_work(self, work: float, what: str, advice: str) -> None:
+        if work > _MOST_PAIRS:
+            raise InvalidInputError(
+                f"{what} take {work:.1g} multiplications, about {work / _A_SECOND / 3600:,.0f} "
+                f"hours of one core; expected {_MOST_PAIRS:.1g} at most; {advice}"
+            )
+
+    def _units(self, metric: str) -> tuple[Measure, float]:
+        """Return how distances are measured, and what a unit is."""
+        extremes = Extremes.fit(self.rows.records.matrix, self.rows.rows, n_jobs=self._n_jobs)
+        self.n_passes += 1
+        low, high = extremes.low, extremes.high
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = float(((high - low) ** 2).sum()) * (1 + 2.0**-20)
+        most = {"euclidean": np.sqrt(square), "sqeuclidean": square, "cosine": 1.0}[metric]
+        if not np.isfinite(square):
+            raise InvalidDataError(
+                "the distances of records are beyond what float64 holds; expected smaller "
+                "magnitudes; divide the features by a constant"
+            )
+        mantissa, exponent = np.frexp(most)
+        exponent = int(exponent) - (mantissa == 0.5)  # what is a power of two needs no more
+        bits = min(_FINEST, _WHOLE - max(int(self.n_records - 1).bit_length(), 1))
+        unit = float(np.ldexp(1.0, int(exponent) - bits))
+        return Measure(_KINDS[metric], 1.0 / unit), unit
+
+
+class ExpectedStored(SetFunction):
+    """What the chosen are worth after deletions, in passes.
+
+    Parameters
+    ----------
+    problem : StoredNearest
+    bound : Bound
+        Over the candidates.
+    k : int
+        The most that will be added.
+    """
+
+    def __init__(self, problem: StoredNearest, bound: Bound, k: int) -> None:
+        self.n, self._problem = problem.n, problem
+        self._code = (
+            np.zeros(self.n, dtype=np.int64) if problem.classes is None else problem.classes
+        )
+        self._weights, factor = _weights(problem, bound, self._code, k)
+        n_ranks = max(len(each) for each in self._weights)
+        for each in self._weights:
+            each += [0] * (n_ranks - len(each))
+        problem.check_passes(k, n_ranks)
+        self._factor = [round(each * _ONE) for each in factor.tolist()]
+        self._shape = problem.n_classes, n_ranks
+        self._points = problem.points(np.arange(self.n))
+        self._nearest = Scratch(problem.rows.records.n_rows, np.inf, n_ranks + 1)
+        self._chosen: list[int] = []
+
+    def gains(self, items: Ints) -> Floats:
+        self.n_evaluations += len(items)
+        if not self._chosen:
+            found = np.zeros((len(items), self._shape[1]))
+            found[:, 0] = self._problem.first[items]
+        else:
+            points = self._some(items)
+            pass_ = Gains(*self._followed(), points=points, n_ranks=self._shape[1])
+            found = self._problem.run(pass_)
+        return np.array(
+            [
+                self._worth(self._code[j], row, self._factor[j])
+                for j, row in zip(items.tolist(), found.tolist(), strict=True)
+            ]
+        )
+
+    def fill(self, items: Ints) -> None:
+        """Choose several records that are held already."""
+        for j in items.tolist():
+            self._add(j)
+        if not self._chosen:
+            return
+        found = self._problem.run(Totals(*self._followed(), shape=self._shape))
+        rows = zip(self._weights, found.tolist(), self._factors, strict=True)
+        total = sum(
+            sum(w * int(x) for w, x in zip(weights, row, strict=True)) * factor
+            for weights, row, factor in rows
+        )
+        self.value = total / _ONE**2 * self._problem.unit
+
+    def _add(self, j: int) -> None:
+        if self._factor[j]:  # ranks are for those who may stay
+            self._chosen.append(j)
+
+    def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
+        return _Batches(self, items, weights)
+
+    @property
+    def _factors(self) -> list[int]:
+        """What the gains of candidates of each class are taken times."""
+        made = [_ONE] * self._shape[0]
+        for code, factor in zip(self._code.tolist(), self._factor, strict=True):
+            if factor:
+                made[code] = factor
+        return made
+
+    def _worth(self, code: Any, by_rank: list[float], factor: int) -> float:
+        """Return a gain: whole numbers until the end, so that rounding changes no order."""
+        pairs = zip(self._weights[code], by_rank, strict=True)
+        whole: int = sum(w * int(x) for w, x in pairs) * factor
+        return whole / _ONE**2 * self._problem.unit
+
+    def _followed(self) -> tuple[Any, ...]:
+        problem, chosen = self._problem, self._some(np.array(self._chosen, dtype=np.int64))
+        return problem.measure, problem.codes, chosen, problem.farthest, self._nearest
+
+    def _some(self, items: Ints) -> Any:
+        columns, sizes, codes = self._points
+        own = codes[items] if codes.size else codes
+        return type(self._points)(np.ascontiguousarray(columns[:, items]), sizes[items], own)
+
+
+class _Batches(Queue):
+    """Records by bounds of their gains, of which a pass brings many up to date.
+
+    If none of these is the largest of all then, as many follow; in the next round as many come
+    first as had bounds above the largest gain. What is chosen is what looking at one bound after
+    the other would choose.
+    """
+
+    size = _BATCH
+
+    def pop(self) -> tuple[int, float]:
+        seen: list[float] = []
+        while self.heap[0][2] != self.round:
+            most = max(self.size, len(seen))
+            stale: list[int] = []
+            while self.heap and self.heap[0][2] != self.round and len(stale) < most:
+                bound, j, _ = heapq.heappop(self.heap)
+                stale.append(j)
+                seen.append(bound)
+            items = np.sort(np.array(stale, dtype=np.int64))
+            gains = self.function.gains(items) * self.weights[items]
+            for gain, j in zip(gains.tolist(), items.tolist(), strict=True):
+                heapq.heappush(self.heap, (-gain, j, self.round))
+        if seen:
+            self.size = max(_BATCH, sum(bound <= self.heap[0][0] for bound in seen))
+        return super().pop()
+
+
+def _drawn(ids: Any, n_candidates: int | None, held: Ints, seed: int) -> Ints:
+    """Return places of candidates, ascending: by the least keys of their ids, and those held."""
+    if n_candidates is None or n_candidates >= len(ids):
+        return np.arange(len(ids), dtype=np.int64)
+    keys = Tape(seed).child("candidates").record_keys(ids)
+    return np.union1d(np.argpartition(keys, n_candidates - 1)[:n_candidates], held)
+
+
+def _per_row(y: Ints, rows: RecordRows, n_rows: int) -> PerRow:
+    codes = np.full(n_rows, -1, dtype=np.int32)
+    codes[rows.rows] = y
+    return PerRow(codes)
+
+
+def _weights(
+    problem: StoredNearest, bound: Bound, code: Ints, k: int
+) -> tuple[list[list[int]], Floats]:
+    """Return what each rank counts in each class, in whole numbers, and factors of candidates."""
+    made: list[list[int]] = []
+    factor = np.zeros(problem.n)
+    for label in range(problem.n_classes):
+        records = np.flatnonzero(code == label)
+        if not bound.probability[records].any():
+            made.append([0])
+            continue
+        block = Block.of_dense(records, np.zeros((records.size, 0)))
+        weights = None
+        if bound.unit is None and len(np.unique(bound.block[records])) == 1:
+            _, weights, factor[records] = ranks_needed(bound, block, k)
+        if weights is None:
+            raise InvalidInputError(
+                "owners stay with different probabilities in a class, or decide for several "
+                "records; expected owners that are alike, because the chosen of each record are "
+                "kept by rank alone where records stay where they are; pass one probability, or "
+                "arrays"
+            )
+        made.append([round(each * _ONE) for each in weights[:-1].tolist()])
+    return made, factor

@@ -1,0 +1,316 @@
+"""What blocks of records say of the nodes of a level: draws of values, and counts at these.
+
+The law they keep: what is drawn and counted is what `erasable.tree._survey_kernels` draws and
+counts of the records of a node together. A draw is the set of distinct values with the lowest
+priorities,
+of equal ones the lower values, so that the draws of two sets of records join; counts add up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._jit import borrowing, inlined, kernel
+from erasable.core.arrays import Floats, Ints, Matrix, Words
+from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
+from erasable.tree._layout import SQUARES, Candidates, Rules
+from erasable.tree._score_kernels import pick
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class Top(NamedTuple):
+    """The upper parts of trees.
+
+    Attributes
+    ----------
+    roots : ndarray of shape (n_trees,), int64
+    features : ndarray of shape (n_nodes,), int64
+        -1 where there is no split.
+    values : ndarray of shape (n_nodes,), float64
+        Records whose value is at most this go to the left.
+    lefts, rights : ndarray of shape (n_nodes,), int64
+    slots : ndarray of shape (n_nodes,), int64
+        Number of an open node, of which something is asked; -1 of others.
+    """
+
+    roots: Ints
+    features: Ints
+    values: Floats
+    lefts: Ints
+    rights: Ints
+    slots: Ints
+
+
+class Drawn(NamedTuple):
+    """Values that were drawn, for each open node and each of its features.
+
+    Attributes
+    ----------
+    found : ndarray of shape (n_open, n_looked), int64
+        How many.
+    priorities : ndarray of shape (n_open, n_looked, sample), uint64
+        Ascending.
+    values : ndarray of shape (n_open, n_looked, sample), float64
+    extremes : ndarray of shape (n_open, 2), int64
+        Least and largest target.
+    """
+
+    found: Ints
+    priorities: Words
+    values: Floats
+    extremes: Ints
+
+
+class Counted(NamedTuple):
+    """Records counted between the values drawn, which stand in their order.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_open, n_looked, sample + 1), int64
+        How many have at most a value, and more than the one before.
+    stats : ndarray of shape (n_open, n_looked, sample + 1, n_stats), int64
+        Their stats.
+    owns : ndarray of shape (n_open, n_looked, sample + 1), int64
+        How many have just that value.
+    lows : ndarray of shape (n_open, n_looked, sample + 1), float64
+        Least of the others' values; infinity where there are none.
+    n_lows : ndarray of shape (n_open, n_looked, sample + 1), int64
+        How many have that one.
+    """
+
+    counts: Ints
+    stats: Ints
+    owns: Ints
+    lows: Floats
+    n_lows: Ints
+
+
+@kernel
+def find_races(key: np.uint64, names: Words, races: Words) -> None:
+    """Draw for every feature; see `_decide_kernels`."""
+    for f in range(names.size):
+        races[f] = mix64(key ^ names[f])
+
+
+@kernel
+def find_children(key: np.uint64, keys: Words) -> None:
+    """Write the keys of the left and the right child of a node."""
+    keys[0], keys[1] = child_key(key, LEFT_SIDE), child_key(key, RIGHT_SIDE)
+
+
+@kernel
+def locate(
+    matrix: Matrix, rows: Ints, weights: NDArray[np.uint8], top: Top, tree: int, slots: Ints
+) -> None:
+    """Find in which open node of a tree each row is; -1 where in none, or its weight is 0."""
+    for i in range(rows.size):
+        slots[i] = -1
+        if weights[i] == 0:
+            continue
+        node = top.roots[tree]
+        while top.features[node] >= 0:
+            x = np.float64(matrix[rows[i], top.features[node]])
+            node = top.lefts[node] if x <= top.values[node] else top.rights[node]
+        slots[i] = top.slots[node]
+
+
+@inlined
+def _put(priorities: Words, values: Floats, found: int, priority: np.uint64, value: float) -> int:
+    """Put a value among those drawn, of which the last may fall out."""
+    place = found
+    while place > 0 and (
+        priorities[place - 1] > priority
+        or (priorities[place - 1] == priority and values[place - 1] > value)
+    ):
+        place -= 1
+    if place > 0 and priorities[place - 1] == priority and values[place - 1] == value:
+        return found
+    if place == priorities.size:
+        return found
+    if found < priorities.size:
+        found += 1
+    for j in range(found - 1, place, -1):
+        priorities[j], values[j] = priorities[j - 1], values[j - 1]
+    priorities[place], values[place] = priority, value
+    return found
+
+
+@kernel
+def draw(
+    matrix: Matrix,
+    rows: Ints,
+    y: Ints,
+    hashes: Words,
+    slots: Ints,
+    features: Ints,
+    races: Words,
+    out: Drawn,
+) -> None:
+    """Draw values of the features of open nodes.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n_features)
+    rows, y, slots : ndarray of shape (m,), int64
+        Rows of `matrix`, their targets, and their open nodes.
+    hashes : ndarray of shape (n_features, m), uint64
+        Of their values, as in `erasable.tree._columns`.
+    features : ndarray of shape (n_open, n_looked), int64
+        -1 for none.
+    races : ndarray of shape (n_open, n_looked), uint64
+        Draws of these.
+    out : Drawn
+        Added to.
+    """
+    sample = out.priorities.shape[2]
+    for i in range(rows.size):
+        o = slots[i]
+        if o < 0:
+            continue
+        out.extremes[o, 0] = min(out.extremes[o, 0], y[i])
+        out.extremes[o, 1] = max(out.extremes[o, 1], y[i])
+        for k in range(features.shape[1]):
+            f = features[o, k]
+            if f < 0:
+                continue
+            priority = mix32(hashes[f, i] ^ (races[o, k] & _LOW))
+            found = out.found[o, k]
+            if found < sample or priority <= out.priorities[o, k, found - 1]:
+                value = np.float64(matrix[rows[i], f])
+                out.found[o, k] = _put(
+                    out.priorities[o, k], out.values[o, k], found, priority, value
+                )
+
+
+@kernel
+def join_draws(one: Drawn, other: Drawn) -> None:
+    """Add what was drawn in other records."""
+    for o in range(one.found.shape[0]):
+        one.extremes[o, 0] = min(one.extremes[o, 0], other.extremes[o, 0])
+        one.extremes[o, 1] = max(one.extremes[o, 1], other.extremes[o, 1])
+        for k in range(one.found.shape[1]):
+            for j in range(other.found[o, k]):
+                one.found[o, k] = _put(
+                    one.priorities[o, k], one.values[o, k], one.found[o, k],
+                    other.priorities[o, k, j], other.values[o, k, j],
+                )  # fmt: skip
+
+
+@inlined
+def _n_below(values: Floats, found: int, x: float) -> Any:
+    low, high = 0, found
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def count(
+    matrix: Matrix,
+    rows: Ints,
+    y: Ints,
+    weights: NDArray[np.uint8],
+    slots: Ints,
+    features: Ints,
+    found: Ints,
+    values: Floats,
+    squares: bool,
+    out: Counted,
+) -> None:
+    """Count records between values drawn.
+
+    Parameters
+    ----------
+    matrix, rows, y, weights, slots, features
+        See `draw` and `locate`.
+    found, values
+        See `Drawn`; but values ascend.
+    squares : bool
+        Whether stats are those of a regression.
+    out : Counted
+        Added to.
+    """
+    for i in range(rows.size):
+        o = slots[i]
+        if o < 0:
+            continue
+        weight = np.int64(weights[i])
+        for k in range(features.shape[1]):
+            f = features[o, k]
+            if f < 0:
+                continue
+            x = np.float64(matrix[rows[i], f])
+            j = _n_below(values[o, k], found[o, k], x)
+            out.counts[o, k, j] += 1
+            if squares:
+                out.stats[o, k, j, 0] += weight
+                out.stats[o, k, j, 1] += weight * y[i]
+            else:
+                out.stats[o, k, j, y[i]] += weight
+            if j < found[o, k] and values[o, k, j] == x:
+                out.owns[o, k, j] += 1
+            elif x < out.lows[o, k, j]:
+                out.lows[o, k, j], out.n_lows[o, k, j] = x, 1
+            elif x == out.lows[o, k, j]:
+                out.n_lows[o, k, j] += 1
+
+
+@borrowing
+def choose(
+    features: Ints,
+    found: Ints,
+    lasts: Ints,
+    candidates: Candidates,
+    total: Ints,
+    n: int,
+    ranks: Ints,
+    rules: Rules,
+    class_weight: Floats,
+    out: Ints,
+) -> float:
+    """Find the best split of a node; write the place of its feature and of its value.
+
+    Parameters
+    ----------
+    features, found, lasts : ndarray of shape (n_looked,), int64
+        Features that are not constant, how many values of each were drawn, and the place of the one
+        that was drawn after the others.
+    candidates : Candidates
+        Of all of them, with a dimension more; codes are places.
+    total : ndarray of shape (n_stats,), int64
+    n : int
+        How many records are in the node.
+    ranks, rules, class_weight
+        See `erasable.tree._layout`.
+    out : ndarray of shape (2,), int64
+        -1 and -1 for none.
+
+    Returns
+    -------
+    float
+        The score.
+    """
+    best: Any = (np.int64(-1), np.int64(-1), -np.inf)
+    for k in range(features.size):
+        own = Candidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k])
+        best = pick(
+            features[k], ranks, found[k], lasts[k], own, total, n, rules, class_weight, best
+        )
+    out[0], out[1] = -1, best[1]
+    for k in range(features.size):
+        if features[k] == best[0]:
+            out[0] = k
+    return float(best[2])
+
+
+def is_regression(rules: Rules) -> bool:
+    """Tell whether stats are a weight and a sum."""
+    return rules.criterion == SQUARES

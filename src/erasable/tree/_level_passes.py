@@ -1,0 +1,224 @@
+"""Passes over stored records by which the upper parts of trees are grown, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._tape_kernels import siphash24_integers
+from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
+from erasable.core.passes import Block, Pass
+from erasable.core.row_arrays import PerRow
+from erasable.tree import _level_kernels as kernels
+from erasable.tree._columns import FOR_VALUES, TAG
+from erasable.tree._forest import Draws
+from erasable.tree._layout import Rules
+from erasable.tree._level_kernels import Counted, Drawn, Top, is_regression
+
+_32 = np.uint64(32)
+_LAST = np.iinfo(np.int64)
+
+
+class Seen(NamedTuple):
+    """Records as the trees see them, but for their values.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_rows,), int64
+    keys : ndarray of shape (n_rows,), uint64
+        By which rows get their weights in the bags.
+    draws : Draws
+    whole : ndarray of shape (n_trees,), bool
+        Trees that learn from all records.
+    seed : int
+        Of the tape.
+    rules : Rules
+    """
+
+    y: Ints
+    keys: Words
+    draws: Draws
+    whole: Flags
+    seed: int
+    rules: Rules
+
+    def weights(self, keys: Words, tree: int) -> NDArray[np.uint8]:
+        """Return how often records, by their keys, count in a tree."""
+        if self.whole[tree]:
+            return np.ones(keys.size, dtype=np.uint8)
+        weights: NDArray[np.uint8] = self.draws.weights(keys, slice(tree, tree + 1))[0]
+        return weights
+
+    def without_rows(self) -> Seen:
+        """Return the rest, which is sent to wherever blocks are; rows are sent block by block."""
+        return self._replace(y=NO_ROWS, keys=np.empty(0, dtype=np.uint64))
+
+
+class Asked(NamedTuple):
+    """Open nodes, and the features that are looked at in them.
+
+    Attributes
+    ----------
+    top : Top
+    trees : list of int
+        Those that have an open node.
+    features : ndarray of shape (n_open, n_looked), int64
+        -1 for none.
+    races : ndarray of shape (n_open, n_looked), uint64
+    """
+
+    top: Top
+    trees: list[int]
+    features: Ints
+    races: Words
+
+
+def placed(
+    seen: Seen, top: Top, trees: list[int], matrix: Matrix, rows: Ints, keys: Words
+) -> Iterator[tuple[int, NDArray[np.uint8], Ints]]:
+    """Yield for each tree the weights of rows of a matrix, and in which open nodes they are."""
+    for tree in trees:
+        weights, slots = seen.weights(keys, tree), np.empty(rows.size, dtype=np.int64)
+        kernels.locate(matrix, rows, weights, top, tree, slots)
+        yield tree, weights, slots
+
+
+class Drawing(Pass[Drawn]):
+    """Draw values of the features of open nodes.
+
+    Parameters
+    ----------
+    seen, asked
+    y, keys : PerRow
+        Those of `seen`.
+    """
+
+    def __init__(self, seen: Seen, y: PerRow, keys: PerRow, asked: Asked) -> None:
+        self._seen, self._asked = seen.without_rows(), asked
+        self._y, self._keys = y, keys
+
+    def of_block(self, block: Block) -> Drawn:
+        seen, asked = self._seen, self._asked
+        shape = (*asked.features.shape, seen.rules.sample)
+        drawn = Drawn(
+            np.zeros(shape[:2], dtype=np.int64), np.zeros(shape, dtype=np.uint64), np.zeros(shape),
+            np.tile(np.array([_LAST.max, _LAST.min], dtype=np.int64), (shape[0], 1)),
+        )  # fmt: skip
+        rows = block.positions
+        y, keys = self._y.of(block)[rows], self._keys.of(block)[rows]
+        hashes = self._hashes(block.matrix, rows)
+        for _, _, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys):
+            kernels.draw(block.matrix, rows, y, hashes, slots, asked.features, asked.races, drawn)
+        return drawn
+
+    def _hashes(self, matrix: Matrix, rows: Ints) -> Words:
+        """Hash the values of features that are looked at."""
+        hashes = np.zeros((matrix.shape[1], rows.size), dtype=np.uint64)
+        for f in np.unique(self._asked.features[self._asked.features >= 0]).tolist():
+            words = np.ascontiguousarray(matrix[rows, f], dtype=np.float64).view(np.uint64)
+            siphash24_integers(np.uint64(self._seen.seed), FOR_VALUES, TAG, words, hashes[f])
+        hashes >>= _32
+        return hashes
+
+    def merge(self, one: Drawn, other: Drawn) -> Drawn:
+        kernels.join_draws(one, other)
+        return one
+
+
+class Counting(Pass[Counted]):
+    """Count the records of open nodes between values drawn.
+
+    Parameters
+    ----------
+    seen, y, keys, asked
+        See `Drawing`.
+    found, values
+        See `Drawn`; but values ascend.
+    n_stats : int
+    """
+
+    def __init__(
+        self,
+        seen: Seen,
+        y: PerRow,
+        keys: PerRow,
+        asked: Asked,
+        found: Ints,
+        values: Floats,
+        n_stats: int,
+    ) -> None:
+        self._seen, self._asked = seen.without_rows(), asked
+        self._y, self._keys = y, keys
+        self._found, self._values, self._n_stats = found, values, n_stats
+
+    def of_block(self, block: Block) -> Counted:
+        seen, asked = self._seen, self._asked
+        n_open, n_looked, sample = self._values.shape
+        shape = n_open, n_looked, sample + 1
+        counted = Counted(
+            np.zeros(shape, dtype=np.int64), np.zeros((*shape, self._n_stats), dtype=np.int64),
+            np.zeros(shape, dtype=np.int64), np.full(shape, np.inf),
+            np.zeros(shape, dtype=np.int64),
+        )  # fmt: skip
+        rows = block.positions
+        y, keys = self._y.of(block)[rows], self._keys.of(block)[rows]
+        for _, weights, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys):
+            kernels.count(
+                block.matrix, rows, y, weights, slots, asked.features, self._found, self._values,
+                is_regression(seen.rules), counted,
+            )  # fmt: skip
+        return counted
+
+    def merge(self, one: Counted, other: Counted) -> Counted:
+        lows = np.minimum(one.lows, other.lows)
+        n_lows = one.n_lows * (one.lows == lows) + other.n_lows * (other.lows == lows)
+        return Counted(
+            one.counts + other.counts, one.stats + other.stats, one.owns + other.owns, lows, n_lows
+        )
+
+
+Rows = list[tuple[Ints, Matrix]]
+"""Rows, and their values, in several parts."""
+
+
+class Gathering(Pass[Rows]):
+    """Find the rows of open nodes, and their values; each once, in whatever order."""
+
+    finds_records = True
+
+    def __init__(self, seen: Seen, keys: PerRow, top: Top, trees: list[int]) -> None:
+        self._seen, self._keys, self._top, self._trees = seen.without_rows(), keys, top, trees
+
+    def of_block(self, block: Block) -> Rows:
+        rows = block.positions
+        wanted = np.zeros(rows.size, dtype=np.bool_)
+        keys = self._keys.of(block)[rows]
+        for _, _, slots in placed(self._seen, self._top, self._trees, block.matrix, rows, keys):
+            wanted |= slots >= 0
+        return [(block.first + rows[wanted], block.matrix[rows[wanted]])]
+
+    def merge(self, one: Rows, other: Rows) -> Rows:
+        return one + other
+
+
+class Everything(Pass[Rows]):
+    """All records, and their values: of few records."""
+
+    finds_records = True
+
+    def of_block(self, block: Block) -> Rows:
+        return [(block.first + block.positions, block.matrix[block.positions])]
+
+    def merge(self, one: Rows, other: Rows) -> Rows:
+        return one + other
+
+
+def put_together(found: Rows) -> tuple[Ints, Matrix]:
+    """Return rows, ascending, and their values."""
+    rows = np.concatenate([each for each, _ in found])
+    order = np.argsort(rows)
+    return rows[order], np.concatenate([values for _, values in found])[order]

@@ -1,0 +1,365 @@
+"""Trees over records that stay where they are: large nodes by passes, small ones gathered.
+
+The law kept here: trees are those of `_forest.Forest`, to the bit. The split of a node depends on
+values that are drawn by their hashes, and on counts; passes find both. The records of a small node
+are read into memory, and the code for records in memory grows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
+from erasable.core.digest import LeafHash
+from erasable.core.passes import Stored, run
+from erasable.core.row_arrays import PerRow
+from erasable.core.tape import Tape
+from erasable.tree import _level_kernels as kernels
+from erasable.tree._flat import Flat, forest_hash
+from erasable.tree._forest import Draws
+from erasable.tree._gathered import Bed, Sprout, grow_where
+from erasable.tree._grown import bag_of
+from erasable.tree._layout import Rules
+from erasable.tree._level_kernels import Counted, Drawn, is_regression
+from erasable.tree._level_passes import (
+    Asked,
+    Counting,
+    Drawing,
+    Gathering,
+    Seen,
+    placed,
+    put_together,
+)
+from erasable.tree._score_kernels import weight_of
+from erasable.tree._upper import BestSplit, Node, Offers, flat_of, top_of
+
+_TOGETHER = 4
+"""So many times the records of the largest node that is gathered are in memory at once."""
+
+Open = list[tuple[int, Node]]
+"""Nodes that are to be grown, and their trees."""
+
+
+class StoredForest:
+    """Trees over stored records; an accelerator, of which nothing but `flats` is in the state.
+
+    Parameters
+    ----------
+    matrix : Stored
+    y : ndarray of shape (n_rows,), int64
+    live : ndarray of int64
+        Rows to learn from.
+    live_keys : ndarray of shape (n_live,), uint64
+    tape : Tape
+    rules, draws, class_weight
+        See `Forest`.
+    n_stats : int
+    gathered : int
+        Most records of a node that is grown in memory.
+    n_jobs : int or None
+    """
+
+    def __init__(
+        self,
+        matrix: Stored,
+        y: Ints,
+        live: Ints,
+        live_keys: Words,
+        tape: Tape,
+        rules: Rules,
+        draws: Draws,
+        n_stats: int,
+        class_weight: Floats,
+        gathered: int,
+        n_jobs: int | None = None,
+    ) -> None:
+        n_trees = draws.keys.size
+        keys = np.zeros(matrix.shape[0], dtype=np.uint64)
+        keys[live] = live_keys
+        self._matrix, self._tape, self._gathered = matrix, tape, gathered
+        self._seen = Seen(y, keys, draws, np.zeros(n_trees, dtype=np.bool_), tape.seed, rules)
+        self._per_row: tuple[PerRow, PerRow] | None = None
+        self._class_weight, self._n_stats = class_weight, n_stats
+        self._roots = [self._root(tree, live) for tree in range(n_trees)]
+        self._flats: list[Flat | None] = [None] * n_trees
+        self._grow(list(enumerate(self._roots)), live, n_jobs)
+
+    @property
+    def rules(self) -> Rules:
+        """Rules by which the trees were grown."""
+        return self._seen.rules
+
+    @property
+    def has_to_learn_again(self) -> bool:
+        """Whether a deletion may change decisions of nodes that do not have the record."""
+        return self.rules.min_decrease > 0
+
+    # -- growing -------------------------------------------------------------------------------
+
+    def _root(self, tree: int, live: Ints) -> Node:
+        """Return the root of a tree, which learns from all records if its bag is empty."""
+        seen = self._seen
+        weights = seen.weights(seen.keys[live], tree)
+        if not weights.any():
+            seen.whole[tree] = True
+            weights = np.ones(live.size, dtype=np.uint8)
+        own = weights > 0
+        total = self._total(live[own], weights[own].astype(np.int64))
+        return Node(int(seen.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
+
+    def _total(self, rows: Ints, weights: Ints) -> Ints:
+        """Return the stats of records."""
+        y, total = self._seen.y[rows], np.zeros(self._n_stats, dtype=np.int64)
+        if is_regression(self.rules):
+            total[0], total[1] = weights.sum(), (weights * y).sum()
+        else:
+            np.add.at(total, y, weights)
+        return total
+
+    def _whole(self, tree: int) -> float:
+        """Weigh all records of a tree, where a gain is held against it."""
+        if self.rules.min_decrease == 0:
+            return 1.0
+        return float(weight_of(self._roots[tree].total, self.rules, self._class_weight))
+
+    def _grow(self, waiting: Open, live: Ints, n_jobs: int | None) -> None:
+        """Grow trees below nodes that are open."""
+        few: Open = []
+        while waiting:
+            large: Open = []
+            for tree, node in waiting:
+                self._flats[tree] = None
+                if node.is_small(self.rules):
+                    continue
+                (few if node.n <= self._gathered else large).append((tree, node))
+            waiting = self._level(large, live, n_jobs) if large else []
+        while few:
+            n, size = few[0][1].n, 1
+            while size < len(few) and n + few[size][1].n <= _TOGETHER * self._gathered:
+                n, size = n + few[size][1].n, size + 1
+            self._gather(few[:size], live, n_jobs)
+            few = few[size:]
+
+    def _level(self, open_: Open, live: Ints, n_jobs: int | None) -> Open:
+        """Have nodes decide; return those that are open then."""
+        asked, left = self._asked(open_), []
+        drawn = run(Drawing(self._seen, *self._sent(), asked), self._matrix, live, n_jobs=n_jobs)
+        features, regression = asked.features, is_regression(self.rules)
+        features[drawn.found < 2] = -1
+        for slot, (_, node) in enumerate(open_):
+            if regression and drawn.extremes[slot, 0] == drawn.extremes[slot, 1]:
+                features[slot] = -1  # a leaf
+            elif (features[slot] < 0).all():
+                node.looked += features.shape[1]
+                if node.looked < self._seen.draws.names.size:
+                    left.append(open_[slot])
+            elif node.looked:  # of those beyond `max_features` the first counts
+                features[slot, np.flatnonzero(features[slot] >= 0)[1:]] = -1
+        varied = np.flatnonzero((features >= 0).any(axis=1))
+        if varied.size == 0:
+            return left
+        some = [open_[slot] for slot in varied.tolist()]
+        asked = asked._replace(
+            features=features[varied], races=asked.races[varied],
+            top=top_of(self._roots, [node for _, node in some]), trees=_trees_of(some),
+        )  # fmt: skip
+        drawn = Drawn(
+            drawn.found[varied], drawn.priorities[varied], drawn.values[varied],
+            drawn.extremes[varied],
+        )  # fmt: skip
+        values, lasts = _in_order(drawn)
+        counting = Counting(self._seen, *self._sent(), asked, drawn.found, values, self._n_stats)
+        counted = run(counting, self._matrix, live, n_jobs=n_jobs)
+        for slot, (tree, node) in enumerate(some):
+            there = asked.features[slot] >= 0
+            node.offers = Offers(
+                asked.features[slot, there], drawn.found[slot, there], lasts[slot, there],
+                values[slot, there], Counted(*(each[slot, there] for each in counted)),
+            )  # fmt: skip
+            best = self._decided(tree, node)
+            if best.place >= 0:
+                node.divide(best)
+                left.extend((tree, child) for child in node.children)
+        return left
+
+    def _sent(self) -> tuple[PerRow, PerRow]:
+        """Return targets and keys as passes have them, which a copy of the forest makes anew."""
+        if self._per_row is None or self._per_row[0].values is not self._seen.y:
+            self._per_row = PerRow(self._seen.y), PerRow(self._seen.keys)
+        return self._per_row
+
+    def _decided(self, tree: int, node: Node) -> BestSplit:
+        ranks = self._seen.draws.ranks
+        return node.decide(self.rules, ranks, self._class_weight, self._whole(tree))
+
+    def _asked(self, open_: Open) -> Asked:
+        """Choose the features that are looked at next in nodes that are open."""
+        names, q = self._seen.draws.names, self.rules.max_features
+        features = np.full((len(open_), q), -1, dtype=np.int64)
+        races, own = np.zeros((len(open_), q), dtype=np.uint64), np.empty_like(names)
+        for slot, (_, node) in enumerate(open_):
+            kernels.find_races(np.uint64(node.key), names, own)
+            chosen = np.argsort(own, kind="stable")[node.looked : node.looked + q]
+            features[slot, : chosen.size], races[slot, : chosen.size] = chosen, own[chosen]
+        top = top_of(self._roots, [node for _, node in open_])
+        return Asked(top, _trees_of(open_), features, races)
+
+    def _gather(self, open_: Open, live: Ints, n_jobs: int | None) -> None:
+        """Grow nodes from their records, which pass through here if workers grow them."""
+        seen, trees = self._seen, _trees_of(open_)
+        top = top_of(self._roots, [node for _, node in open_])
+        found = run(Gathering(seen, self._sent()[1], top, trees), self._matrix, live, n_jobs=n_jobs)
+        rows, matrix = put_together(found)
+        del found
+        sprouts: dict[int, Sprout] = {}
+        places = placed(seen, top, trees, matrix, np.arange(rows.size), seen.keys[rows])
+        for tree, weights, slots in places:
+            for slot, (other, node) in enumerate(open_):
+                if other == tree:
+                    own = np.flatnonzero(slots == slot)
+                    bag = bag_of(own, weights[own])
+                    sprouts[slot] = Sprout(bag, node.key, node.depth, self._whole(tree))
+        bed = Bed(
+            matrix, seen.y[rows], [sprouts[slot] for slot in range(len(open_))], self._tape,
+            seen.draws, self.rules, self._class_weight, self._n_stats,
+        )  # fmt: skip
+        for slot, flat in grow_where(self._matrix, bed, n_jobs):
+            open_[slot][1].flat = flat
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def remove(
+        self,
+        rows: Ints,
+        keys: Words,
+        live: Flags,
+        live_rows: Callable[[], Ints],
+        n_jobs: int | None = None,
+    ) -> tuple[int, int]:
+        """Take rows out of all trees that learned from them; see `Forest.remove`.
+
+        Returns
+        -------
+        nodes, records : int
+            How many nodes were grown again, and how many records are in them.
+        """
+        matrix, left = self._matrix[rows], live_rows()
+        waiting: Open = []
+        for tree, root in enumerate(self._roots):
+            weights = self._seen.weights(keys, tree)
+            own = np.flatnonzero(weights)
+            if own.size == 0:
+                continue
+            self._flats[tree] = None
+            if own.size < root.n:
+                waiting += self._take_out(tree, root, rows, matrix, own, weights)
+            else:
+                self._seen.whole[tree] = True
+                self._roots[tree] = self._root(tree, left)
+                waiting.append((tree, self._roots[tree]))
+        told = len(waiting), sum(node.n for _, node in waiting)
+        self._grow(waiting, left, n_jobs)
+        return told
+
+    def _take_out(
+        self,
+        tree: int,
+        root: Node,
+        rows: Ints,
+        matrix: Matrix,
+        own: Ints,
+        weights: NDArray[np.uint8],
+    ) -> Open:
+        """Take rows out of the nodes of a tree; return those that have to be grown again."""
+        found: Open = []
+        waiting = [(root, own)]
+        while waiting:
+            node, gone = waiting.pop()
+            some = weights[gone].astype(np.int64)
+            node.n -= gone.size
+            node.total = node.total - self._total(rows[gone], some)
+            if not self._stands_without(tree, node, matrix[gone], self._seen.y[rows[gone]], some):
+                node.open()
+                found.append((tree, node))
+            elif node.children:
+                to_left = matrix[gone, node.feature].astype(np.float64) <= node.value
+                for child, part in zip(node.children, (gone[to_left], gone[~to_left]), strict=True):
+                    if part.size:
+                        waiting.append((child, part))
+        return found
+
+    def _stands_without(
+        self, tree: int, node: Node, matrix: Matrix, y: Ints, weights: Ints
+    ) -> bool:
+        """Take records out of what a node knows; tell whether it still decides as it did."""
+        if node.flat is not None:
+            return False  # its records are not in memory
+        if node.offers is None or node.is_small(self.rules):
+            return not node.children  # a leaf stays a leaf, whichever records leave
+        kept = node.offers.remove(matrix, y, weights, is_regression(self.rules))
+        if not kept or not node.children:
+            return False
+        best = self._decided(tree, node)
+        if (best.place, best.j) != (node.split.place, node.split.j):
+            return False
+        # Where no split gains anything, all targets may be equal now.
+        if is_regression(self.rules) and best.score == 0.0:
+            return False
+        return not np.isnan(node.offers.above(best))
+
+    def forget(self, rows: Ints) -> None:
+        """Overwrite what is kept of rows."""
+        self._seen.y[rows] = 0
+        self._seen.keys[rows] = 0
+
+    def keep_classes(self, kept: Flags, class_weight: Floats) -> None:
+        """Drop classes of which no record is left."""
+        place = np.maximum(np.cumsum(kept) - 1, 0)
+        self._seen.y[:] = place[self._seen.y]
+        self._per_row = None
+        self._class_weight, self._n_stats = class_weight, int(np.count_nonzero(kept))
+        for root in self._roots:
+            for node in root.below():
+                node.keep_classes(kept)
+        self._flats = [None] * len(self._roots)
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    def flats(self) -> list[Flat]:
+        """Return the trees as the model has them."""
+        found = []
+        for tree, root in enumerate(self._roots):
+            flat = self._flats[tree]
+            if flat is None:
+                flat = self._flats[tree] = flat_of(root)
+            found.append(flat)
+        return found
+
+    def hash(self) -> LeafHash:
+        """Hash all trees."""
+        regression = is_regression(self.rules)
+        return forest_hash([flat.hash(regression) for flat in self.flats()])
+
+    def matching(self, known: Sequence[Flat]) -> Self | None:
+        """Return the forest if its trees are those that are known."""
+        regression = is_regression(self.rules)
+        told = forest_hash([flat.hash(regression) for flat in known])
+        return self if told == self.hash() else None
+
+
+def _trees_of(open_: Open) -> list[int]:
+    return sorted({tree for tree, _ in open_})
+
+
+def _in_order(drawn: Drawn) -> tuple[Floats, Ints]:
+    """Return values drawn, ascending, and infinity behind them; and the place of the last drawn."""
+    n_drawn = drawn.found[..., np.newaxis]
+    there = np.arange(drawn.values.shape[2]) < n_drawn
+    values = np.where(there, drawn.values, np.inf)
+    last = np.take_along_axis(values, np.maximum(n_drawn - 1, 0), axis=2)
+    lasts = (np.where(there, values, np.inf) < last).sum(axis=2)
+    return np.sort(values, axis=2), lasts

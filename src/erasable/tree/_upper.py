@@ -1,0 +1,259 @@
+"""The upper part of a tree whose records are stored: nodes, and what each knows of its features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.tree import _level_kernels as kernels
+from erasable.tree._flat import Flat
+from erasable.tree._layout import Candidates, Rules
+from erasable.tree._level_kernels import Counted, Top, is_regression
+from erasable.tree._score_kernels import gain_of
+
+
+@dataclass(eq=False, slots=True)
+class Offers:
+    """What features that are not constant offer to a node.
+
+    Attributes
+    ----------
+    features, found, lasts : ndarray of shape (n_features,), int64
+        See `_level_kernels.choose`.
+    values : ndarray of shape (n_features, sample), float64
+        Values drawn, ascending; infinity behind them.
+    counted : Counted
+        Of this node, without the first dimension.
+    """
+
+    features: Ints
+    found: Ints
+    lasts: Ints
+    values: Floats
+    counted: Counted
+
+    def remove(self, matrix: Matrix, y: Ints, weights: Ints, squares: bool) -> bool:
+        """Take records out; tell whether all values drawn are still there."""
+        counted, kept = self.counted, True
+        for k, f in enumerate(self.features.tolist()):
+            x, found = matrix[:, f].astype(np.float64), int(self.found[k])
+            places = np.searchsorted(self.values[k, :found], x)
+            np.subtract.at(counted.counts[k], places, 1)
+            if squares:
+                np.subtract.at(counted.stats[k, :, 0], places, weights)
+                np.subtract.at(counted.stats[k, :, 1], places, weights * y)
+            else:
+                np.subtract.at(counted.stats[k], (places, y), weights)
+            padded = np.append(self.values[k, :found], np.inf)
+            own = padded[places] == x
+            np.subtract.at(counted.owns[k], places[own], 1)
+            low = counted.lows[k, places] == x
+            np.subtract.at(counted.n_lows[k], places[low & ~own], 1)
+            kept = kept and bool((counted.owns[k, :found] > 0).all())
+        return kept
+
+    def best(self, node: Node, rules: Rules, ranks: Ints, class_weight: Floats) -> BestSplit:
+        """Return the best split of a node."""
+        sample = self.values.shape[1]
+        counts = np.zeros((*self.values.shape, 2), dtype=np.int32)
+        counts[..., 0] = self.counted.owns[:, :sample]
+        counts[..., 1] = np.cumsum(self.counted.counts[:, :sample], axis=1)
+        lefts = np.cumsum(self.counted.stats[:, :sample], axis=1)
+        codes = np.tile(np.arange(sample, dtype=np.int32), (self.features.size, 1))
+        out = np.empty(2, dtype=np.int64)
+        score = kernels.choose(
+            self.features, self.found, self.lasts, Candidates(codes, counts, lefts), node.total,
+            node.n, ranks, rules, class_weight, out,
+        )  # fmt: skip
+        place, j = out.tolist()
+        if place < 0:
+            return NO_SPLIT
+        return BestSplit(place, j, score, int(counts[place, j, 1]), lefts[place, j].copy())
+
+    def above(self, split: BestSplit) -> float:
+        """Return the least value that is larger than that of a split; NaN if it is not known."""
+        k, j = split.place, split.j + 1
+        low, n_lows = float(self.counted.lows[k, j]), int(self.counted.n_lows[k, j])
+        if low == np.inf:
+            return float(self.values[k, j])
+        return low if n_lows > 0 else float("nan")
+
+    def keep_classes(self, kept: Flags) -> None:
+        """Drop classes of which no record is left."""
+        self.counted = self.counted._replace(
+            stats=np.ascontiguousarray(self.counted.stats[..., kept])
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BestSplit:
+    """A split of a node.
+
+    Attributes
+    ----------
+    place, j : int
+        Of the feature among those that have offers, and of the value among those drawn; -1 for no
+        split.
+    score : float
+    n : int
+        How many records go to the left.
+    total : ndarray of shape (n_stats,), int64
+        Their stats.
+    """
+
+    place: int
+    j: int
+    score: float
+    n: int
+    total: Ints
+
+
+NO_SPLIT = BestSplit(-1, -1, -np.inf, 0, np.zeros(0, dtype=np.int64))
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of the upper part of a tree.
+
+    Attributes
+    ----------
+    key : int
+        Of its path.
+    depth, n : int
+        How many splits are above it, and how many records it has.
+    total : ndarray of shape (n_stats,), int64
+        Stats of these.
+    looked : int
+        How many features were looked at, all of them constant.
+    offers : Offers or None
+        Where it was asked for them.
+    split : BestSplit
+    children : list of Node
+        Two or none.
+    flat : Flat or None
+        What was grown of its records; of a node without children that is no leaf for ever.
+    """
+
+    key: int
+    depth: int
+    n: int
+    total: Ints
+    looked: int = 0
+    offers: Offers | None = None
+    split: BestSplit = NO_SPLIT
+    children: list[Node] = field(default_factory=list)
+    flat: Flat | None = None
+
+    def open(self) -> None:
+        """Forget what is below it, and why."""
+        self.looked, self.offers, self.split = 0, None, NO_SPLIT
+        self.children, self.flat = [], None
+
+    def keep_classes(self, kept: Flags) -> None:
+        """Drop classes of which no record is left."""
+        self.total = np.ascontiguousarray(self.total[kept])
+        if self.offers is not None:
+            self.offers.keep_classes(kept)
+        if self.split.place >= 0:
+            self.split = replace(self.split, total=self.split.total[kept])
+        if self.flat is not None:
+            leaves = np.ascontiguousarray(self.flat.leaves[:, kept])
+            self.flat = Flat(self.flat.features, self.flat.thresholds, leaves)
+
+    def is_small(self, rules: Rules) -> bool:
+        """Tell whether it can have no split, whatever its records."""
+        if self.n < max(rules.min_split, 2) or self.n < 2 * rules.min_leaf:
+            return True
+        if self.depth >= rules.max_depth:
+            return True
+        return not is_regression(rules) and int(np.count_nonzero(self.total)) < 2
+
+    def decide(self, rules: Rules, ranks: Ints, class_weight: Floats, whole: float) -> BestSplit:
+        """Return the split that its offers lead to."""
+        assert self.offers is not None
+        best = self.offers.best(self, rules, ranks, class_weight)
+        if best.place >= 0 and rules.min_decrease > 0:
+            gain = gain_of(best.score, self.total, rules, class_weight)
+            if gain / whole < rules.min_decrease:
+                return NO_SPLIT
+        return best
+
+    def divide(self, best: BestSplit) -> None:
+        """Make children."""
+        keys = np.empty(2, dtype=np.uint64)
+        kernels.find_children(np.uint64(self.key), keys)
+        left, right = keys.tolist()
+        self.split = best
+        self.children = [
+            Node(left, self.depth + 1, best.n, best.total.copy()),
+            Node(right, self.depth + 1, self.n - best.n, self.total - best.total),
+        ]
+
+    @property
+    def feature(self) -> int:
+        """Feature of its split."""
+        assert self.offers is not None
+        return int(self.offers.features[self.split.place])
+
+    @property
+    def value(self) -> float:
+        """Largest value on the left."""
+        assert self.offers is not None
+        return float(self.offers.values[self.split.place, self.split.j])
+
+    @property
+    def threshold(self) -> float:
+        """The middle between the values next to its split; see `_flat_kernels`."""
+        assert self.offers is not None
+        low, high = self.value, self.offers.above(self.split)
+        middle = low / 2.0 + high / 2.0
+        return middle if low <= middle < high else low
+
+    def below(self) -> Iterator[Node]:
+        """Yield it and all nodes below it, each before those to its left and right."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
+
+
+def top_of(roots: Sequence[Node], open_: Sequence[Node]) -> Top:
+    """Lay the upper parts of trees out, with numbers of the open nodes."""
+    nodes = [node for root in roots for node in root.below()]
+    places = {id(node): place for place, node in enumerate(nodes)}
+    slots = {id(node): slot for slot, node in enumerate(open_)}
+    top = Top(
+        np.array([places[id(root)] for root in roots], dtype=np.int64),
+        np.full(len(nodes), -1, dtype=np.int64), np.zeros(len(nodes)),
+        np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes), dtype=np.int64),
+        np.array([slots.get(id(node), -1) for node in nodes], dtype=np.int64),
+    )  # fmt: skip
+    for place, node in enumerate(nodes):
+        if node.children:
+            top.features[place], top.values[place] = node.feature, node.value
+            top.lefts[place], top.rights[place] = (places[id(each)] for each in node.children)
+    return top
+
+
+def flat_of(root: Node) -> Flat:
+    """Return a tree as the model has it."""
+    features, thresholds, leaves = [], [], []
+    for node in root.below():
+        if node.children:
+            features.append(np.array([node.feature], dtype=np.int32))
+            thresholds.append(np.array([node.threshold]))
+        elif node.flat is not None:
+            features.append(node.flat.features)
+            thresholds.append(node.flat.thresholds)
+            leaves.append(node.flat.leaves)
+        else:
+            features.append(np.array([-1], dtype=np.int32))
+            leaves.append(node.total[np.newaxis])
+    none = [np.empty(0)]
+    return Flat(
+        np.concatenate(features), np.concatenate(thresholds or none), np.concatenate(leaves)
+    )

@@ -1,0 +1,145 @@
+"""Have a model follow records that come, or have other values, without learning again of all.
+
+The law kept here: what comes out is the model that its recipe makes of the records as they are
+then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from erasable.core.errors import ErasableError, TooFewRecordsError
+from erasable.core.estimator import Erasable
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.models.model_columns import (
+    ModelColumns,
+    Tables,
+    groups_of,
+    ids_of,
+    names_of,
+    stacked,
+    target_of,
+)
+from erasable.workspace.models.reading import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What a model is to learn besides.
+
+    Attributes
+    ----------
+    reader : Reader
+        Of data sets as they will be.
+    versions : sequence of int
+        Of the data sets, which the model is of then.
+    come : dict of data set to pyarrow.Table
+        Records that the model does not have, or not any more.
+    corrected : dict of data set to pyarrow.Table
+        Records that it has with other values; they stay whose they are.
+    treatment : str
+        What is done to a model that need not learn again: "updated" or "corrected".
+    """
+
+    reader: Reader
+    versions: Sequence[int]
+    come: Mapping[int, pa.Table] = field(default_factory=dict)
+    corrected: Mapping[int, pa.Table] = field(default_factory=dict)
+    treatment: str = "updated"
+
+    @property
+    def n_come(self) -> int:
+        """Records that the model does not have."""
+        return sum(len(each) for each in self.come.values())
+
+    @property
+    def n_records(self) -> int:
+        """Records to learn of."""
+        return self.n_come + sum(len(each) for each in self.corrected.values())
+
+
+def may_follow(estimator: Erasable) -> bool:
+    """Tell whether an estimator takes records in at all, as far as its class tells.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> may_follow(MinMaxScaler())
+    True
+    """
+    return type(estimator)._can_add is not Erasable._can_add
+
+
+def carry_over(
+    loaded: Erasable,
+    known: Sequence[DataSet],
+    design: ModelColumns,
+    gone: Mapping[int, Iterable[Any]],
+    arriving: Arriving,
+) -> bool:
+    """Have a model learn what comes, and forget what goes; nobody else may hold its records.
+
+    Parameters
+    ----------
+    loaded : Erasable
+        With its records.
+    known : sequence of DataSet
+        That the model learns from.
+    design : ModelColumns
+    gone : dict of data set to ids
+    arriving : Arriving
+
+    Returns
+    -------
+    bool
+        False where it has to learn again: it is to be thrown away then.
+
+    Raises
+    ------
+    TooFewRecordsError
+        Too few records would be left.
+    """
+    if arriving.n_records and not loaded._can_add():
+        return False
+    leaving = ids_of(known, gone)
+    come, corrected = (_tables(known, design, each) for each in (arriving.come, arriving.corrected))
+    try:
+        if arriving.n_records > arriving.n_come:
+            names, X, y, _ = _given(design, corrected)
+            loaded.correct(names, X, y, digest=False)
+        if arriving.n_come:
+            names, X, y, groups = _given(design, come)
+            if leaving:
+                loaded.replace(leaving, X, y, ids=names, groups=groups, digest=False)
+            else:
+                loaded.add(X, y, ids=names, groups=groups, digest=False)
+        elif leaving:
+            loaded.delete(leaving, digest=False)
+    except TooFewRecordsError:
+        raise
+    except ErasableError:  # what a fit says of the records is said better
+        return False
+    return True
+
+
+def _tables(
+    known: Sequence[DataSet], design: ModelColumns, given: Mapping[int, pa.Table]
+) -> Tables:
+    """Return a table of each data set: names of records depend on how many these are."""
+    return [
+        (each, given[each.id].select(columns))
+        if each.id in given
+        else (each, pa.schema([each.schema.field(name) for name in columns]).empty_table())
+        for each in known
+        for columns in [design.columns(each)]
+    ]
+
+
+def _given(design: ModelColumns, tables: Tables) -> tuple[Any, Any, Any, list[str] | None]:
+    """Return ids, features, targets and groups, as a fit is given them."""
+    features = design.given(stacked(tables, design.features))
+    return names_of(tables), features, target_of(tables, design.target), groups_of(tables)

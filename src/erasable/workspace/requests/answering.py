@@ -1,0 +1,115 @@
+"""Answer requests that are not carried out, or later: each answer is one short transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from erasable.core.errors import WorkspaceBusyError, WorkspaceError
+from erasable.workspace.context import Context
+from erasable.workspace.evidence import entries, log, reliance
+from erasable.workspace.ledger.bulk import rows_in
+from erasable.workspace.ledger.schema import garbage, task
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.requests import calendar
+from erasable.workspace.requests.intake import Request, check_text, find
+
+
+def deny(context: Context, request_id: str, reason: str) -> Request:
+    """Refuse a request, for a reason that the answer gives.
+
+    Raises
+    ------
+    NotInWorkspaceError, WorkspaceError
+        No request has the id, or it is not pending.
+    """
+    return _end(context, request_id, "denied", reason)
+
+
+def cancel(context: Context, request_id: str, reason: str | None = None) -> Request:
+    """Take back a request, because its requester wants that; see `deny`."""
+    return _end(context, request_id, "cancelled", reason)
+
+
+def hold(context: Context, request_id: str, reason: str) -> Request:
+    """Have a request wait: a legal duty to keep the records, an identity in doubt."""
+    check_text(reason, "reason", needed=True)
+    return _change(context, request_id, "request-held", {"hold": reason})
+
+
+def resume(context: Context, request_id: str) -> Request:
+    """End the waiting of a request."""
+    return _change(context, request_id, "request-held", {"hold": None})
+
+
+def extend(context: Context, request_id: str, reason: str) -> Request:
+    """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
+
+    The requester must be told so, and why, before it is due.
+
+    Raises
+    ------
+    WorkspaceError
+        It is extended already, has no due date, or is not pending.
+    """
+    check_text(reason, "reason", needed=True)
+    with context.ledger.reading() as connection:
+        known = find(connection, request_id)
+    if known.due_at is None or known.extended_at is not None or context.now() > known.due_at:
+        why = "has no due date" if known.due_at is None else "is extended already"
+        if known.due_at is not None and known.extended_at is None:
+            why = "is past its due date"
+        raise WorkspaceError(
+            f"request {request_id} {why}; expected one that is due and was never extended; "
+            "answer it as soon as you can"
+        )
+    due = calendar.extended(known.regulation, known.due_at)
+    values = {"due_at": due, "extended_at": context.now(), "extension": reason}
+    return _change(context, request_id, "request-extended", values)
+
+
+def drop_values(connection: Connection, requests: Sequence[str]) -> None:
+    """Have the files of corrections that have ended be removed by the next cleaning."""
+    query = select(request_table.c.values_key).where(request_table.c.values_key.is_not(None))
+    keys = [row.values_key for row in rows_in(connection, query, request_table.c.id, requests)]
+    if keys:
+        connection.execute(insert(garbage), [{"key": key} for key in keys])
+
+
+def _end(context: Context, request_id: str, state: str, reason: str | None) -> Request:
+    check_text(reason, "reason", needed=state == "denied")
+    values = {
+        "state": state, "reason": reason, "tokens": None, "condition": None, "salt": None,
+        "values_key": None, "values_sha256": None,
+    }  # fmt: skip
+    ended = _change(context, request_id, f"request-{state}", values)
+    with suppress(WorkspaceBusyError):  # then the next one that processes empties it
+        if ended.corrects is not None:
+            with context.lock():
+                context.clean()
+        context.ledger.purge()
+    return ended
+
+
+def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]) -> Request:
+    now = context.now()
+    with context.ledger.transaction() as connection:
+        known = find(connection, request_id)
+        reliance.check_requests(context, connection, [request_id])
+        if known.state != "pending":
+            raise WorkspaceError(
+                f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "
+                "pending; nothing was changed, list the others with `erasable requests`"
+            )
+        at = request_table.c.id == request_id
+        if "values_key" in values:
+            drop_values(connection, [request_id])
+        connection.execute(update(request_table).where(at).values(changed_at=now, **values))
+        if "state" in values:  # it has ended: nothing is tried again for it
+            connection.execute(delete(task).where(task.c.request_id == request_id))
+        row = connection.execute(select(request_table).where(at)).one()._asdict()
+        log.append(context, connection, kind, request_id, entries.changed(context.keys, row), now)
+        return find(connection, request_id)

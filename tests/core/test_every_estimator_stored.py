@@ -1,0 +1,189 @@
+"""Every estimator on records in files and on workers: the model of memory, or one refusal."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer
+
+from erasable import Records, all_estimators
+from erasable.compose import make_column_transformer
+from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
+from erasable.core.remote import Job
+from erasable.decomposition import PCA
+from erasable.linear_model import LogisticRegression, Ridge
+from erasable.pipeline import fusing, make_pipeline
+from erasable.preprocessing import MinMaxScaler, StandardScaler
+from law_instances import instances_of
+from mixed_visits import ALL, FILLED, OF_TEXT, Mixed, N, encoded
+from simulated_workers import Simulated, even, spread
+from visits_table import OF_COUNTS, Visits, live
+
+PARTS = 13
+REFUSAL = "the features of the records lie in files, from which"
+LARGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "large.md"
+
+
+def numeric_cases() -> Iterator[Any]:
+    for name, cls, tags in all_estimators():
+        for number, model in enumerate(instances_of(name, cls, tags)):
+            yield pytest.param(name, model, id=f"{name}-{number}")
+
+
+def mortal(n_workers: int, seed: int) -> Simulated:
+    """Return workers that die now and then, some with what they have done."""
+    workers, rng = Simulated(n_workers), np.random.default_rng(seed)
+
+    def survives(name: str, job: Job) -> bool:
+        return bool(rng.random() > 0.03)
+
+    workers.before = workers.after = survives
+    return workers
+
+
+def stored(visits: Visits, where: str, folder: str, columns: list[str], workers: Any) -> Records:
+    if where == "workers":
+        calm, workers.before, workers.after = workers.before, *2 * (lambda name, job: True,)
+        records = spread(visits.table, even(N, PARTS), workers, columns)
+        workers.before = workers.after = calm
+        return records
+    pq.write_table(visits.table, f"{folder}/a.parquet", row_group_size=N // PARTS)
+    uses = {"ids": "id", "target": "label", "groups": "person"}
+    return Records.from_parquet(folder, **uses, features=columns)
+
+
+def check(model: Any, visits: Visits, where: str, columns: list[str]) -> None:
+    seeds = [name for name in model.get_params() if name.endswith("random_state")]
+    model = clone(model).set_params(**dict.fromkeys(seeds, 0))
+    twin = clone(model)
+    seed = zlib.crc32(repr(model).encode())
+    with tempfile.TemporaryDirectory() as folder:
+        records = stored(visits, where, folder, columns, mortal(3, seed))
+        if not model._can_read_blocks():
+            with pytest.raises(InvalidInputError, match=REFUSAL):
+                model.fit(records)
+            return
+        frame = visits.frame[columns]
+        twin.fit(Records(frame, visits.y, ids=visits.ids, groups=visits.groups))
+        assert model.fit(records).digest() == twin.digest()
+        for gone in visits.requests():
+            gone = live(model, gone)
+            for each in (model, twin):
+                each.delete(gone, digest=False)
+            assert model.digest() == twin.digest()
+        for each in (model, twin):
+            each.delete(groups=[10])
+        assert model.digest() == twin.digest()
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("where", ["parquet", "workers"])
+@pytest.mark.parametrize(("name", "model"), list(numeric_cases()))
+def test_an_estimator_of_numbers(name: str, model: Any, where: str) -> None:
+    visits = Visits(counts=name in OF_COUNTS, n=N)
+    check(model, visits, where, list(visits.frame))
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("where", ["parquet", "workers"])
+@pytest.mark.parametrize("name", OF_TEXT)
+def test_text_and_gaps(name: str, where: str) -> None:
+    model, columns = OF_TEXT[name]
+    check(clone(model), Mixed(), where, columns)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_steps_that_learn_from_tables_of_their_own() -> None:
+    with fusing(False):
+        model = make_pipeline(StandardScaler(), MinMaxScaler(), LogisticRegression())
+        check(model, Visits(n=N), "workers", ["x0", "x1", "x2", "x3"])
+        check(clone(model), Visits(n=N, narrow=True), "parquet", ["x0", "x1", "x2", "x3"])
+
+
+def test_the_page_names_those_that_are_refused() -> None:
+    refused = {
+        name
+        for name, cls, tags in all_estimators()
+        if not any(model._can_read_blocks() for model in instances_of(name, cls, tags))
+    }
+    told = re.search(r"^- Not these: (.*?)\.\n", LARGE.read_text("utf-8"), re.M | re.S)
+    assert told is not None
+    assert set(re.findall(r"`(\w+)`", told[1])) | {"Embedding"} == refused | {"Embedding"}
+
+
+# -- what is refused, in one sentence --------------------------------------------------------------
+
+
+def on_workers(columns: list[str]) -> Records:
+    return spread(Mixed().table, even(N, PARTS), Simulated(2), columns)
+
+
+def test_gaps_are_refused_where_a_step_takes_none() -> None:
+    with pytest.raises(InvalidDataError, match=r"X contains NaN: \d+ values in column 'age'"):
+        StandardScaler().fit(on_workers(["age", "dose"]))
+    with pytest.raises(InvalidDataError, match="X contains NaN in 1 columns: 'age'"):
+        make_column_transformer((StandardScaler(), ["age"])).fit(on_workers(ALL))
+    with pytest.raises(InvalidDataError, match=r"X contains NaN: \d+ values in column 'x0'"):
+        make_pipeline(make_column_transformer(("passthrough", ["age"])), PCA(1)).fit(
+            on_workers(ALL)
+        )
+    assert StandardScaler().fit(on_workers(FILLED)).n_samples_seen_ == N
+
+
+def test_text_is_refused_where_an_estimator_takes_none() -> None:
+    with pytest.raises(InvalidDataError, match="the records hold text; StandardScaler expected"):
+        StandardScaler().fit(on_workers(["city"]))
+    table = Mixed().table.append_column("day", pa.array([0] * N, pa.date32()))
+    with pytest.raises(InvalidDataError, match="'day' are neither numbers nor text"):
+        spread(table, even(N, PARTS), Simulated(1), ["day"])
+    whole = Mixed().table.append_column("code", pa.array([2**60] * N))
+    records = None
+    with pytest.raises(InvalidDataError, match=r"'code' has whole numbers above 2\*\*53 beside"):
+        records = spread(whole, even(N, PARTS), Simulated(1), ["code", "city"])
+    assert records is None
+
+
+def test_sparse_tables_are_refused_where_they_make_another_model() -> None:
+    with pytest.raises(InvalidInputError, match="step 'ridge', a Ridge, makes another model"):
+        make_pipeline(encoded(), Ridge()).fit(on_workers(ALL))
+
+
+def test_a_step_that_looks_at_other_rows_is_refused() -> None:
+    ranks = FunctionTransformer(lambda X: X - X.mean(axis=0))
+    with pytest.raises(UnsupportedStepError, match="gives a row other values when it is alone"):
+        make_pipeline(ranks, PCA(1)).fit(on_workers(FILLED))
+
+
+# -- what is left of a record ----------------------------------------------------------------------
+
+
+def test_texts_that_no_record_has_any_more_are_dropped_by_workers() -> None:
+    visits, workers = Mixed(), Simulated(2)
+    records = spread(visits.table, even(N, PARTS), workers, ALL)
+    model = clone(OF_TEXT["logistic"][0]).fit(records)
+
+    def is_there() -> bool:
+        blocks = workers.blocks().values()
+        return any("Rhöndorf" in held.matrix.texts[2].tolist() for held in blocks)
+
+    assert is_there()
+    model.delete(visits.ids[[3]])
+    assert is_there()  # another record has it
+    model.delete(visits.ids[[40]])
+    assert not is_there()
+    for number, held in workers.blocks().items():
+        first = [0, *even(N, PARTS)][number]
+        rows = [at - first for at in (3, 40) if 0 <= at - first < len(held.matrix)]
+        assert not held.matrix.numbers[rows].any()
