@@ -61,12 +61,14 @@ def masked(shown: str) -> str:
     --------
     >>> masked("R-0123456789   2026-12-21 (30 days left)  1.5 s")
     'REQUEST DAY (DAYS left) TIME'
+    >>> masked("in 725 ms"), masked("in 1 min 5 s")
+    ('in TIME', 'in TIME')
     """
     for pattern, word in (
         (r"R-\w{10}", "REQUEST"),
         (r"\d{4}-\d\d-\d\d", "DAY"),
         (r"\d+ days", "DAYS"),
-        (r"\b[\d.]+ (?:us|ms|s|min)\b", "TIME"),
+        (r"\b(?:\d+ min )?[\d.]+ (?:us|ms|s|min)\b", "TIME"),
         (r"[ \t]+", " "),
         ("─+", "─"),
     ):
