@@ -234,7 +234,8 @@ def _models(context: Context, connection: Connection) -> Iterator[tuple[str, lis
 def _what(context: Context, row: Any, names: dict[str, str]) -> str | None:
     if row["values_key"] is not None:
         data = context.store.open(Stored(row["values_key"], row["values_sha256"]))
-        return f"correct {parquet_table(data, None)['visit'][0].as_py()}"
+        ids = parquet_table(data, None)["visit"].to_pylist()
+        return f"correct {ids[0] if ids else 'none'}"  # of records that are erased, none is left
     if row["condition"] is not None:
         return str(row["condition"]["where"])
     return None if row["tokens"] is None else names[row["tokens"][0][1]]
