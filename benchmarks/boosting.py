@@ -1,6 +1,6 @@
 """Gradient boosting against scikit-learn's: fits, scores, deletions, batches, and models in files.
 
-    python benchmarks/boosting.py [fit] [scores] [deletions] [curve] [batch] [rest]
+    python benchmarks/boosting.py [fit] [scores] [deletions] [curve] [batch] [rest] [stored]
         [--only adult] [--setting default]
 
 Parts are chosen by name, all by default; `--setting` is one of those of scores and curves. What is
@@ -21,17 +21,21 @@ import json
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import sklearn.ensemble as peers
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import roc_auc_score
 from twin_data import Data, adult_codes, clusters, covertype, housing
 
 import erasable
+from erasable import Records
 from erasable.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -230,6 +234,46 @@ def rest(name: str) -> dict[str, Any]:
     return {"refit": refit, "seconds": told, "ratio": told["mean"] / refit}
 
 
+def stored(name: str, each: int = 30, group: int = 100_000) -> dict[str, Any]:
+    """Fit and delete where the features stay in a Parquet file, against records in memory.
+
+    Bytes are those of arrays: what is there after a fit, and the most while it goes on.
+    """
+    data, (mine, _) = DATA[name](), pair(name, random_state=0)
+    n, names = len(data.X), [f"x{j}" for j in range(data.X.shape[1])]
+    gone = np.random.default_rng(0).choice(n, each, replace=False).tolist()
+
+    def lived(records: Records) -> tuple[str, dict[str, float]]:
+        """Fit a model, and delete records one by one."""
+        fits = [seconds(lambda: clone(mine).fit(records)) for _ in range(3)]
+        model = fits[-1][1]
+        taken = [seconds(lambda row=row: model.delete([row], digest=False))[0] for row in gone]
+        told = {"fit": min(took for took, _ in fits), "deletion, mean": float(np.mean(taken))}
+        return model.digest(), {**told, "deletion, median": float(np.median(taken))}
+
+    with tempfile.TemporaryDirectory() as folder:
+        columns = {column: data.X[:, j] for j, column in enumerate(names)}
+        table = pa.table({**columns, "id": np.arange(n), "y": data.y})
+        pq.write_table(table, f"{folder}/records.parquet", row_group_size=group)
+
+        def in_files() -> Records:
+            return Records.from_parquet(f"{folder}/records.parquet", ids="id", target="y")
+
+        here, memory = lived(in_files().in_memory())
+        there, files = lived(in_files())
+        tracemalloc.start()
+        records = in_files()
+        own = tracemalloc.get_traced_memory()[0]
+        model = clone(mine).fit(records)
+        held, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return {
+        "n": n, "rounds": model.n_iter_, "equal": here == there, "memory": memory, "files": files,
+        "ratio": files["fit"] / memory["fit"],
+        "bytes a record": {"records": own / n, "model": (held - own) / n, "most": most / n},
+    }  # fmt: skip
+
+
 PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "fit": {name: lambda name=name: fits(name) for name in ("adult", "covertype", "million")},
     "scores": {
@@ -245,6 +289,7 @@ PARTS: dict[str, dict[str, Callable[..., Any]]] = {
     "curve": {"adult": lambda setting: curve("adult", setting)},
     "batch": {name: lambda name=name: batch(name) for name in ("adult", "million")},
     "rest": {name: lambda name=name: rest(name) for name in ("adult", "million")},
+    "stored": {name: lambda name=name: stored(name) for name in ("adult", "million")},
 }
 
 

@@ -18,7 +18,13 @@ from erasable import Records
 from erasable.cluster import KMeans
 from erasable.compose import make_column_transformer
 from erasable.decomposition import PCA
-from erasable.ensemble import BaggingClassifier, RandomForestClassifier, ShardedClassifier
+from erasable.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    ShardedClassifier,
+)
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from erasable.neighbors import KNeighborsClassifier
@@ -115,6 +121,35 @@ OF_TEXT: dict[str, tuple[Any, list[str]]] = {
     "tree": (make_pipeline(numbered(), DecisionTreeClassifier(max_depth=4, random_state=0)), ALL),
     "forest": (
         make_pipeline(numbered(), RandomForestClassifier(3, max_depth=3, random_state=0)),
+        ALL,
+    ),
+    "boosting": (
+        HistGradientBoostingClassifier(
+            max_iter=3, min_samples_leaf=2, categorical_features=["kind"], random_state=0
+        ),
+        NUMBERS,
+    ),
+    "boosting, coded": (
+        make_pipeline(
+            numbered(),
+            HistGradientBoostingClassifier(
+                max_iter=3, min_samples_leaf=2, categorical_features=[0, 1, 2], random_state=0
+            ),
+        ),
+        ALL,
+    ),
+    "boosting, encoded": (
+        make_pipeline(
+            encoded(sparse_output=False),
+            HistGradientBoostingRegressor(
+                max_iter=6,
+                min_samples_leaf=2,
+                early_stopping=True,
+                n_iter_no_change=2,
+                validation_fraction=0.3,
+                random_state=0,
+            ),
+        ),
         ALL,
     ),
     "categories": (

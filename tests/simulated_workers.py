@@ -98,14 +98,18 @@ class Simulated(Workers):
 
 
 def spread(
-    table: pa.Table, cuts: Sequence[int], workers: Workers, features: list[str] | None = None
+    table: pa.Table,
+    cuts: Sequence[int],
+    workers: Workers,
+    features: list[str] | None = None,
+    weights: str | None = None,
 ) -> Records:
     """Make records of a table in partitions, with the columns id, label and person."""
     name = f"{next(_numbers)}"
     Slice.tables[name] = table
     bounds = [0, *cuts, table.num_rows]
     sources = [Slice(name, *pair) for pair in itertools.pairwise(bounds)]
-    uses = Uses("id", "label", "person", None, features)
+    uses = Uses("id", "label", "person", weights, features)
     return Records.from_table(remote_table(workers, sources, uses))
 
 

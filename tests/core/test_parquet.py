@@ -30,6 +30,7 @@ from erasable.core.errors import (
 )
 from erasable.core.stored_columns import StoredColumns
 from erasable.decomposition import PCA
+from erasable.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from erasable.linear_model import Ridge
 from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
@@ -116,7 +117,16 @@ def test_digests_are_those_of_memory(
     assert (tmp_path / "stored").read_bytes() == (tmp_path / "memory").read_bytes()
 
 
-@pytest.mark.parametrize("model", [GaussianNB(), Ridge(), make_pipeline(StandardScaler(), Ridge())])
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        Ridge(),
+        make_pipeline(StandardScaler(), Ridge()),
+        HistGradientBoostingClassifier(max_iter=4, class_weight="balanced", random_state=0),
+        HistGradientBoostingRegressor(max_iter=9, early_stopping=True, random_state=0),
+    ],
+)
 def test_weights_come_from_a_column(model: Any, visits: Visits) -> None:
     visits.write([300], 64)
     weights = np.arange(N) % 5 / 4.0
@@ -201,7 +211,7 @@ def test_copies_and_files_go_on_reading(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model"
     model.save(path, records=True)
     kept = sum(each.stat().st_size for each in Path(f"{path}.records").iterdir())
-    if "Tree" not in name and "Forest" not in name:  # whose nodes take more
+    if not any(kind in name for kind in ("Tree", "Forest", "Boosting")):  # whose nodes take more
         assert kept < 200 * N + 40_000  # not the features
     others = [
         copy.deepcopy(model),
@@ -223,6 +233,7 @@ def test_copies_and_files_go_on_reading(name: str, tmp_path: Path) -> None:
         (MinMaxScaler(), make_pipeline(MaxAbsScaler()), GaussianNB()),
         (StandardScaler(), KMeans(3, random_state=0)),
         (make_pipeline(QuantizedKMeans(3, random_state=0)),),
+        (StandardScaler(), HistGradientBoostingRegressor(max_iter=4, random_state=0)),
     ],
 )
 def test_models_learn_behind_maps(steps: Any, visits: Visits) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
@@ -98,8 +98,19 @@ def test_trees_are_the_oracles(case: tuple[Any, Any, Any], cuts: list[int]) -> N
         assert told(model) == expected(model, X[rest], y[rest])
 
 
-def lives(seed: int) -> Iterator[tuple[Any, Any]]:
-    """Yield a model after each of some deletions, and a fit on what is left."""
+class Drawn(NamedTuple):
+    """A model and records that were drawn, and what draws deletions."""
+
+    kind: Any
+    X: Any
+    y: Any
+    weights: Any
+    ids: Any
+    rng: np.random.Generator
+
+
+def drawn(seed: int) -> Drawn:
+    """Draw a model, and records that it learns from."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, 250)), int(rng.integers(1, 6))
     X = rng.normal(size=(n, d))
@@ -136,15 +147,21 @@ def lives(seed: int) -> Iterator[tuple[Any, Any]]:
         random_state=int(rng.integers(100)),
     )
     ids = np.array([f"id {i}" for i in range(n)]) if rng.random() < 0.3 else np.arange(n) * 3
+    if weights is not None:
+        weights[0] = 1.0
+    return Drawn(kind, X, y, weights, ids, rng)
+
+
+def lives(seed: int) -> Iterator[tuple[Any, Any]]:
+    """Yield a model after each of some deletions, and a fit on what is left."""
+    kind, X, y, weights, ids, rng = drawn(seed)
 
     def fitted(rows: Any) -> Any:
         return clone(kind).fit(
             X[rows], y[rows], None if weights is None else weights[rows], ids=ids[rows]
         )
 
-    left = np.arange(n)
-    if weights is not None:
-        weights[0] = 1.0
+    left = np.arange(len(X))
     model = fitted(left)
     for _ in range(int(rng.integers(1, 6))):
         size = 1 if rng.random() < 0.6 else int(rng.integers(1, left.size + 1))

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 READ_BLOCKS = (
     "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, DecisionTreeClassifier, "
-    "DecisionTreeRegressor, ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, KMeans, "
+    "DecisionTreeRegressor, ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, "
+    "HistGradientBoostingClassifier, HistGradientBoostingRegressor, KMeans, "
     "KNeighborsClassifier, KNeighborsRegressor, LinearRegression, LogisticRegression, "
     "MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, NearestCentroid, "
     "OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, RandomForestClassifier, "

@@ -195,7 +195,7 @@ class Pass(ABC, Generic[Partial]):
     takes_gaps : bool
         Whether values may be NaN, and blocks of objects.
     finds_records : bool
-        Whether what it finds has records as they are, which are then masked on their way.
+        Whether what it finds or writes has records as they are, which are masked on their way.
 
     Examples
     --------

@@ -78,9 +78,9 @@ class ReadingRecords:
 
         Notes
         -----
-        They are for k-means, neighbours, trees, forests, encoders, imputers, estimators whose
-        deletions need no more of what is left than sums, and pipelines of these; others ask for
-        records `in_memory`. Files must not change while models hold the records: one that has
+        They are for k-means, neighbours, trees, forests, boosting, encoders, imputers, estimators
+        whose deletions need no more of what is left than sums, and pipelines of these; others ask
+        for records `in_memory`. Files must not change while models hold the records: one that has
         changed is refused. Threads (`n_jobs`) read blocks of their own.
 
         Examples

@@ -39,11 +39,16 @@ MODELS = {
     "scaled-risk": ("preprocessing.RobustScaler,linear_model.LogisticRegression", "sick"),
     "signs": ("naive_bayes.BernoulliNB", "sick"),
     "waves": ("kernel.RandomFourierRidge", "cost"),
+    "rounds": ("preprocessing.StandardScaler,ensemble.HistGradientBoostingClassifier", "sick"),
 }
 PARAMS = {
     "clusters": {"n_clusters": 3, "random_state": 0},
     "scaled-clusters": {"kmeans__n_clusters": 3, "kmeans__random_state": 0},
     "waves": {"n_components": 5, "gamma": 1e-4, "random_state": 0},
+    "rounds": {
+        "histgradientboostingclassifier__max_iter": 3,
+        "histgradientboostingclassifier__random_state": 0,
+    },
 }
 
 

@@ -96,14 +96,15 @@ class Call(Job):
 
 @dataclass(frozen=True, repr=False)
 class RunHidden(RunPass):
-    """Find what a pass finds that has records as they are; return what `shown` takes."""
+    """Find and write what has records as they are; return what `shown` takes."""
 
     loads = True
 
     def run(self, shelf: Shelf, n_threads: int) -> Answer:
         """See `Job`."""
         answer, pad = super().run(shelf, n_threads), secrets.randbits(128)
-        answer.partial = hidden(answer.partial, pad, 0), pad, 0
+        answer.partial = hidden((answer.partial, answer.written), pad, 0), pad, 0
+        answer.written = {}
         return answer
 
 

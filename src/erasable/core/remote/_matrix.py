@@ -179,8 +179,7 @@ class RemoteMatrix(Remote):
             def job(numbers: list[int]) -> RunPass:
                 calls = {number: self._call(number, counts, arrays) for number in numbers}
                 alive = frozenset(each.key for each in self._has)
-                names = self._layout.features
-                told = self._token, pass_, calls, chosen_columns, alive, names
+                told = self._token, pass_, calls, chosen_columns, alive, self._layout.features
                 return RunHidden(*told) if pass_.finds_records else RunPass(*told)
 
             brief = int(counts.sizes.max()) * self.shape[1] * len(counts.blocks) <= _BRIEF
@@ -188,8 +187,9 @@ class RemoteMatrix(Remote):
             writes = [each for each in arrays if isinstance(each, Written)]
             aside, hides = bool(writes) or brief or pass_.finds_records, pass_.finds_records
             for answer in self._rounds(counts.blocks, job, aside):
-                partials.append(shown(*answer.partial) if hides else answer.partial)
-                for number, parts in answer.written.items():
+                told = shown(*answer.partial) if hides else (answer.partial, answer.written)
+                partials.append(told[0])
+                for number, parts in told[1].items():
                     block = counts.block(number)
                     for each in writes:
                         each.cut(block)[...] = parts[each.key]

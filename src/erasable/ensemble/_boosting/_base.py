@@ -22,6 +22,7 @@ from erasable.core.estimator import NEVER
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.ids import shorten
 from erasable.core.params import decode_params
+from erasable.core.passes import at_hand
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted
 from erasable.ensemble._boosting._bins import Binned
@@ -57,6 +58,7 @@ class Boosting(Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _reads_blocks: ClassVar[bool] = True
     _refit_from = NEVER
     _settings: dict[str, Any]
     _targets: Any
@@ -112,10 +114,9 @@ class Boosting(Weighted):
         records = held.records
         use = self._uses()
         given, weight_exponent = self._given()
-        learned, held_out = np.flatnonzero(use == LEARNED), np.flatnonzero(use == HELD_OUT)
         binned = Binned.fit(
-            records.matrix, learned, held_out, self._call_columns(), self._categorical(),
-            int(settings["max_bins"]), self._tape,
+            records.matrix, use == LEARNED, use == HELD_OUT, self._call_columns(),
+            self._categorical(), int(settings["max_bins"]), self._tape,
         )  # fmt: skip
         depth = settings["max_depth"]
         with np.errstate(over="ignore"):  # which is as good as any large number
@@ -197,15 +198,14 @@ class Boosting(Weighted):
             if anew or loss.scales != self._loss.scales:
                 self._fit_rows()
                 return Outcome("refit", held.n_live, {"rounds": self._accelerator.n_rounds})
-        learned = rows[boosted.use[rows] == LEARNED]
-        lost = boosted.binned.remove(held.records.matrix, learned)
+        values, at = at_hand(held.records.matrix, rows)
+        lost = boosted.binned.remove(values[at[boosted.use[rows] == LEARNED]])
         if lost.size or not np.array_equal(loss.start, self._loss.start):
             self._loss = boosted.loss = loss
             boosted.use[rows] = IGNORED
             boosted.erase(rows)
-            others = np.flatnonzero(boosted.use == HELD_OUT)
-            learned = np.flatnonzero(boosted.use == LEARNED)
-            boosted.binned.find(held.records.matrix, learned, others, lost)
+            learned, held_out = boosted.use == LEARNED, boosted.use == HELD_OUT
+            boosted.binned.find(held.records.matrix, learned, held_out, lost)
             boosted.learn()
             return Outcome("refit", held.n_live, {"rounds": boosted.n_rounds})
         self._loss = boosted.loss = loss

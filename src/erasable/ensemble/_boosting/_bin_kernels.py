@@ -7,6 +7,8 @@ of the set of records, and a deletion changes it only where the last record of a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ from erasable.tree._hash_kernels import mix64
 _SLOTS = 4096
 _MASK = np.uint64(_SLOTS - 1)
 _ROOM = 1024
+_AT_ONCE = 64
 _EVERY = ~np.uint64(0)
 
 
@@ -45,6 +48,16 @@ def _narrow(hashes: Words, values: Floats, n: int, most: int) -> None:
     kept_hashes, kept = hashes[order].copy(), values[order].copy()
     hashes[: order.size] = kept_hashes
     values[: order.size] = kept
+
+
+@kernel
+def copy_columns(matrix: NDArray[Any], rows: Ints, every: bool, columns: Ints, out: Floats) -> None:
+    """Copy columns to lines, of some rows or of `every` one, in blocks that stay in the cache."""
+    n = out.shape[1]
+    for start in range(0, n, _AT_ONCE):
+        for j in range(columns.size):
+            for i in range(start, min(start + _AT_ONCE, n)):
+                out[j, i] = matrix[i if every else rows[i], columns[j]]
 
 
 @kernel

@@ -13,13 +13,11 @@ from typing import Any, Self
 import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints, Words
+from erasable.core.passes import run
 from erasable.core.tape import Tape
-from erasable.ensemble._boosting._bin_kernels import find_codes, find_edges, hash_edges, lose
+from erasable.ensemble._boosting._bin_kernels import hash_edges, lose
+from erasable.ensemble._boosting._bin_passes import Codes, Edges
 from erasable.ensemble._boosting._layout import Bins
-from erasable.tree._columns import turn
-
-_TOGETHER = 8
-_NOT_COUNTED: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(eq=False, slots=True)
@@ -38,11 +36,11 @@ class Binned:
     Examples
     --------
     >>> X = np.array([[0.5], [7.0], [0.5], [np.nan]])
-    >>> told = np.arange(3), np.arange(3, 4)
-    >>> found = Binned.fit(X, *told, ["height"], np.array([False]), 255, Tape(0))
+    >>> learned = np.array([True, True, True, False])
+    >>> found = Binned.fit(X, learned, ~learned, ["height"], np.array([False]), 255, Tape(0))
     >>> found.edges[0, :2], found.bins.codes[:, 0]
     (array([0.5, 7. ]), array([  0,   1,   0, 255], dtype=uint8))
-    >>> found.remove(X, np.array([0])), found.remove(X, np.array([1]))
+    >>> found.remove(X[[0]]), found.remove(X[[1]])
     (array([], dtype=int64), array([0]))
     """
 
@@ -55,14 +53,25 @@ class Binned:
     def fit(
         cls,
         matrix: Any,
-        learned: Ints,
-        others: Ints,
+        learned: Flags,
+        others: Flags,
         names: Sequence[str],
         categorical: Flags,
         max_bins: int,
         tape: Tape,
     ) -> Self:
-        """Find the edges among the rows `learned`, and the codes of these and of `others`."""
+        """Find the edges among the rows `learned`, and the codes of these and of `others`.
+
+        Parameters
+        ----------
+        matrix : ndarray or Stored, of shape (n_rows, n_features)
+        learned, others : ndarray of shape (n_rows,), bool
+        names : sequence of str
+            Of the features.
+        categorical : ndarray of shape (n_features,), bool
+        max_bins : int
+        tape : Tape
+        """
         n_rows, d = matrix.shape
         bins = Bins(
             codes=np.zeros((n_rows, d), dtype=np.uint8),
@@ -76,34 +85,31 @@ class Binned:
         found.find(matrix, learned, others, np.arange(d))
         return found
 
-    def find(self, matrix: Any, learned: Ints, others: Ints, features: Ints) -> None:
-        """Find the edges and codes of some features."""
-        for start in range(0, features.size, _TOGETHER):
-            some = features[start : start + _TOGETHER]
-            columns = np.empty((some.size, matrix.shape[0]))
-            turn(np.ascontiguousarray(matrix[:, some]), columns)
-            for f, column in zip(some.tolist(), columns, strict=True):
-                self._find(f, column, learned, others)
+    def find(self, matrix: Any, learned: Flags, others: Flags, features: Ints) -> None:
+        """Find the edges and codes of some features, in two passes over these."""
+        if not features.size:
+            return
+        bins, most, some = self.bins, self.edges.shape[1], features.tolist()
+        own, rows = np.flatnonzero(learned), np.flatnonzero(learned | others)
+        found = run(Edges(some, self.keys, most), matrix, own, columns=some)
+        every = rows.size == matrix.shape[0] and features.size == matrix.shape[1]
+        codes = bins.codes if every else np.empty((rows.size, features.size), dtype=np.uint8)
+        pass_ = Codes(some, found, bins.categorical, most, learned[rows], codes)
+        counts = run(pass_, matrix, rows, columns=some)
+        if not every:
+            bins.codes[rows[:, np.newaxis], features] = codes
+        self.counts[features] = counts
+        for f, edges in zip(some, found, strict=True):
+            size = bins.sizes[f] = edges.size
+            self.edges[f, :size] = edges
+            # Of an edge that is lost nothing stays.
+            self.edges[f, size:], bins.hashes[f, size:-1] = 0.0, 0
+            hash_edges(edges, self.keys[f], bins.hashes[f])
 
-    def _find(self, f: int, column: Floats, learned: Ints, others: Ints) -> None:
-        bins, most = self.bins, self.edges.shape[1]
-        own = column if learned.size == column.size else column[learned]
-        size = find_edges(own, self.keys[f], most, self.edges[f])
-        edges, counts = self.edges[f, :size], self.counts[f, :size]
-        bins.sizes[f] = size
-        counts[:] = 0
-        # Of an edge that is lost nothing stays.
-        self.edges[f, size:], self.counts[f, size:], bins.hashes[f, size:-1] = 0.0, 0, 0
-        hash_edges(edges, self.keys[f], bins.hashes[f])
-        codes, categorical = bins.codes, bool(bins.categorical[f])
-        find_codes(own, learned, edges, categorical, f, codes, counts)
-        find_codes(column[others], others, edges, categorical, f, codes, _NOT_COUNTED)
-
-    def remove(self, matrix: Any, rows: Ints) -> Ints:
-        """Forget rows that were learned from; return the features that lose an edge."""
+    def remove(self, values: Any) -> Ints:
+        """Forget rows that were learned from, by values; return the features that lose an edge."""
         lost = np.zeros(self.bins.sizes.size, dtype=np.bool_)
-        values = np.asarray(matrix[rows], dtype=np.float64)
-        lose(values, self.edges, self.bins.sizes, self.counts, lost)
+        lose(np.asarray(values, dtype=np.float64), self.edges, self.bins.sizes, self.counts, lost)
         return np.flatnonzero(lost)
 
     def erase(self, rows: Ints) -> None:

@@ -93,6 +93,9 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
     counts splits. Sparse data is refused. Behind a scaler in a pipeline it learns from the values
     as they came.
 
+    Of records in files or on a cluster the features are read twice, and codes of one byte for each
+    value are held in memory, where the rounds run.
+
     Examples
     --------
     >>> import numpy as np

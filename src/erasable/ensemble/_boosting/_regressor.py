@@ -104,6 +104,9 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
     counts splits. Sparse data is refused. Behind a scaler in a pipeline it learns from the values
     as they came.
 
+    Of records in files or on a cluster the features are read twice, and codes of one byte for each
+    value are held in memory, where the rounds run.
+
     "absolute_error" is not taken: its leaves are medians of what is left of the targets, which sums
     do not tell, and most deletions change some of them.
 
