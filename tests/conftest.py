@@ -21,6 +21,8 @@ from effort import examples, sample
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_pool, "1")
+# Dask's profiler keeps the frames of all threads for a moment, and with them models that are gone.
+os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 
 ROOT = Path(__file__).resolve().parent.parent
 MINIMUM_TESTS = 17_500
