@@ -151,8 +151,12 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no 
 @pytest.mark.sampled(2)
 @needs_proc
 @pytest.mark.parametrize(
-    "name", ["GaussianNB", "KMeans", "RandomForestClassifier", "ShardedClassifier"]
-)
+    "name",
+    [
+        "GaussianNB", "KMeans", "RandomForestClassifier", "ShardedClassifier",
+        "DivideAndConquerKMeans",
+    ],
+)  # fmt: skip
 def test_nothing_on_the_cluster_has_a_deleted_record(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 READ_BLOCKS = (
     "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, DecisionTreeClassifier, "
-    "DecisionTreeRegressor, ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, KMeans, "
-    "KNeighborsClassifier, KNeighborsRegressor, LinearRegression, LogisticRegression, "
-    "MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, NearestCentroid, "
-    "OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, RandomForestClassifier, "
-    "RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, SegmentedRegression, "
-    "ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler"
+    "DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, ExtraTreesRegressor, "
+    "GaussianNB, KMeans, KNeighborsClassifier, KNeighborsRegressor, LinearRegression, "
+    "LogisticRegression, MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, "
+    "NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, "
+    "RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, "
+    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler"
 )
 """The estimators that learn from features block by block, for messages."""
 
