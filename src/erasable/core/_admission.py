@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
 
 READ_BLOCKS = (
-    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, DecisionTreeClassifier, "
-    "DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, ExtraTreesRegressor, "
-    "GaussianNB, KMeans, KNeighborsClassifier, KNeighborsRegressor, LinearRegression, "
+    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, CountVectorizer, "
+    "DecisionTreeClassifier, DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, "
+    "ExtraTreesRegressor, GaussianNB, KMeans, KNeighborsClassifier, KNeighborsRegressor, "
+    "LinearRegression, "
     "LogisticRegression, MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, "
     "NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, "
     "RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, "
-    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler"
+    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler, "
+    "TfidfVectorizer"
 )
 """The estimators that learn from features block by block, for messages."""
 
