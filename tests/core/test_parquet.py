@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import Ridge as TheirRidge
 
 import erasable
 from erasable import Records
@@ -30,12 +31,13 @@ from erasable.core.errors import (
 )
 from erasable.core.stored_columns import StoredColumns
 from erasable.decomposition import PCA
-from erasable.ensemble import HistGradientBoostingClassifier
+from erasable.ensemble import HistGradientBoostingClassifier, ShardedRegressor
 from erasable.linear_model import Ridge
 from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from erasable.refit import Refit
 from visits_table import BLOCKWISE, OF_COUNTS, make
 
 N, D = 900, 4
@@ -256,9 +258,15 @@ def test_tables_that_steps_make_are_made_block_by_block(model: Any, visits: Visi
 def test_steps_that_learn_from_records_in_memory(visits: Visits) -> None:
     records = visits.write([300], 50)
     model = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=2))
-    with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
+    told = r"from which HistGradientBoostingClassifier does not .* pass records.in_memory\(\)$"
+    with pytest.raises(InvalidInputError, match=told):
         model.fit(records)
     model.fit(records.in_memory())
+    told = r"from which Refit does not .* pass records.in_memory\(\), .* ShardedClassifier or"
+    for refit in (Refit(TheirRidge()), make_pipeline(StandardScaler(), Refit(TheirRidge()))):
+        with pytest.raises(InvalidInputError, match=told):
+            refit.fit(records)
+    ShardedRegressor(TheirRidge(), n_shards=2).fit(records)
 
 
 def test_records_come_into_memory(visits: Visits) -> None:

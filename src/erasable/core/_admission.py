@@ -74,11 +74,12 @@ def read_records(
 
 
 def _refuse_stored(model: Stateful, records: Records) -> None:
-    if isinstance(records.matrix, Stored) and not model._can_read_blocks():
+    if isinstance(records.matrix, Stored) and (parts := model._learn_from_memory()):
         raise InvalidInputError(
-            f"the features of the records lie in files, from which {type(model).__name__} does not "
-            f"learn; expected {READ_BLOCKS}, or pipelines and column transformers of these; "
-            "pass records.in_memory()"
+            "the features of the records lie in files, from which "
+            f"{type(parts[0]).__name__} does not learn; expected {READ_BLOCKS}, or pipelines and "
+            "column transformers of these; pass records.in_memory()"
+            f"{parts[0]._instead_of_memory}"
         )
 
 
