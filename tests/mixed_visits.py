@@ -25,8 +25,9 @@ from erasable.ensemble import (
     RandomForestClassifier,
     ShardedClassifier,
 )
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression, Ridge
-from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
+from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from erasable.neighbors import KNeighborsClassifier
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import (
@@ -61,11 +62,22 @@ class Mixed(Visits):
         flag = rng.random(N) < 0.3
         self.y, self.groups = rng.integers(0, 3, N), np.arange(N) // 4
         columns = {"age": age, "kind": kinds, "city": city, "flag": flag, "dose": rng.random(N)}
+        columns["note"] = self.notes()
         self.frame = pd.DataFrame(columns)
         others = {"id": self.ids.tolist(), "label": self.y, "person": self.groups}
         coded = pa.array(city.tolist(), pa.string()).dictionary_encode()
         self.table = pa.table({**columns, "city": coded, **others})
         self.furthest = self.ids[[3, int(np.nanargmax(age)), int(np.nanargmin(age))]]
+
+    def notes(self) -> Any:
+        """Return texts, some empty, of words of which most are rare."""
+        rng, words = np.random.default_rng(2), [f"w{i}" for i in range(40)] + ["Über", "naïve"]
+        share = 1.0 / np.arange(1, len(words) + 1)
+        chosen = [rng.choice(words, rng.integers(0, 9), p=share / share.sum()) for _ in range(N)]
+        notes = np.array([", ".join(each) for each in chosen], object)
+        notes[[3, 40]] = "w1 unheard-of", "w0 Unheard w2"  # a word that goes with the second
+        notes[41] = "w0 seldom heard"
+        return notes
 
     def in_memory(self, columns: list[str] | None = None) -> Records:
         own = self.frame if columns is None else self.frame[columns]
@@ -83,6 +95,11 @@ def encoded(scaler: Any = None, **how: Any) -> Any:
     scaled = make_pipeline(SimpleImputer(), StandardScaler() if scaler is None else scaler)
     encoder = OneHotEncoder(handle_unknown="ignore", **how)
     return make_column_transformer((scaled, NUMBERS), (encoder, ["city", "flag"]))
+
+
+def worded(vectorizer: Any) -> Any:
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    return make_column_transformer((vectorizer, "note"), (numbers, ["age", "dose"]))
 
 
 def numbered() -> Any:
@@ -169,6 +186,25 @@ OF_TEXT: dict[str, tuple[Any, list[str]]] = {
         ),
         NUMBERS,
     ),
+    "words": (CountVectorizer(), ["note"]),
+    "words, some": (CountVectorizer(min_df=2, max_df=0.2, ngram_range=(1, 2)), ["note"]),
+    "words, given": (CountVectorizer(vocabulary=["w1", "zz", "heard"], binary=True), ["note"]),
+    "words, weighed": (TfidfVectorizer(), ["note"]),
+    "words, most used": (TfidfVectorizer(max_features=7, quantize=True), ["note"]),
+    "words and a classifier": (
+        make_pipeline(TfidfVectorizer(min_df=2, quantize=True), LogisticRegression()),
+        ["note"],
+    ),
+    "counts of words": (make_pipeline(CountVectorizer(), MultinomialNB()), ["note"]),
+    "letters": (
+        make_pipeline(CountVectorizer(analyzer="char_wb", ngram_range=(1, 2)), BernoulliNB()),
+        ["note"],
+    ),
+    "words and numbers": (
+        make_pipeline(worded(TfidfVectorizer(max_features=20)), LogisticRegression()),
+        ["age", "dose", "note"],
+    ),
+    "words in columns": (worded(CountVectorizer(max_df=0.3)), ["note", "dose", "age"]),
     "shards": (ShardedClassifier(_of_scikit_learn(), n_shards=3, n_jobs=1), ALL),
     "bags": (
         BaggingClassifier(_of_scikit_learn(), n_estimators=3, max_samples=0.6),

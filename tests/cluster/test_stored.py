@@ -6,19 +6,23 @@ import copy
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 from cluster.lawful import leaves, same, seeds_of
 from erasable import Records
-from erasable.cluster import KMeans, QuantizedKMeans
+from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans, _stored_tree
 from erasable.cluster._run import plain_rule
 from erasable.cluster._stored import StoredLloyd
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
 from erasable.core.inputs import Table
 from erasable.core.passes import Stored, run
+from erasable.core.remote._calling import Call, hidden, shown
 from erasable.core.tape import Tape
+from erasable.utils._checks.reach import reachable
+from simulated_workers import Simulated, spread
 
 
 class Blocks(Stored):
@@ -191,6 +195,122 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
     assert winners.rows.shape == (1, lloyd.seeding.n_candidates)
     assert np.array_equal(winners.keys, keys[winners.rows])
     assert same(winners.values, gridded[winners.rows])
+
+
+# -- divide and conquer ----------------------------------------------------------------------------
+
+
+def stored_groups(X: np.ndarray, cuts: Any, groups: Any, *, remote: bool) -> Records:
+    if not remote:
+        return Records.from_table(
+            Table(Blocks(X, cuts), None, np.arange(len(X)), groups, feature_names=None)
+        )
+    columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
+    others = {"id": np.arange(len(X)), "label": np.zeros(len(X)), "person": groups}
+    return spread(pa.table({**columns, **others}), cuts, Simulated(2))
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "n", "options"),
+    [
+        ("clusters", 300, {"width": 4}),
+        ("ties", 200, {"width": 3, "height": 2, "weight_by_mass": True}),
+        ("float32", 150, {"width": 40}),  # leaves with few records, or none
+        ("far", 120, {}),  # as many leaves as the records that are left are given
+    ],
+)
+def test_a_tree_is_that_of_memory_through_deletions(
+    kind: str, n: int, options: Any, remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stored_tree, "_AT_ONCE", 250)  # values: some leaves together, others alone
+    rng = np.random.default_rng(n)
+    X, groups = table(kind, n, 3, rng), np.arange(n) // 3
+    cuts = np.sort(rng.integers(0, n + 1, 5)).tolist()
+    model = DivideAndConquerKMeans(4, random_state=1, n_jobs=2, **options)
+    twin = clone(model).fit(X, groups=groups)
+    records = stored_groups(X, cuts, groups, remote=remote)
+    model.fit(records)
+    while len(model.ids_) > 20:
+        left = model.ids_
+        far = left[np.abs(X[left] - X[left].mean(axis=0)).argmax(axis=0)]
+        for gone in (seeds_of(model)[:1], far, rng.choice(left, len(left) // 6, replace=False)):
+            gone = np.unique(np.intersect1d(gone, model.ids_))
+            for each in (model, twin):
+                each.delete(gone)
+            assert model.digest() == twin.digest()
+        one = groups[model.ids_[0]]
+        for each in (model, twin):
+            each.delete(groups=[one])
+        assert model.digest() == twin.digest()
+    assert same(model.labels_, twin.labels_)
+    assert model.inertia_ == twin.inertia_
+    assert not np.isin(model._accelerator._leaf_of, -1)[model._held.live].any()
+    assert (model._accelerator._leaf_of[~model._held.live] == -1).all()
+
+
+def test_a_deletion_reads_the_leaf_of_the_record_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = table("clusters", 400, 3, np.random.default_rng(7))
+    model = DivideAndConquerKMeans(3, width=8, random_state=0).fit(stored(X, [100, 200, 300]))
+    of_leaf = np.flatnonzero(model._accelerator._leaf_of == 5)
+    read: list[np.ndarray] = []
+    right = Blocks.__getitem__
+    monkeypatch.setattr(Blocks, "__getitem__", lambda *of: (read.append(of[1]), right(*of))[1])
+    deletion = model.delete([int(of_leaf[3])])
+    assert set(np.concatenate(read).tolist()) == set(of_leaf.tolist())
+    assert dict(deletion.counts) == {"leaves": 1, "centroids_merged": 24}
+    assert deletion.rows_touched == of_leaf.size - 1
+
+
+def test_workers_learn_the_leaves() -> None:
+    """What they say is what the model is; a deletion asks them for one."""
+    X = table("clusters", 400, 3, np.random.default_rng(8))
+    records = stored_groups(X, [100, 200, 300], np.arange(400), remote=True)
+    workers = records.matrix._workers
+    model = DivideAndConquerKMeans(3, width=8, random_state=0).fit(records)
+    assert clone(model).fit(records).digest() == model.digest()
+    ask = workers.ask
+
+    def lie(jobs: Any, aside: bool = False) -> Any:
+        """Answer for each leaf what the first of a worker has learned."""
+        found = ask(jobs, aside)
+        for name, job in jobs.items():
+            if isinstance(job, Call):
+                number, data = next(iter(found[name].items()))
+                first = shown(data, job.pad, number)
+                found[name] = {n: hidden(first, job.pad, n) for n in found[name]}
+        return found
+
+    workers.ask = lie
+    assert clone(model).fit(records).digest() != model.digest()
+    workers.ask = ask
+    n_calls = workers.asked["Call"]
+    model.delete([5])
+    assert workers.asked["Call"] == n_calls + 1
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_nothing_is_left_of_a_record_where_the_tree_is(remote: bool) -> None:
+    rng = np.random.default_rng(9)
+    X, ids = rng.normal(size=(200, 3)), np.arange(200)
+    X[17] = [0.7654321 * 2**-2, -0.5678901 * 2**-1, 0.9753187 * 2**-3]
+    model = DivideAndConquerKMeans(30, width=4, random_state=0)
+    model.fit(stored_groups(X, [60, 120], ids, remote=remote))
+    on_grid = np.abs(np.frexp(model._grid.apply(X[[17]])[0])[0])
+
+    def places() -> list[str]:
+        found = []
+        for path, thing in reachable([model._accelerator, model.state()]):
+            if isinstance(thing, np.ndarray) and thing.dtype.kind == "f" and thing.size:
+                found += [path] * bool(np.isin(np.abs(np.frexp(thing)[0]), on_grid).any())
+        return found
+
+    assert places()  # it is a candidate for a seed of its leaf
+    model.delete([17])
+    assert not places()
+    if remote:
+        assert model._held.records.matrix._last is None
 
 
 class Breaking(Blocks):

@@ -71,7 +71,7 @@ def test_digests_are_those_of_memory(name: str, client: Client, tmp_path: Path) 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["logistic", "tree", "modes", "nested"])
+@pytest.mark.parametrize("name", ["logistic", "tree", "modes", "nested", "words and numbers"])
 def test_text_and_gaps(name: str, client: Client) -> None:
     visits, (model, columns) = Mixed(), OF_TEXT[name]
     others = {"id": visits.ids.tolist(), "label": visits.y, "person": visits.groups}

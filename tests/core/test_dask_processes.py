@@ -153,13 +153,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no 
 @pytest.mark.parametrize(
     "name",
     [
-        "GaussianNB",
-        "KMeans",
-        "RandomForestClassifier",
-        "ShardedClassifier",
-        "HistGradientBoostingClassifier",
+        "GaussianNB", "KMeans", "RandomForestClassifier", "ShardedClassifier",
+        "DivideAndConquerKMeans", "HistGradientBoostingClassifier",
     ],
-)
+)  # fmt: skip
 def test_nothing_on_the_cluster_has_a_deleted_record(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

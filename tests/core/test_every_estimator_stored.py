@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import tempfile
 import zlib
@@ -18,25 +19,32 @@ from sklearn.preprocessing import FunctionTransformer
 
 from erasable import Records, all_estimators
 from erasable.compose import make_column_transformer
+from erasable.core import _derived
 from erasable.core.errors import InvalidDataError, InvalidInputError, UnsupportedStepError
 from erasable.core.remote import Job
 from erasable.decomposition import PCA
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression, Ridge
+from erasable.naive_bayes import MultinomialNB
 from erasable.pipeline import fusing, make_pipeline
 from erasable.preprocessing import MinMaxScaler, StandardScaler
+from erasable.utils._checks.reach import reachable
 from law_instances import instances_of
 from mixed_visits import ALL, FILLED, OF_TEXT, Mixed, N, encoded
 from simulated_workers import Simulated, even, spread
-from visits_table import OF_COUNTS, Visits, live
+from visits_table import OF_COUNTS, OF_DOCUMENTS, Visits, live
 
 PARTS = 13
 REFUSAL = "the features of the records lie in files, from which"
 LARGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "large.md"
 
 
-def numeric_cases() -> Iterator[Any]:
+NAMES = {name for name, _, _ in all_estimators()}
+
+
+def cases_of(names: set[str]) -> Iterator[Any]:
     for name, cls, tags in all_estimators():
-        for number, model in enumerate(instances_of(name, cls, tags)):
+        for number, model in enumerate(instances_of(name, cls, tags) if name in names else []):
             yield pytest.param(name, model, id=f"{name}-{number}")
 
 
@@ -89,10 +97,18 @@ def check(model: Any, visits: Visits, where: str, columns: list[str]) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("where", ["parquet", "workers"])
-@pytest.mark.parametrize(("name", "model"), list(numeric_cases()))
+@pytest.mark.parametrize(("name", "model"), list(cases_of(NAMES - OF_DOCUMENTS)))
 def test_an_estimator_of_numbers(name: str, model: Any, where: str) -> None:
     visits = Visits(counts=name in OF_COUNTS, n=N)
     check(model, visits, where, list(visits.frame))
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("where", ["parquet", "workers"])
+@pytest.mark.parametrize(("name", "model"), list(cases_of(OF_DOCUMENTS)))
+def test_a_vectorizer(name: str, model: Any, where: str) -> None:
+    check(model, Mixed(), where, ["note"])
 
 
 @pytest.mark.sampled(3)
@@ -160,6 +176,34 @@ def test_sparse_tables_are_refused_where_they_make_another_model() -> None:
         make_pipeline(encoded(), Ridge()).fit(on_workers(ALL))
 
 
+def test_tables_of_words_are_refused_where_they_make_another_model() -> None:
+    with pytest.raises(InvalidInputError, match=r"a Ridge, makes another .*records.in_memory\(\)"):
+        make_pipeline(CountVectorizer(), Ridge()).fit(on_workers(["note"]))
+
+
+def test_a_table_of_words_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_derived, "_LARGEST", 1000)
+    model = make_pipeline(CountVectorizer(), MultinomialNB())
+    with pytest.raises(InvalidDataError, match=r"takes \d+ bytes with the \d+ columns"):
+        model.fit(on_workers(["note"]))
+    CountVectorizer().fit(on_workers(["note"]))
+
+
+@pytest.mark.parametrize("where", ["memory", "workers"])
+def test_documents_that_are_none_are_refused(where: str) -> None:
+    def records(columns: list[str]) -> Records:
+        return on_workers(columns) if where == "workers" else Mixed().in_memory(columns)
+
+    for model in (CountVectorizer(), make_column_transformer((TfidfVectorizer(), ["city"]))):
+        with pytest.raises(InvalidDataError, match=r"documents( in 'city')? are not strings"):
+            model.fit(records(["city"]))
+        assert not vars(model).get("_accelerator")
+    with pytest.raises(InvalidDataError, match="records have 2 columns; CountVectorizer expected"):
+        CountVectorizer().fit(records(["note", "city"]))
+    with pytest.raises(InvalidDataError, match="records hold numbers; TfidfVectorizer expected"):
+        TfidfVectorizer().fit(records(["dose"]))
+
+
 def test_a_step_that_looks_at_other_rows_is_refused() -> None:
     ranks = FunctionTransformer(lambda X: X - X.mean(axis=0))
     with pytest.raises(UnsupportedStepError, match="gives a row other values when it is alone"):
@@ -187,3 +231,56 @@ def test_texts_that_no_record_has_any_more_are_dropped_by_workers() -> None:
         first = [0, *even(N, PARTS)][number]
         rows = [at - first for at in (3, 40) if 0 <= at - first < len(held.matrix)]
         assert not held.matrix.numbers[rows].any()
+
+
+def test_words_that_no_record_has_any_more_are_gone() -> None:
+    visits, workers = Mixed(), Simulated(2)
+    records = spread(visits.table, even(N, PARTS), workers, ["note"])
+    model = make_pipeline(CountVectorizer(), MultinomialNB()).fit(records)
+    vectorizer = model[0]
+
+    def places() -> list[str]:
+        found = [
+            path for path, thing in reachable(model) if isinstance(thing, str) and "nheard" in thing
+        ]
+        texts = [text for held in workers.blocks().values() for text in held.matrix.texts[0]]
+        return found + [text for text in texts if "nheard" in str(text)]
+
+    assert "unheard" in vectorizer.vocabulary_
+    assert len(places()) > 2
+    model.delete(visits.ids[[3]])
+    assert "unheard" in vectorizer.vocabulary_
+    model.delete(visits.ids[[40]])
+    assert not places()
+
+
+def test_what_vectorizers_find_is_masked_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are of records: no answer of a worker has them as they are."""
+    sent: list[bytes] = []
+    workers = Simulated(2)
+    ask = workers.ask
+
+    def listen(jobs: Any, aside: bool = False) -> Any:
+        found = ask(jobs, aside)
+        sent.append(pickle.dumps(found))
+        return found
+
+    records = spread(Mixed().table, even(N, PARTS), workers, ["note"])
+    monkeypatch.setattr(workers, "ask", listen)
+    CountVectorizer().fit(records).delete(records.ids[:1])
+    assert sum(map(len, sent)) > 2000
+    assert not any(b"seldom" in each for each in sent)
+
+
+@pytest.mark.parametrize("where", ["parquet", "workers"])
+@pytest.mark.parametrize("name", ["words, some", "words, weighed"])
+def test_a_vectorizer_makes_rows_of_stored_documents(name: str, where: str) -> None:
+    visits, (model, columns) = Mixed(), OF_TEXT[name]
+    with tempfile.TemporaryDirectory() as folder:
+        records = stored(visits, where, folder, columns, Simulated(2))
+        made = clone(model).fit_transform(records)
+    theirs = clone(model).fit_transform(visits.frame["note"].tolist())
+    assert type(made) is type(theirs)
+    assert made.dtype == theirs.dtype
+    for part in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(made, part), getattr(theirs, part)), part

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import Ridge as TheirRidge
 
 import erasable
 from erasable import Records
-from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
+from erasable.cluster import KMeans, QuantizedKMeans
 from erasable.core.errors import (
     ArtifactError,
     ErasableError,
@@ -30,16 +31,21 @@ from erasable.core.errors import (
 )
 from erasable.core.stored_columns import StoredColumns
 from erasable.decomposition import PCA
-from erasable.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from erasable.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    ShardedRegressor,
+)
 from erasable.linear_model import Ridge
 from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from erasable.refit import Refit
 from visits_table import BLOCKWISE, OF_COUNTS, make
 
 N, D = 900, 4
-OF_SUMS = set(BLOCKWISE) - {"KMeans", "QuantizedKMeans"}
+OF_SUMS = set(BLOCKWISE) - {"DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"}
 
 
 class Visits:
@@ -265,10 +271,12 @@ def test_tables_that_steps_make_are_made_block_by_block(model: Any, visits: Visi
 
 def test_steps_that_learn_from_records_in_memory(visits: Visits) -> None:
     records = visits.write([300], 50)
-    model = make_pipeline(StandardScaler(), DivideAndConquerKMeans(2))
-    with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
-        model.fit(records)
-    model.fit(records.in_memory())
+    told = r"from which Refit does not .* pass records.in_memory\(\), .* ShardedClassifier or"
+    for refit in (Refit(TheirRidge()), make_pipeline(StandardScaler(), Refit(TheirRidge()))):
+        with pytest.raises(InvalidInputError, match=told):
+            refit.fit(records)
+        refit.fit(records.in_memory())
+    ShardedRegressor(TheirRidge(), n_shards=2).fit(records)
 
 
 def test_records_come_into_memory(visits: Visits) -> None:
@@ -433,7 +441,8 @@ def test_a_file_that_changes_between_passes_is_found(change: str, visits: Visits
 def test_who_learns_otherwise_asks_for_memory(visits: Visits, tmp_path: Path) -> None:
     records = visits.write([500], 100)
     with pytest.raises(InvalidInputError, match=r"pass records.in_memory\(\)"):
-        DivideAndConquerKMeans(2).fit(records)
-    DivideAndConquerKMeans(2, random_state=0).fit(visits.in_memory()).save(tmp_path / "model")
+        Refit(TheirRidge()).fit(records)
+    model = Refit(TheirRidge())
+    model.fit(visits.in_memory()).save(tmp_path / "model")
     with pytest.raises((InvalidInputError, ArtifactError), match=r"records.in_memory\(\)"):
         erasable.load(tmp_path / "model", records)

@@ -42,6 +42,18 @@ def _raises(error: type[Exception], told: str, call: Any, *args: Any, **kwargs: 
 
 
 @both
+@pytest.mark.parametrize("new", [["secret", None], [3, "secret"]])
+def test_texts_that_come_to_records_of_a_frame(model: Any, new: list[Any]) -> None:
+    records = Records(pd.DataFrame({"text": TEXTS}))
+    fitted = clone(model).fit(records)
+    digest = fitted.digest()
+    frame = pd.DataFrame({"text": np.array(new, object)})
+    _raises(InvalidDataError, "1 of 2 documents are not strings", records.add, frame, ids=[90, 91])
+    assert fitted.digest() == digest
+    assert len(records) == len(TEXTS)
+
+
+@both
 @pytest.mark.parametrize(
     ("texts", "told"),
     [

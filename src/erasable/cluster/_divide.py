@@ -5,29 +5,19 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import grid, refuse_many
-from erasable.core.arrays import Ints
-from erasable.core.attachment import Attachment
-from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
-from erasable.core.row_arrays import padded
-from erasable.core.tape import Stream
-from erasable.core.threads import N_JOBS, in_threads
+from erasable.core.passes import Stored
+from erasable.core.threads import N_JOBS
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
-from ._run import Report
 from ._schema import FARTHEST, NodeSchema
-from ._seeding import quantum_for
-from ._table import GriddedTable
-from ._tree import Leaf, Merge, Node, default_width, strongest
-
-_MOST_LEAVES = 2**20
+from ._stored_tree import StoredTree
+from ._tree import MOST_LEAVES, GriddedTree, Tree
 
 
 class DivideAndConquerKMeans(CentroidModel):
@@ -69,6 +59,13 @@ class DivideAndConquerKMeans(CentroidModel):
     labels_, inertia_, ids_, seed_, n_features_in_
         See `KMeans`.
 
+    Notes
+    -----
+    Records that stay in files or on a cluster are read leaf by leaf; their leaves keep no files of
+    records, and a deletion learns the leaf of the record again. With a fit, as many leaves as have
+    2**25 values, or one, are in memory at once, and all files are read for each such share. On a
+    cluster workers learn the leaves.
+
     References
     ----------
     .. [1] Ginart, Guan, Valiant and Zou, "Making AI forget you: data deletion in machine
@@ -98,7 +95,7 @@ class DivideAndConquerKMeans(CentroidModel):
         "random_state": SEED_CONSTRAINT,
     }
 
-    _nodes: dict[str, Any]
+    _reads_blocks: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -122,15 +119,16 @@ class DivideAndConquerKMeans(CentroidModel):
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | {"groups"}
 
-    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> _Tree:
-        return _Tree(self, names, warn)
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Tree:
+        stored = isinstance(self._attached().records.matrix, Stored)
+        return StoredTree(self, names, warn) if stored else GriddedTree(self, names, warn)
 
     def _can_add(self) -> bool:
-        return True
+        return isinstance(self._accelerator, GriddedTree)
 
     def _publish(self) -> None:
-        tree: _Tree = self._accelerator
-        self._grid = tree.table.grid
+        tree: Tree = self._accelerator
+        self._grid = tree.grid
         self._centers = tree.root.centers
         self._inertia = None
         self._width = tree.width
@@ -157,7 +155,7 @@ class DivideAndConquerKMeans(CentroidModel):
         parts = {
             "grid": grid("n_features"),
             "centers": centers,
-            "width": Integer(1, _MOST_LEAVES),
+            "width": Integer(1, MOST_LEAVES),
             "nodes": DictOf(NodeSchema(max_iter)),
         }
         return Fields(parts, relations=(make_a_tree,))
@@ -205,145 +203,3 @@ class DivideAndConquerKMeans(CentroidModel):
         else:
             path = self._accelerator.root.state()["path"]["centers"]
         return min(int(path.shape[0]), int(self._at_fit("max_iter")))
-
-
-class _Tree:
-    """The accelerator: the gridded records, the leaf of every row, and the nodes."""
-
-    def __init__(
-        self, model: DivideAndConquerKMeans, names: list[str] | None = None, warn: bool = False
-    ) -> None:
-        held = model._attached()
-        self.width = _width_for(model, held.n_live)
-        self.weighted = bool(model._at_fit("weight_by_mass"))
-        height = int(model._at_fit("height"))
-        n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
-        n_leaves = self.width**height
-        keys = model._record_keys()
-        self.table = GriddedTable(held, keys, names, warn, model.n_jobs)
-        self._quantum = quantum_for(self.table.grid.top)
-        rows = self.table.rows
-        self._leaf_of = np.full(held.records.n_rows, -1, np.int64)
-        self._leaf_of[rows] = self._leaves_for(model, rows, n_leaves)
-        # Sixteen bits are sorted by their digits, ten times as fast.
-        narrow = np.uint16 if n_leaves <= 2**16 else np.int64
-        order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
-        ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1))
-        self.levels: list[list[Node]] = []
-
-        def leaf(i: int) -> Node:
-            tape = model._tape.child("node", height, i)
-            made = Leaf(f"{height}/{i}", tape, n_clusters, max_iter)
-            made.fit(self.table.X, keys, order[ends[i] : ends[i + 1]], self._quantum)
-            return made
-
-        self.levels.append(list(in_threads(leaf, range(n_leaves), model.n_jobs)))
-        for depth in range(height - 1, -1, -1):
-            self.levels.append([])
-            for i in range(self.width**depth):
-                name = "root" if depth == 0 else f"{depth}/{i}"
-                node = Merge(name, model._tape.child("node", depth, i), n_clusters, max_iter)
-                node.fit(self._children(i), self.weighted)
-                self.levels[-1].append(node)
-
-    @property
-    def root(self) -> Node:
-        """The node whose centroids are the model."""
-        return self.levels[-1][0]
-
-    def nodes(self) -> list[Node]:
-        """All nodes, leaves first."""
-        return [node for level in self.levels for node in level]
-
-    def _children(self, i: int) -> list[Node]:
-        """Children of node `i` of the level being built, or of the one above the last built."""
-        return self.levels[-2][i * self.width : (i + 1) * self.width]
-
-    def remove(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome:
-        """Delete rows from their leaves, and learn the nodes above these anew."""
-        held = model._attached()
-        regrid = self.table.remove(rows)
-        same = self.width == _width_for(model, held.n_live)
-        if regrid or not same or self._quantum != quantum_for(self.table.grid.top):
-            self.table.keys[rows] = 0
-            self.__init__(model)  # type: ignore[misc]
-            return Outcome("refit", held.n_live, {"leaves": len(self.levels[0])})
-        touched = np.unique(self._leaf_of[rows])
-        reports = []
-        for i in touched.tolist():
-            leaf = self.levels[0][i]
-            assert isinstance(leaf, Leaf)
-            reports.append(leaf.remove(rows[self._leaf_of[rows] == i]))
-        merged = self._merge(touched)
-        self.table.wipe(rows)
-        self._leaf_of[rows] = -1
-        return _told(reports, merged)
-
-    def take_arrays(self, held: Attachment) -> None:
-        """See `erasable.core.growing.Growing._take_arrays`."""
-        self.table.take_arrays(held)
-        self._leaf_of = padded(self._leaf_of, self.table.keys.size, fill=-1)
-        for leaf in self.levels[0]:
-            assert isinstance(leaf, Leaf)
-            leaf.show(self.table.X, self.table.keys)
-
-    def add(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome | None:
-        """Take rows in at their leaves, and learn the nodes above these anew; None: learn again."""
-        if not self.table.add(rows, model._tape):
-            return None
-        same = self.width == _width_for(model, model._attached().n_live)
-        if not same or self._quantum != quantum_for(self.table.grid.top):
-            return None
-        model._info.keys = self.table.keys
-        self._leaf_of[rows] = self._leaves_for(model, rows, len(self.levels[0]))
-        touched = np.unique(self._leaf_of[rows])
-        reports = []
-        for i in touched.tolist():
-            leaf = self.levels[0][i]
-            assert isinstance(leaf, Leaf)
-            reports.append(leaf.add(rows[self._leaf_of[rows] == i]))
-        return _told(reports, self._merge(touched))
-
-    def _leaves_for(self, model: DivideAndConquerKMeans, rows: Ints, n_leaves: int) -> Ints:
-        """Return the leaf of each row: a hash of its group, or of its record."""
-        owners = model._attached().records.groups
-        keys = self.table.keys[rows]
-        own = keys if owners is None else model._tape.record_keys(owners[rows])
-        chance = model._tape.uniform(own, Stream.LEAF, 0)
-        leaves: Ints = (chance * n_leaves).astype(np.int64)
-        return leaves
-
-    def _merge(self, touched: Ints) -> int:
-        """Learn the nodes above leaves anew; return how many centroids they were given."""
-        merged = 0
-        stale = touched
-        for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):
-            stale = np.unique(stale // self.width)
-            for i in stale.tolist():
-                node = level[i]
-                assert isinstance(node, Merge)
-                children = below[i * self.width : (i + 1) * self.width]
-                merged += node.fit(children, self.weighted)
-        return merged
-
-
-def _told(reports: list[Report], merged: int) -> Outcome:
-    counts = {"leaves": len(reports), "centroids_merged": merged}
-    examined = sum(report.examined for report in reports)
-    action = strongest([report.action for report in reports])
-    # A leaf that is learned again is not the model.
-    return Outcome("resumed" if action == "refit" else action, examined, counts)
-
-
-def _width_for(model: DivideAndConquerKMeans, n: int) -> int:
-    width, height = model._at_fit("width"), int(model._at_fit("height"))
-    if width is None:
-        # A perfect tree of this height with about n**0.3 leaves.
-        leaves = default_width(n).bit_length() - 1
-        width = 2 ** max(1 if leaves else 0, -(-leaves // height))
-    if width**height > _MOST_LEAVES:
-        raise InvalidInputError(
-            f"width={width} and height={height} make {width**height} leaves; "
-            f"expected at most {_MOST_LEAVES}; choose a smaller width or height"
-        )
-    return int(width)

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
 
 READ_BLOCKS = (
-    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, DecisionTreeClassifier, "
-    "DecisionTreeRegressor, ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, "
-    "HistGradientBoostingClassifier, HistGradientBoostingRegressor, KMeans, "
-    "KNeighborsClassifier, KNeighborsRegressor, LinearRegression, LogisticRegression, "
-    "MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, NearestCentroid, "
-    "OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, RandomForestClassifier, "
-    "RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, SegmentedRegression, "
-    "ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler"
+    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, CountVectorizer, "
+    "DecisionTreeClassifier, DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, "
+    "ExtraTreesRegressor, GaussianNB, HistGradientBoostingClassifier, "
+    "HistGradientBoostingRegressor, KMeans, KNeighborsClassifier, KNeighborsRegressor, "
+    "LinearRegression, LogisticRegression, MaxAbsScaler, MinMaxScaler, MultinomialNB, "
+    "NadarayaWatson, NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, "
+    "RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, "
+    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler, "
+    "TfidfVectorizer"
 )
 """The estimators that learn from features block by block, for messages."""
 
@@ -73,11 +74,12 @@ def read_records(
 
 
 def _refuse_stored(model: Stateful, records: Records) -> None:
-    if isinstance(records.matrix, Stored) and not model._can_read_blocks():
+    if isinstance(records.matrix, Stored) and (parts := model._learn_from_memory()):
         raise InvalidInputError(
-            f"the features of the records lie in files, from which {type(model).__name__} does not "
-            f"learn; expected {READ_BLOCKS}, or pipelines and column transformers of these; "
-            "pass records.in_memory()"
+            "the features of the records lie in files, from which "
+            f"{type(parts[0]).__name__} does not learn; expected {READ_BLOCKS}, or pipelines and "
+            "column transformers of these; pass records.in_memory()"
+            f"{parts[0]._instead_of_memory}"
         )
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "refuse_huge_columns",
     "refuse_many_rows",
     "refuse_no_columns",
+    "refuse_no_texts",
     "refuse_not_finite",
     "too_few",
 ]
@@ -200,6 +201,24 @@ def no_target(estimator: Any) -> InvalidDataError:
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
         "None; expected one target for each row; pass y"
     )
+
+
+def refuse_no_texts(cells: list[Any], where: str = "") -> None:
+    """Raise InvalidDataError where documents are not strings.
+
+    Examples
+    --------
+    >>> refuse_no_texts(["a text", None])
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: 1 of 2 documents are not strings; expected one text ...
+    """
+    if set(map(type, cells)) <= {str}:
+        return
+    if wrong := sum(not isinstance(cell, str) for cell in cells):
+        raise InvalidDataError(
+            f"{wrong} of {len(cells)} documents{where} are not strings; expected one text for each "
+            "record; decode bytes, and fill or drop what is missing"
+        )
 
 
 def refuse_many_rows(n_rows: int, most: int) -> None:

@@ -57,9 +57,16 @@ class Learner:
     _reads_blocks: ClassVar[bool] = False
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
 
+    _instead_of_memory: ClassVar[str] = ""
+    """What to do where an estimator that reads no blocks is given more than fits in memory."""
+
+    def _learn_from_memory(self) -> list[Learner]:
+        """Return the parts of it, or itself, that learn from features in memory alone."""
+        return [] if self._reads_blocks else [self]
+
     def _can_read_blocks(self) -> bool:
         """Tell whether it learns from records whose features are not in memory."""
-        return self._reads_blocks
+        return not self._learn_from_memory()
 
     @property
     def _n_jobs(self) -> int | None:

@@ -21,7 +21,7 @@ from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
 from erasable.core.ids import name_some
-from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns
+from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns, refuse_no_texts
 from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
@@ -176,6 +176,11 @@ def refuse_unsuited(
     elif accepts.documents:
         raise InvalidDataError(
             f"the records hold numbers; {name} expected one text for each; pass a list of strings"
+        )
+    if accepts.documents and matrix.shape[1] > 1:
+        raise InvalidDataError(
+            f"the records have {matrix.shape[1]} columns; {name} expected one, of texts; put it in "
+            "a ColumnTransformer that gives it one of them"
         )
     # What is stored is looked at when it is read.
     plain = matrix.dtype != object and not isinstance(matrix, Stored)
@@ -365,17 +370,12 @@ def _read_documents(estimator: BaseEstimator, X: Any, reset: bool) -> NDArray[An
             f"X is a {type(X).__name__}; expected one text for each record; pass one column of it"
         )
     texts = list(X.tolist() if isinstance(X, np.ndarray) else X)
-    kinds = set(map(type, texts))
-    wrong = 0 if kinds == {str} else sum(not isinstance(text, str) for text in texts)
-    if wrong or not texts:
+    if not texts:
         raise InvalidDataError(
-            f"{wrong} of {len(texts)} documents are not strings; expected one text for each "
-            "record; decode bytes, and fill or drop what is missing"
-            if wrong
-            else "X holds no documents; expected one text for each record; pass a list of strings"
+            "X holds no documents; expected one text for each record; pass a list of strings"
         )
+    refuse_no_texts(texts)
     if reset:
         refuse_surrogates(texts, "X holds")
         estimator.n_features_in_ = 1
-    cells = texts if kinds == {str} else [str(text) for text in texts]
-    return of_objects(cells).reshape(-1, 1)
+    return of_objects([text if type(text) is str else str(text) for text in texts]).reshape(-1, 1)

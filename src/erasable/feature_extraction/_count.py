@@ -77,6 +77,10 @@ class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[c
     limit of `max_features`, whose choice is not specified there. Terms must be strings. Texts
     must be strings, too: there are no parameters `input`, `encoding` and `decode_error`.
 
+    The counts of each document are kept beside the model, so that no document is cut twice. Of
+    documents that stay in files or on a cluster they are not: those that leave are read, and cut
+    again.
+
     Examples
     --------
     >>> from erasable.feature_extraction import CountVectorizer
@@ -149,5 +153,5 @@ class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[c
         """Only columns come and go: what is counted in those that stay, stays."""
         new = np.zeros(self._kept.size, dtype=np.bool_) if origin is None else origin < 0
         live = self._attached().live_rows()
-        rows = self._accelerator.holders(live, self._kept[new]) if new.any() else live[:0]
+        rows = self._accelerator.holders(live, self._kept[new])
         return Change(rows, new, origin)

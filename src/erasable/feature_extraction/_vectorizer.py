@@ -1,8 +1,8 @@
 """What the vectorizers share: a vocabulary that is learned and forgotten, and its interface.
 
 The state is the vocabulary with the number of documents of each term. The counts of every
-document, and of terms that are not in the vocabulary now, are kept beside it: a deletion takes a
-document's counts out, and cuts no other text.
+document in memory, and of terms that are not in the vocabulary now, are kept beside it: a deletion
+takes a document's counts out, and cuts no other text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, csr_matrix, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse, vstack
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
@@ -28,10 +28,19 @@ from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
+from erasable.core.messages import refuse_no_texts
+from erasable.core.passes import Stored, each_block
 from erasable.core.records import Records
 from erasable.core.rows import Rows
-from erasable.feature_extraction._analysis import check_analysis, choose, make_tool, read_vocabulary
+from erasable.feature_extraction._analysis import (
+    Cutting,
+    check_analysis,
+    choose,
+    make_tool,
+    read_vocabulary,
+)
 from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
+from erasable.feature_extraction._stored_terms import StoredTerms
 from erasable.feature_extraction._words import cuts_plainly
 
 _counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
@@ -45,6 +54,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
     """Base of the vectorizers; a subclass says what values the counts of a document become."""
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER
+    _reads_blocks: ClassVar[bool] = True
 
     vocabulary: Any
     binary: bool
@@ -70,25 +80,27 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._publish(self._choose(counts.df, counts.tf))
 
     def _check_deletion(self, rows: Ints) -> None:
-        counts: TermCounts = self._accelerator
+        counts: TermCounts | StoredTerms = self._accelerator
         if not counts.fixed:
             self._choose(*counts.without(rows), n_gone=rows.size)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        counts: TermCounts = self._accelerator
+        counts: TermCounts | StoredTerms = self._accelerator
         kept, held_in = self._kept, self._counts
         counts.remove(rows)
         n_new = self._follow(kept, held_in, rows.size)
         return Outcome("updated", 0, {"terms_dropped": kept.size - self._kept.size + n_new})
 
     def _can_add(self) -> bool:
-        return True
+        return isinstance(self._accelerator, TermCounts)
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
         counts: TermCounts = self._accelerator
         records, held_in = self._attached().records, self._counts
+        documents = records.matrix[rows, 0].tolist()
+        refuse_no_texts(documents)
         moved = counts.add(
-            records.matrix[rows, 0].tolist(), rows, records.n_rows, self._tool.build_analyzer(),
+            documents, rows, records.n_rows, self._tool.build_analyzer(),
             binary=self._at_fit("binary"),
         )  # fmt: skip
         kept = self._kept
@@ -164,22 +176,20 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             raise not_its_records(self)
         self._accelerator, self._kept = counts, kept
 
-    def _count_documents(self) -> TermCounts:
-        held, binary = self._attached(), self._at_fit("binary")
-        documents = held.records.matrix[:, 0]
+    def _count_documents(self) -> TermCounts | StoredTerms:
+        held, binary = self._attached(), bool(self._at_fit("binary"))
         vocabulary = read_vocabulary(self._at_fit("vocabulary"))
-        analyze, plain = self._tool.build_analyzer(), cuts_plainly(self._tool)
+        cutting, matrix = Cutting(self._tool, vocabulary, binary), held.records.matrix
+        if isinstance(matrix, Stored):
+            return StoredTerms(matrix, held.live_rows(), cutting)
         of_others = None
-        if plain and vocabulary is None and held.n_live == held.records.n_rows:
+        if cuts_plainly(self._tool) and vocabulary is None and held.n_live == held.records.n_rows:
             source = None if held.records.source is None else held.records.source()
             of_others = None if source is None else _counted.setdefault(source, {})
-        how = (bool(binary), bool(self._tool.lowercase))
+        how = (binary, bool(self._tool.lowercase))
         if of_others is not None and how in of_others:
             return of_others[how].copy()
-        made = TermCounts.fit(
-            documents, held.live_rows(), analyze, vocabulary, binary=binary, plain=plain,
-            lowercase=self._tool.lowercase,
-        )  # fmt: skip
+        made = cutting.count(matrix[:, 0], held.live_rows())
         if of_others is not None:
             of_others[how] = made.copy()
         return made
@@ -190,7 +200,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         return choose(df, tf, self._attached().n_live - n_gone, self._info.params)
 
     def _publish(self, kept: Ints) -> None:
-        counts: TermCounts = self._accelerator
+        counts: TermCounts | StoredTerms = self._accelerator
         before = self.__dict__.get("_kept")
         self._kept, self._counts = kept, counts.df[kept]
         if before is None or not np.array_equal(before, kept):
@@ -218,12 +228,12 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         sparse array or matrix of shape (n_documents, n_terms), CSR
             An array or a matrix, as scikit-learn would return (its setting ``sparse_interface``).
         """
-        documents = self._read_matrix(X)[:, 0].tolist()
-        analyze = self._tool.build_analyzer()
-        binary = self._at_fit("binary")
-        counted = count_terms(documents, analyze, self._places(), binary=binary)
-        made = self._values(counted)
+        made = self._made_of(self._read_matrix(X)[:, 0].tolist())
         return made if isinstance(X, Rows) else _as_configured(made)
+
+    def _made_of(self, documents: list[str]) -> csr_array:
+        analyze, binary = self._tool.build_analyzer(), self._at_fit("binary")
+        return self._values(count_terms(documents, analyze, self._places(), binary=binary))
 
     def fit_transform(
         self,
@@ -233,7 +243,9 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> Any:
-        """Fit, and transform the documents without cutting them twice; see `fit` and `transform`.
+        """Fit, and transform the documents, which are cut once; see `fit` and `transform`.
+
+        Those that stay in files or on a cluster are cut twice, and come here block by block.
 
         Parameters
         ----------
@@ -250,12 +262,22 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         sparse array or matrix of shape (n_documents, n_terms), CSR
         """
         held = self.fit(X, y, ids=ids, groups=groups)._attached()
-        return _as_configured(self._transform_held(held.live_rows()))
+        matrix, rows = held.records.matrix, held.live_rows()
+        made = self._transform_held(rows)
+        if made is None:
+            blocks = each_block(matrix, rows, gaps=True)
+            made = vstack(
+                [self._made_of(each.matrix[each.positions, 0].tolist()) for each in blocks],
+                format="csr",
+            )
+        return _as_configured(made)
 
-    def _transform_held(self, rows: Ints) -> csr_array:
+    def _transform_held(self, rows: Ints) -> csr_array | None:
         """Transform live records, at these positions, from what is known of them."""
         if self._accelerator is None:
             self._reattach()
+        if isinstance(self._accelerator, StoredTerms):  # which knows no documents
+            return None
         return self._values(self._accelerator.select(rows, self._kept))
 
     def _values(self, counted: CountRows) -> csr_array:

@@ -20,6 +20,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import as_encoded, check_params, encoded_parts
+from erasable.core.protocol import Learner
 from erasable.core.values import Values
 from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._engine import Engine
@@ -59,9 +60,10 @@ class Composition(_BaseComposition, Nested):
     def _check_parts(self) -> None:
         """Refuse parts that cannot be made into a composition."""
 
-    def _can_read_blocks(self) -> bool:
-        """Tell whether all parts that learn do so block by block."""
-        return all(part._can_read_blocks() for part in self._erasable_parts().values())
+    def _learn_from_memory(self) -> list[Learner]:
+        """Return the parts that learn from features in memory alone."""
+        parts = self._erasable_parts().values()
+        return [found for part in parts for found in part._learn_from_memory()]
 
     # -- learning and forgetting ---------------------------------------------------------------
 

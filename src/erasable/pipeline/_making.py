@@ -80,8 +80,9 @@ def refuse_sparse(learning: Learning, reads: Attachment) -> None:
     if isinstance(matrix, Derived) and matrix.sparse and not step._as_if_dense:
         raise InvalidInputError(
             f"step {learning.name!r}, a {type(step).__name__}, makes another model of sparse "
-            "tables, which are not made of stored records; expected a dense one; set "
-            "sparse_output=False in the encoders before it"
+            "tables, which are not made of stored records; expected a dense one, or "
+            "LogisticRegression or naive Bayes on counts; set sparse_output=False in the encoders "
+            "before it, or pass records.in_memory()"
         )
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from erasable.core.arrays import Flags
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
+from erasable.core.messages import refuse_no_texts
 from erasable.core.values import Accepts, Values
 from erasable.pipeline._reading import as_numbers, as_table
 
@@ -61,12 +62,7 @@ class Selection:
             )
         part = X[:, self.columns]
         if self.accepts.documents:
-            wrong = sum(not isinstance(cell, str) for cell in part.ravel().tolist())
-            if wrong:
-                raise InvalidDataError(
-                    f"{wrong} of {part.shape[0]} documents in {self.names[0]!r} are not strings; "
-                    "expected one text for each record; fill or drop what is missing"
-                )
+            refuse_no_texts(part.ravel().tolist(), f" in {self.names[0]!r}")
         if issparse(part) or (part.dtype == object and self._text):
             return as_table(part)
         part = as_numbers(part, "the transformer", self.names)

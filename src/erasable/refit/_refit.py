@@ -94,6 +94,10 @@ class Refit(MetaEstimatorMixin, Asking):
     Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
     scikit-learn: unlike the other models of erasable, this one computes with BLAS.
 
+    Records in files or on a cluster are refused, as the estimator is given all at once: pass
+    ``records.in_memory()``, or use `erasable.ensemble.ShardedClassifier` or `ShardedRegressor`,
+    which give it one shard at a time.
+
     The check for chance fits twice to 200 records, and only where a part of `estimator` is not
     scikit-learn's.
 
@@ -113,6 +117,10 @@ class Refit(MetaEstimatorMixin, Asking):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # it does
+    _instead_of_memory: ClassVar[str] = (
+        ", as the estimator of Refit is given all of them at once; where they are more than fits "
+        "in memory, ShardedClassifier or ShardedRegressor gives it a shard at a time"
+    )
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [HasMethods("fit")]}
 

@@ -51,6 +51,8 @@ PARAMS = {
     },
 }
 
+BOOSTING, FEW = "ensemble.HistGradientBoostingClassifier", {"max_iter": 1, "random_state": 0}
+
 
 def write(path: Path, first: int = 0, n: int = N) -> None:
     rng = np.random.default_rng(first)
@@ -207,7 +209,7 @@ def test_a_gap_is_found_when_it_is_read(tmp_path: Path) -> None:
 def test_who_cannot_learn_so_says_so_and_nothing_is_changed(made: Path, tmp_path: Path) -> None:
     workspace = copied(made, tmp_path / "ws", SMALL)
     with pytest.raises(WorkspaceError, match=f"expected at most --memory {SMALL}"):
-        workspace.fit("groups", "cluster.DivideAndConquerKMeans", datasets=["visits"])
+        workspace.fit("rounds", BOOSTING, datasets=["visits"], target="sick", params=FEW)
     workspace.context.memory = 1000
     with pytest.raises(
         WorkspaceError, match=r"a fragment of \d+ records takes (\d+) bytes"
@@ -243,9 +245,8 @@ def test_the_default_is_half_of_the_machine(made: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(reading, "features_of", lambda *given: read.append(1) or right(*given))
     fit(workspace, "ridge")
     assert read
-    workspace.fit(
-        "groups", "cluster.DivideAndConquerKMeans", datasets=["visits"]
-    )  # in memory, unasked
+    # In memory, unasked.
+    workspace.fit("rounds", BOOSTING, datasets=["visits"], target="sick", params=FEW)
 
 
 @pytest.mark.parametrize(
