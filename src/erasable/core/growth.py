@@ -130,8 +130,8 @@ class Growth:
             new["matrix"] = self._with("matrix", matrix, table.matrix, spare)
         for name, array in new.items():
             old = self._before[name]
-            if old is not None and not _shares(old, array):
-                self._left.append(old)
+            if old is not None:
+                self._left += [each for each in _memory(old) if not _shares(each, array)]
         flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
         changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
         index = records._id_index
@@ -139,8 +139,7 @@ class Growth:
             if self.rows.size:
                 index.add(self.rows, self._table.ids.tolist(), ids, records._erased)
         elif isinstance(index, HashIndex) and records.ids.dtype == ids.dtype:
-            names = self._table.ids.tolist()
-            changed["_id_index"] = index.grown(new["ids"], self.rows, names)
+            changed["_id_index"] = index.grown(new["ids"], self.rows, table.ids)
         else:
             changed["_id_index"] = None
         records.__dict__.update({**changed, "_id_set": None, "_group_index": None, "source": None})
@@ -200,6 +199,9 @@ class Growth:
         for buffer in self._made:
             if not any(_shares(buffer, self._before[name]) for name in _ARRAYS):
                 _overwrite(buffer)
+        for names in (records.ids, records.groups):
+            if isinstance(names, Texts):
+                names.empty_room()
         for name, buffer in records._spare.items():
             rest = buffer[self._before[name].shape[0] :]
             rest[...] = blank_of(buffer)
@@ -222,7 +224,7 @@ class Growth:
         blank = csr_array((1, matrix.shape[1]), dtype=matrix.dtype)
         made = csr_array(vstack([matrix, self._table.matrix, blank], format="csr")[source])
         made.has_canonical_format = True
-        self._made.append(made)
+        self._made += _memory(made)
         return made
 
     def _with(self, name: str, array: Any, arriving: Any, spare: dict[str, Any]) -> Any:
@@ -232,7 +234,7 @@ class Growth:
         n = self._n_rows
         if isinstance(array, Texts):
             grown = array.grown(n, self.rows, arriving.tolist())
-            self._made.append(grown)
+            self._made += _memory(grown)
             return grown
         buffer = spare.get(name)
         if array.shape[0] == n and array is self._before[name]:
@@ -275,23 +277,16 @@ def _joined(some: Any, others: NDArray[Any]) -> Any:
     return some.astype(joined_names(some, others), copy=False)
 
 
-def _shares(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return False
-    if one is other:
-        return True
-    if isinstance(one, Texts) or isinstance(other, Texts):
-        return one is other
-    if issparse(one) or issparse(other):
-        return one is other
-    return bool(np.may_share_memory(one, other))
+def _memory(array: Any) -> list[NDArray[Any]]:
+    """Return the arrays that hold what is to be overwritten."""
+    if isinstance(array, Texts):
+        return array.parts()
+    return list(parts(array)) if issparse(array) else [array]
 
 
-def _overwrite(buffer: Any) -> None:
-    if isinstance(buffer, Texts):
-        buffer.overwrite()
-    elif issparse(buffer):
-        for part in parts(buffer):
-            part[...] = 0
-    else:
-        buffer[...] = blank_of(buffer)
+def _shares(buffer: NDArray[Any], array: Any) -> bool:
+    return array is not None and any(np.may_share_memory(buffer, one) for one in _memory(array))
+
+
+def _overwrite(buffer: NDArray[Any]) -> None:
+    buffer[...] = blank_of(buffer)

@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -202,27 +203,15 @@ class Disk:
             if path.parent.is_dir():
                 self._sync_folder(path.parent)
 
-    def keys(self, prefix: str = "") -> Iterator[str]:
-        """List files whose key starts with `prefix`, in order, those half-written included.
+    def keys(self) -> Iterator[str]:
+        """List all files, those half-written included: of a folder by name, then those below it.
 
         Raises
         ------
         WorkspaceError
             One is a symbolic link: to remove it would leave what it points at.
         """
-        for folder, folders, names in os.walk(self.root):
-            folders.sort()
-            for name in sorted(folders + names):
-                if (Path(folder) / name).is_symlink():
-                    raise WorkspaceError(
-                        f"{str(Path(folder) / name)!r} is a symbolic link; expected a file or "
-                        "folder, because an erasure would remove the link and leave what it "
-                        "points at; put what it points at in its place"
-                    )
-            for name in sorted(names):
-                key = (Path(folder) / name).relative_to(self.root).as_posix()
-                if key.startswith(prefix):
-                    yield key
+        return _keys_below(str(self.root), "")
 
     # -- the effects: a test replaces them with those of a disk that loses power -------------------
 
@@ -274,6 +263,25 @@ class Disk:
 def may_write(path: Path) -> bool:
     """Tell whether this process may write to a file or folder, by whom it acts as."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _keys_below(folder: str, prefix: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=attrgetter("name"))
+    except OSError:  # it was removed meanwhile
+        return
+    for entry in entries:
+        if entry.is_symlink():
+            raise WorkspaceError(
+                f"{entry.path!r} is a symbolic link; expected a file or folder, because an erasure "
+                "would remove the link and leave what it points at; put what it points at in its "
+                "place"
+            )
+    yield from (prefix + entry.name for entry in entries if not entry.is_dir())
+    for entry in entries:
+        if entry.is_dir():
+            yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
 
 
 def _beside(path: Path) -> Path:
