@@ -151,6 +151,8 @@ class HashIndex(Kept):
         keys = _keys(ids)
         found = np.full(len(ids), -1, dtype=np.int64)
         for part in self._parts():
+            if part.keys.size == 0:
+                continue
             at = np.searchsorted(part.keys, keys)
             there = np.flatnonzero(part.keys[np.minimum(at, part.keys.size - 1)] == keys)
             for number in there[found[there] < 0].tolist():
@@ -184,8 +186,7 @@ class HashIndex(Kept):
             part._forget(rows, keys)
 
     def _parts(self) -> list[HashIndex]:
-        parts = [self] if self.later is None else [self, self.later]
-        return [part for part in parts if part.keys.size]
+        return [self] if self.later is None else [self, self.later]
 
     def _forget(self, rows: NDArray[np.int64], keys: NDArray[np.uint64]) -> None:
         for row, key in zip(rows.tolist(), keys, strict=True):

@@ -37,6 +37,12 @@ class Disk:
     private : bool, default=False
         Make files and folders that their owner alone may read, where the platform has such modes.
 
+    Attributes
+    ----------
+    owner : str
+        Names who writes files now, where several processes may; those that are not finished have
+        it in their names.
+
     Examples
     --------
     >>> import tempfile
@@ -46,6 +52,8 @@ class Disk:
     ...     disk.read("models/1"), list(disk.keys()), disk.remove("models/1"), list(disk.keys())
     (b'abc', ['models/1'], True, [])
     """
+
+    owner = ""
 
     def __init__(self, root: str | os.PathLike[str], *, private: bool = False) -> None:
         self.root = Path(root)
@@ -116,7 +124,7 @@ class Disk:
         """
         path = self.path(key)
         self.make(str(Path(key).parent))
-        beside = _beside(path)
+        beside = _beside(path, self.owner)
         with disk_errors(path):
             try:
                 with crash_point("open", str(beside)):
@@ -284,9 +292,10 @@ def _keys_below(folder: str, prefix: str) -> Iterator[str]:
             yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
 
 
-def _beside(path: Path) -> Path:
+def _beside(path: Path, owner: str) -> Path:
     """Return where a file is written before it takes its place; its name tells whose it is."""
-    return path.parent / f"{PARTIAL}{path.name[:64]}-{secrets.token_hex(8)}"
+    name = f"{owner}-{path.name}" if owner else path.name
+    return path.parent / f"{PARTIAL}{name[:64]}-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
