@@ -81,8 +81,9 @@ class Growth:
         self._succeeds = succeeds
         n, n_new = records.n_rows, table.matrix.shape[0]
         free = _first(records._erased, n_new)
-        self.rows: Ints = np.concatenate([free, np.arange(n, n + n_new - free.size)])
-        self._n_rows = n + n_new - free.size
+        n_more = n_new - free.size
+        self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
+        self._n_rows = n + n_more
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
             and (records.y is None or table.y is None or records.y.dtype == table.y.dtype)
@@ -130,7 +131,7 @@ class Growth:
             new["matrix"] = self._with("matrix", matrix, table.matrix, spare)
         for name, array in new.items():
             old = self._before[name]
-            if old is not None:
+            if old is not None and old is not array:
                 self._left += [each for each in _memory(old) if not _shares(each, array)]
         flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
         changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
@@ -145,7 +146,8 @@ class Growth:
         records.__dict__.update({**changed, "_id_set": None, "_group_index": None, "source": None})
         for held, was in self._held:
             live, leaving = self._flags(was["live"]), self.leaving_of(held)
-            live[leaving] = False
+            if leaving.size:
+                live[leaving] = False
             n_live = was["n_live"] - int(leaving.size)
             unreleased = self._flags(was["_unreleased"])
             held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
@@ -174,9 +176,9 @@ class Growth:
 
     def finish(self) -> None:
         """Overwrite what was left, once all models have followed."""
-        for held, _ in self._held:
-            held._unreleased[self.leaving] = False
         if self.leaving.size:
+            for held, _ in self._held:
+                held._unreleased[self.leaving] = False
             self._records._let_go(self.leaving)
         for buffer in self._left:
             _overwrite(buffer)

@@ -78,9 +78,9 @@ class IdIndex:
     ) -> None:
         """Know new rows; `ids` are those of all rows before, of which some are `erased`."""
         n, start = self._n_rows, self._start
-        self._n_rows = max(n, int(rows.max(initial=-1)) + 1)
         if start is not None:
             if names == list(range(start + n, start + n + len(names))) and rows.min() >= n:
+                self._n_rows = n + len(names)
                 return
             present = ~erased
             self._rows = dict(
