@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from effort import skip
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.estimator import Erasable
+from erasable.core.mapped.objects import put_together, take_apart
+from erasable.core.mapped.texts import Texts
 from erasable.core.records import Records
+from erasable.core.row_arrays import buffer_of
 from erasable.ensemble import RandomForestClassifier
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import GaussianNB
@@ -70,6 +74,24 @@ class Scene:
             model.digest()
         self.before = {row: row for row in OLD if row not in gone}
 
+    def rest(self, *, room: bool) -> Scene:
+        """Put the model into what a file of it holds, and back; ids may have room for more."""
+        assert not self.shared
+        described, arrays = take_apart(self.models[0])
+        copied = [array.copy() for array in arrays]
+        self.models = [put_together(json.loads(json.dumps(described)), copied)]
+        held = self.models[0]._held
+        assert held is not None
+        self.records = held.records
+        texts: Any = self.records.ids
+        assert isinstance(texts, Texts)
+        for name in ("starts", "lengths", "data") if room else ():
+            array = getattr(texts, name)
+            roomy = np.zeros(array.size + 100, array.dtype)
+            roomy[: array.size] = array
+            setattr(texts, name, roomy[: array.size])
+        return self
+
     def change(self, kind: str) -> dict[int, int]:
         """Change the records; return which values each of them is to have."""
         asked: Any = self.records if self.shared else self.models[0]
@@ -113,6 +135,8 @@ def check_records(scene: Scene, values: dict[int, int]) -> None:
     assert not records.matrix[gone].any()
     assert not records.y[gone].any()
     assert set(records.ids[gone].tolist()) <= {""}
+    if isinstance(records.ids, Texts):
+        check_texts(records.ids, found)
     for name, buffer in records._spare.items():
         rest = buffer[records.n_rows :]
         assert not (rest != ("" if name == "ids" else 0)).any()
@@ -121,6 +145,15 @@ def check_records(scene: Scene, values: dict[int, int]) -> None:
         assert held is not None
         assert held.n_live == held.live.sum() == len(values)
         assert np.array_equal(held.live, held._unreleased)
+
+
+def check_texts(texts: Texts, wanted: Iterable[str]) -> None:
+    """They hold the bytes of some ids, and the room that they have holds nothing."""
+    letters = bytes(texts.data).replace(b"\0", b"")
+    assert sorted(letters) == sorted("".join(wanted).encode())
+    for each in texts.parts():
+        room = buffer_of(each)
+        assert room is None or not room[each.size :].any()
 
 
 def check_whole(scene: Scene, kind: str) -> bool:
@@ -178,6 +211,21 @@ def test_so_is_one_in_the_place_of_erased_rows(make: Any, kind: str) -> None:
     scene.change(kind)
     assert scene.records.matrix is matrix
     sweep(lambda: Scene(make, shared=False, gone=(4, 7, 8)), kind, 5)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", ["add", "replace"])
+@pytest.mark.parametrize("room", [False, True])
+def test_so_is_one_at_rest(kind: str, room: bool) -> None:
+    def make() -> Scene:
+        return Scene(Ridge, shared=False, gone=(4, 7)).rest(room=room)
+
+    scene = make()
+    data: Any = scene.records.ids.data
+    check_records(scene, scene.change(kind))
+    now: Any = scene.records.ids.data
+    assert np.may_share_memory(data, now) is room
+    sweep(make, kind, 5)
 
 
 @pytest.mark.sampled(3)
@@ -246,3 +294,20 @@ def test_bytes_that_are_left_are_found() -> None:
     scene.records._spare["matrix"][-1] = 5.0
     with pytest.raises(AssertionError):
         check_records(scene, values)
+
+
+def test_ids_that_are_left_in_their_room_are_found() -> None:
+    scene = Scene(Ridge, shared=False).rest(room=True)
+    check_records(scene, scene.before)
+    texts: Any = scene.records.ids
+    texts.data.base[-1] = 5
+    with pytest.raises(AssertionError):
+        check_records(scene, scene.before)
+
+
+def test_what_an_undone_change_leaves_in_the_room_of_ids_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Texts, "empty_room", lambda self: None)
+    with pytest.raises(AssertionError):
+        sweep(lambda: Scene(Ridge, shared=False).rest(room=True), "add", 5)

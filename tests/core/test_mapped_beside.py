@@ -15,6 +15,7 @@ from erasable import Records, Refit, load
 from erasable.cluster import KMeans
 from erasable.core.artifact import write_artifact
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.lookup import _HASHES, HashIndex
 from erasable.core.mapped import beside, description
 from erasable.linear_model import Ridge
 from erasable.pipeline import make_pipeline
@@ -246,6 +247,55 @@ def test_a_header_without_a_digest_is_refused(path: Path) -> None:
     with pytest.raises(ArtifactError, match="damaged, or no model"):
         load(path, True)
     assert erasable.load is load
+
+
+def test_records_of_the_layout_before_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index had one part then; what is written now, an earlier erasable does not take."""
+
+    def one_part(index: HashIndex) -> dict[str, Any]:
+        return {name: getattr(index, name) for name in ("ids", "keys", "rows")}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(description, "_FORMAT", description._EARLIER)
+        patch.setattr(HashIndex, "_kept_attributes", one_part)
+        _fit().save(path, records=True)
+        assert b'"later"' not in b"".join(_contents(path).values())
+    model = load(path, True)
+    model.add(X[:2] + 1.0, Y[:2], ids=["new", "newer"])
+    model.delete(["new", IDS[0]])
+    model.save(path, records=True)
+    left = np.concatenate([X[1:], X[1:2] + 1.0])
+    expected = Ridge().fit(left, np.concatenate([Y[1:], Y[1:2]]), ids=[*IDS[1:], "newer"])
+    assert load(path, True).digest() == expected.digest()
+    monkeypatch.setattr(description, "_FORMAT", description._EARLIER)
+    monkeypatch.setattr(description, "_EARLIER", None)
+    with pytest.raises(ArtifactError, match="of another model or version of erasable"):
+        load(path, True)
+
+
+@pytest.mark.parametrize("n_added", [5, 100])
+def test_what_came_and_went_leaves_no_trace(path: Path, n_added: int) -> None:
+    """Neither in what was there nor in what came since: not the id, its hash, or the group."""
+    groups = [f"patient-{n}" for n in range(400)]
+    model = Ridge().fit(X, Y, ids=IDS, groups=groups)
+    model.save(path, records=True)
+    (key,) = _HASHES.record_keys(np.array(["later-3."]))
+    found = []
+    for step in ("come", "come too", "go"):
+        model = load(path, True)
+        if step == "go":
+            model.delete(["later-3.", IDS[3]])
+        else:
+            names, persons = (
+                [f"{kind}{step[4:]}-{n}." for n in range(n_added)] for kind in ("later", "person")
+            )
+            model.add(X[:n_added], Y[:n_added], ids=names, groups=persons)
+        model.save(path, records=True)
+        held = b"".join(_contents(path).values())
+        index: Any = load(path, True)._attached().records._id_index
+        keys = np.concatenate([index.keys, index.later.keys if index.later else index.keys])
+        found.append([b"later-3." in held, b"person-3." in held, key in keys])
+    assert found == [[True] * 3, [True] * 3, [False] * 3]
 
 
 def _contents(path: Path) -> dict[str, bytes]:

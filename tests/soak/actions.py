@@ -260,7 +260,7 @@ def _repeated(connection: Any) -> Iterator[str]:
 def _orphans(workspace: Workspace) -> list[str]:
     root = workspace.context.root
     strays = set(workspace.context.store.list()) ^ set(referred_to(workspace))
-    strays |= {path.name for path in root.glob(".partial-*")}
+    strays |= {path.name for path in root.glob("**/.partial-*")}
     scratch = root / "scratch"
     return sorted(
         strays | ({path.name for path in scratch.iterdir()} if scratch.exists() else set())

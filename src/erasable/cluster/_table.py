@@ -122,7 +122,7 @@ class GriddedTable:
     def _knows(self, keys: Words) -> bool:
         """Tell whether any of some keys is there; those of deleted records are 0."""
         if keys.size > _FEW:
-            return bool(np.isin(keys, self.keys).any())
+            return bool(np.isin(self.keys, keys).any())  # many among few: the faster way
         return any((self.keys == key).any() for key in keys)
 
     def _holds(self) -> bool:

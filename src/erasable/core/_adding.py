@@ -161,7 +161,7 @@ class Change:
         )
 
     def _refuse_shared(self, advice: str) -> None:
-        if self._asked is None:
+        if self._asked is None or [each for _, each in self._models] == [self._asked]:
             return
         if self._names(None, but=self._asked):
             self._known = None

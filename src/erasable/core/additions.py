@@ -7,6 +7,7 @@ have made. Where that would depend on which of them came first, the addition is 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
         and records.feature_names is None
         and not isinstance(ids, str)
         and not isinstance(groups, str)
-        and np.isfinite(X.sum())
+        and isfinite(X.sum())
     )
 
 

@@ -81,8 +81,9 @@ class Growth:
         self._succeeds = succeeds
         n, n_new = records.n_rows, table.matrix.shape[0]
         free = _first(records._erased, n_new)
-        self.rows: Ints = np.concatenate([free, np.arange(n, n + n_new - free.size)])
-        self._n_rows = n + n_new - free.size
+        n_more = n_new - free.size
+        self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
+        self._n_rows = n + n_more
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
             and (records.y is None or table.y is None or records.y.dtype == table.y.dtype)
@@ -130,8 +131,8 @@ class Growth:
             new["matrix"] = self._with("matrix", matrix, table.matrix, spare)
         for name, array in new.items():
             old = self._before[name]
-            if old is not None and not _shares(old, array):
-                self._left.append(old)
+            if old is not None and old is not array:
+                self._left += [each for each in _memory(old) if not _shares(each, array)]
         flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
         changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
         index = records._id_index
@@ -139,14 +140,14 @@ class Growth:
             if self.rows.size:
                 index.add(self.rows, self._table.ids.tolist(), ids, records._erased)
         elif isinstance(index, HashIndex) and records.ids.dtype == ids.dtype:
-            names = self._table.ids.tolist()
-            changed["_id_index"] = index.grown(new["ids"], self.rows, names)
+            changed["_id_index"] = index.grown(new["ids"], self.rows, table.ids)
         else:
             changed["_id_index"] = None
         records.__dict__.update({**changed, "_id_set": None, "_group_index": None, "source": None})
         for held, was in self._held:
             live, leaving = self._flags(was["live"]), self.leaving_of(held)
-            live[leaving] = False
+            if leaving.size:
+                live[leaving] = False
             n_live = was["n_live"] - int(leaving.size)
             unreleased = self._flags(was["_unreleased"])
             held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
@@ -175,9 +176,9 @@ class Growth:
 
     def finish(self) -> None:
         """Overwrite what was left, once all models have followed."""
-        for held, _ in self._held:
-            held._unreleased[self.leaving] = False
         if self.leaving.size:
+            for held, _ in self._held:
+                held._unreleased[self.leaving] = False
             self._records._let_go(self.leaving)
         for buffer in self._left:
             _overwrite(buffer)
@@ -200,6 +201,9 @@ class Growth:
         for buffer in self._made:
             if not any(_shares(buffer, self._before[name]) for name in _ARRAYS):
                 _overwrite(buffer)
+        for names in (records.ids, records.groups):
+            if isinstance(names, Texts):
+                names.empty_room()
         for name, buffer in records._spare.items():
             rest = buffer[self._before[name].shape[0] :]
             rest[...] = blank_of(buffer)
@@ -222,7 +226,7 @@ class Growth:
         blank = csr_array((1, matrix.shape[1]), dtype=matrix.dtype)
         made = csr_array(vstack([matrix, self._table.matrix, blank], format="csr")[source])
         made.has_canonical_format = True
-        self._made.append(made)
+        self._made += _memory(made)
         return made
 
     def _with(self, name: str, array: Any, arriving: Any, spare: dict[str, Any]) -> Any:
@@ -232,7 +236,7 @@ class Growth:
         n = self._n_rows
         if isinstance(array, Texts):
             grown = array.grown(n, self.rows, arriving.tolist())
-            self._made.append(grown)
+            self._made += _memory(grown)
             return grown
         buffer = spare.get(name)
         if array.shape[0] == n and array is self._before[name]:
@@ -275,23 +279,16 @@ def _joined(some: Any, others: NDArray[Any]) -> Any:
     return some.astype(joined_names(some, others), copy=False)
 
 
-def _shares(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return False
-    if one is other:
-        return True
-    if isinstance(one, Texts) or isinstance(other, Texts):
-        return one is other
-    if issparse(one) or issparse(other):
-        return one is other
-    return bool(np.may_share_memory(one, other))
+def _memory(array: Any) -> list[NDArray[Any]]:
+    """Return the arrays that hold what is to be overwritten."""
+    if isinstance(array, Texts):
+        return array.parts()
+    return list(parts(array)) if issparse(array) else [array]
 
 
-def _overwrite(buffer: Any) -> None:
-    if isinstance(buffer, Texts):
-        buffer.overwrite()
-    elif issparse(buffer):
-        for part in parts(buffer):
-            part[...] = 0
-    else:
-        buffer[...] = blank_of(buffer)
+def _shares(buffer: NDArray[Any], array: Any) -> bool:
+    return array is not None and any(np.may_share_memory(buffer, one) for one in _memory(array))
+
+
+def _overwrite(buffer: NDArray[Any]) -> None:
+    buffer[...] = blank_of(buffer)

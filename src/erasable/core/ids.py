@@ -60,7 +60,7 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
         raise _no_sequence(values, name)
     if hasattr(values, "to_numpy"):
         values = _to_numpy(values, name)
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise InvalidIdsError(f"{name} hide values under a mask; expected a value everywhere")
     if not isinstance(values, np.ndarray):
         return _from_objects(list(values), name)

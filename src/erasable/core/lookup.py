@@ -5,6 +5,7 @@ Forgetting may be done again where it was interrupted: what is forgotten already
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from erasable.core.tape import Tape
 __all__ = ["GroupIndex", "HashIndex", "IdIndex", "counts_up", "not_there"]
 
 _MANY = 32  # more are looked up as an array
+_LATER = 1 / 8  # of the rows of an index, before those that came since are put among them
 _HASHES = Tape(0x510E527FADE682D1)  # fixed and public: of the square root of 11
 
 
@@ -76,9 +78,9 @@ class IdIndex:
     ) -> None:
         """Know new rows; `ids` are those of all rows before, of which some are `erased`."""
         n, start = self._n_rows, self._start
-        self._n_rows = max(n, int(rows.max(initial=-1)) + 1)
         if start is not None:
             if names == list(range(start + n, start + n + len(names))) and rows.min() >= n:
+                self._n_rows = n + len(names)
                 return
             present = ~erased
             self._rows = dict(
@@ -112,6 +114,8 @@ class HashIndex(Kept):
         Hashes of the ids, ascending. Where an id was forgotten the one before is there once more.
     rows : ndarray of shape (n,), int64
         -1 where an id was forgotten.
+    later : HashIndex or None
+        Of rows that came since, so that the arrays need not be written anew for each.
 
     Examples
     --------
@@ -121,49 +125,71 @@ class HashIndex(Kept):
     array([ 1, -1])
     """
 
-    def __init__(self, ids: Any, keys: NDArray[np.uint64], rows: NDArray[np.int64]) -> None:
-        self.ids, self.keys, self.rows = ids, keys, rows
+    later: HashIndex | None = None  # of files that were written without
+
+    def __init__(
+        self,
+        ids: Any,
+        keys: NDArray[np.uint64],
+        rows: NDArray[np.int64],
+        later: HashIndex | None = None,
+    ) -> None:
+        self.ids, self.keys, self.rows, self.later = ids, keys, rows, later
 
     @classmethod
     def of(cls, ids: Any, present: NDArray[np.bool_]) -> Self:
         """Make an index of the ids of rows that are not erased."""
         rows = np.flatnonzero(present)
-        keys = _HASHES.record_keys(ids[rows])
-        order = np.argsort(keys, kind="stable")
-        return cls(ids, keys[order], rows[order])
+        return cls(ids, *_by_key(_HASHES.record_keys(ids[rows]), rows))
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
-        return {"ids": Names(self.ids), "keys": self.keys, "rows": self.rows}
+        return {"ids": Names(self.ids), "keys": self.keys, "rows": self.rows, "later": self.later}
 
     def find(self, ids: list[int | str]) -> NDArray[np.int64]:
         """Return the row of each id, -1 where there is none."""
-        found = [self._place(name, key) for name, key in zip(ids, _keys(ids), strict=True)]
-        return np.array([-1 if at is None else self.rows[at] for at in found], dtype=np.int64)
+        keys = _keys(ids)
+        found = np.full(len(ids), -1, dtype=np.int64)
+        for part in self._parts():
+            if part.keys.size == 0:
+                continue
+            at = np.searchsorted(part.keys, keys)
+            there = np.flatnonzero(part.keys[np.minimum(at, part.keys.size - 1)] == keys)
+            for number in there[found[there] < 0].tolist():
+                found[number] = part._row(ids[number], keys[number], int(at[number]))
+        return found
 
     def __copy__(self) -> Self:
         """Make another index that forgets by itself."""
-        return type(self)(self.ids, self.keys.copy(), self.rows.copy())
+        return type(self)(self.ids, self.keys.copy(), self.rows.copy(), copy(self.later))
 
-    def grown(self, ids: Any, rows: NDArray[np.int64], names: list[int | str]) -> Self:
+    def grown(self, ids: Any, rows: NDArray[np.int64], names: NDArray[Any]) -> Self:
         """Return an index that has some more rows; `ids` are those of all rows.
 
         Examples
         --------
         >>> index = HashIndex.of(np.array([30, 10]), np.ones(2, dtype=bool))
-        >>> index.grown(np.array([30, 10, 20]), np.array([2]), [20]).find([20, 30])
+        >>> index.grown(np.array([30, 10, 20]), np.array([2]), np.array([20])).find([20, 30])
         array([2, 0])
         """
-        keys = _keys(names)
-        order = np.argsort(keys, kind="stable")
-        at = np.searchsorted(self.keys, keys[order])
-        return type(self)(
-            ids, np.insert(self.keys, at, keys[order]), np.insert(self.rows, at, rows[order])
-        )
+        parts = [(part.keys, part.rows) for part in self._parts()]
+        parts.append((_HASHES.record_keys(names), rows))
+        n_later = sum(keys.size for keys, _ in parts[1:])
+        if n_later > _LATER * self.keys.size:
+            return type(self)(ids, *_joined(parts))
+        return type(self)(ids, self.keys, self.rows, type(self)(ids, *_joined(parts[1:])))
 
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
         """Remove the ids of rows; those that were forgotten before are not there."""
-        for row, key in zip(rows.tolist(), _keys(ids), strict=True):
+        keys = _keys(ids)
+        for part in self._parts():
+            part._forget(rows, keys)
+
+    def _parts(self) -> list[HashIndex]:
+        return [self] if self.later is None else [self, self.later]
+
+    def _forget(self, rows: NDArray[np.int64], keys: NDArray[np.uint64]) -> None:
+        for row, key in zip(rows.tolist(), keys, strict=True):
             # By its row, not its id: another row may have the id by now.
             at = int(np.searchsorted(self.keys, key))
             while at < self.keys.size and self.keys[at] == key and self.rows[at] != row:
@@ -176,14 +202,14 @@ class HashIndex(Kept):
                 self.keys[at] = before
                 at += 1
 
-    def _place(self, name: int | str, key: np.uint64) -> int | None:
-        at = int(np.searchsorted(self.keys, key))
+    def _row(self, name: int | str, key: np.uint64, at: int) -> int:
+        """Return the row of an id, whose hash is at a place or is not there."""
         while at < self.keys.size and self.keys[at] == key:
             row = int(self.rows[at])
             if row >= 0 and type(known := _plain(self.ids[row])) is type(name) and known == name:
-                return at
+                return row
             at += 1
-        return None
+        return -1
 
 
 class GroupIndex:
@@ -238,6 +264,21 @@ class GroupIndex:
             self._starts[number] = start
             if start == end:
                 self._numbers.pop(group, None)
+
+
+def _by_key(
+    keys: NDArray[np.uint64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    order = np.argsort(keys, kind="stable")
+    return keys[order], rows[order]
+
+
+def _joined(
+    parts: list[tuple[NDArray[np.uint64], NDArray[np.int64]]],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Put parts of an index together, without what was forgotten."""
+    keys, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return _by_key(keys[rows >= 0], rows[rows >= 0])
 
 
 def _keys(ids: list[int | str]) -> NDArray[np.uint64]:

@@ -320,12 +320,12 @@ class Context:
         try:
             claim = Claim.of(changes, reads=reads)
             with hold(self.locks, claim, self._wait if wait is None else wait, self.root):
-                before, self.store.owner = self.store.owner, self.locks.owner
-                owner = self.locks.owner
+                before, owner = self.store.owner, self.locks.owner
+                self.store.owner = self.disk.owner = owner
                 try:
                     yield
                 finally:
-                    self.store.owner = before
+                    self.store.owner = self.disk.owner = before
         except OvertakenError:
             # The process that has it now may have cleaned up already, before these files were made.
             with suppress(ErasableError):

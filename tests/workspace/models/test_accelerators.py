@@ -15,8 +15,16 @@ from contexts import write_csv
 from erasable.core.errors import AcceleratorWarning, WorkspaceError
 from erasable.core.mapped.pages import MappedFile
 from erasable.workspace import Workspace
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.models import reading
-from erasable.workspace.store.accelerators import FOLDER, folder_of, secret_of
+from erasable.workspace.store.accelerators import (
+    FOLDER,
+    folder_of,
+    folders,
+    secret_of,
+    settle_all,
+)
+from erasable.workspace.store.disk import Disk
 
 MODELS = {
     "risk": ("naive_bayes.GaussianNB", "sick"),
@@ -150,6 +158,32 @@ def test_one_whose_making_was_cut_off_is_removed_without_a_word(
     _erase(workspace, person(1))
     assert len(_arrays(folder)) == len(MODELS)
     _assert_equal(workspace)
+
+
+def test_what_a_process_that_was_killed_has_not_finished_is_removed(
+    folder: Path, workspace: Workspace
+) -> None:
+    """It may hold records that the model never learned from, which no erasure would look for."""
+    left = [each.with_name(".partial-change-0a7f") for each in _arrays(folder)]
+    for each in left:
+        each.write_bytes(b"marker")
+    workspace.process()
+    assert not any(each.exists() for each in left)
+    assert len(_arrays(folder)) == len(MODELS)
+
+
+def test_what_others_are_writing_stays(tmp_path: Path) -> None:
+    disk, place = Disk(tmp_path), f"{FOLDER}/07f3-2c"
+    disk.owner = "07f3"
+    with disk.writing(f"{place}/change") as append:
+        append(b"records")
+        (own,) = folders(disk)[place]
+        disk.write(f"{place}/.partial-08a1-change-00", b"records of who is dead")
+        found = folders(disk)
+        assert len(found[place]) == 2
+        settle_all(disk, found, set(), set(), {"07f3"}, Keys.new)
+        assert folders(disk) == {place: [own]}
+    assert folders(disk) == {place: []}
 
 
 def test_one_of_another_version_of_software_is_told_of(

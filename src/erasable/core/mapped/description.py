@@ -33,10 +33,9 @@ __all__ = [
     "write",
 ]
 
-_FORMAT = [
-    3,
-    sys.modules["erasable"].__version__,
-]  # what another version has written, its classes may not know
+_VERSION = sys.modules["erasable"].__version__  # what another wrote, its classes may not know
+_FORMAT = [4, _VERSION]
+_EARLIER = [3, _VERSION]  # an index of ids had one part
 BLOCK = 2**14
 HASH = 16  # bytes
 GROUP = 256  # blocks whose hashes have a hash
@@ -101,7 +100,7 @@ def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
         raise StaleError("it is damaged")
     first, _, rest = body.partition(b"\n")
     head = json.loads(first)
-    if head["format"] != _FORMAT:
+    if head["format"] not in (_FORMAT, _EARLIER):
         raise StaleError("it is of another version")
     return head, rest[: head["packed"]], rest[head["packed"] :]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import of_objects
+from erasable.core.row_arrays import buffer_of, padded
 
 __all__ = ["Names", "Texts", "as_array", "as_texts"]
 
@@ -94,26 +95,50 @@ class Texts:
 
     def copy(self) -> Texts:
         """Copy the bytes."""
-        return Texts(self.starts, self.lengths.copy(), self.data.copy())
+        return Texts(self.starts.copy(), self.lengths.copy(), self.data.copy())
+
+    __copy__ = copy
+
+    def parts(self) -> list[NDArray[Any]]:
+        """Return the arrays that tell something of the texts."""
+        return [self.lengths, self.data]
 
     def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
         """Return as many texts as `size` says, with others at some positions.
 
+        They lie in the same memory where that has room. Those at `rows` were overwritten before.
+
         Examples
         --------
-        >>> Texts.of(["anna", "bo"]).grown(3, np.array([0, 2]), ["cy", "di"]).tolist()
+        >>> texts = Texts.of(["anna", "bo"])
+        >>> texts[np.array([0])] = ""
+        >>> texts.grown(3, np.array([0, 2]), ["cy", "di"]).tolist()
         ['cy', 'bo', 'di']
         """
         new = Texts.of(values)
-        starts, lengths = np.zeros(size + 1, np.int64), np.zeros(size, np.int32)
-        starts[: self.size], lengths[: self.size] = self.starts[: self.size], self.lengths
-        starts[rows], lengths[rows] = new.starts[: new.size] + self.data.size, new.lengths
-        return Texts(starts, lengths, np.concatenate([self.data, new.data]))
+        room = buffer_of(self.data)
+        is_full = room is None or room.size < self.data.size + new.data.size
+        kept = self._without_gaps() if is_full else self
+        end = kept.data.size
+        starts = padded(kept.starts, size + 1, keep=True)
+        lengths = padded(kept.lengths, size, keep=True)
+        data = padded(kept.data, end + new.data.size, keep=True)
+        starts[rows], lengths[rows], data[end:] = new.starts[:-1] + end, new.lengths, new.data
+        return Texts(starts, lengths, data)
 
-    def overwrite(self) -> None:
-        """Leave nothing of any of them."""
-        self.data[...] = 0
-        self.lengths[...] = 0
+    def empty_room(self) -> None:
+        """Leave nothing of texts that came into the memory of these since, as `grown` says."""
+        for each in self.parts():
+            room = buffer_of(each)
+            if room is not None:
+                room[each.size :] = 0
+
+    def _without_gaps(self) -> Texts:
+        """Copy the texts, without the bytes of those that were overwritten."""
+        ends = np.cumsum(self.lengths, dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        moved = np.repeat(self.starts[:-1] - starts[:-1], self.lengths)
+        return Texts(starts, self.lengths.copy(), self.data[moved + np.arange(moved.size)])
 
     def _decode(self, place: int) -> str:
         start = int(self.starts[place])

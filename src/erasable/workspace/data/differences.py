@@ -66,11 +66,7 @@ def difference(
         pa.concat_tables(
             [
                 schema.empty_table(),
-                *(
-                    fragments.read(context, part.key, part.sha256, schema.names).cast(schema)
-                    for part in each
-                    if part.key not in keys
-                ),
+                *(_read(context, part, schema) for part in each if part.key not in keys),
             ]
         ).sort_by(known.id_column)
         for each in (before, after)
@@ -82,6 +78,11 @@ def difference(
     leaves[~leaves], comes[~comes] = ~same, ~same
     gone = old[known.id_column].filter(pa.array(leaves)).to_pylist()
     return Difference(gone, new.filter(pa.array(comes)))
+
+
+def _read(context: Context, part: Part, schema: pa.Schema) -> pa.Table:
+    read = fragments.read(context, part.key, part.sha256, schema.names)
+    return read if read.schema.equals(schema) else read.cast(schema)
 
 
 def same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:

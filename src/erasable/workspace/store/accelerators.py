@@ -7,13 +7,15 @@ records, or what was derived from them, and is purged with the version. It can b
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import AcceleratorWarning
 from erasable.workspace.store.artifacts import owner_of
-from erasable.workspace.store.disk import Disk
+from erasable.workspace.store.disk import PARTIAL, Disk
 
 FOLDER = "accelerators"
 
@@ -29,10 +31,18 @@ def folder_of(key: str) -> str:
     return f"{FOLDER}/{key.rpartition('/')[2]}"
 
 
-def folders(disk: Disk) -> list[str]:
-    """Return the folders of all accelerators."""
+def folders(disk: Disk) -> dict[str, list[str]]:
+    """Return the folders of all accelerators, and which files in each are not finished."""
     root = disk.path(FOLDER)
-    return sorted(f"{FOLDER}/{each.name}" for each in root.iterdir()) if root.is_dir() else []
+    found = sorted(root.iterdir()) if root.is_dir() else []
+    return {f"{FOLDER}/{each.name}": _unfinished(each) for each in found}
+
+
+def _unfinished(folder: Path) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.startswith(PARTIAL)]
+    except OSError:  # it was removed meanwhile
+        return []
 
 
 def secret_of(keys: Any) -> bytes:
@@ -43,7 +53,7 @@ def secret_of(keys: Any) -> bytes:
 
 def settle_all(
     disk: Disk,
-    found: Sequence[str],
+    found: Mapping[str, Sequence[str]],
     current: Set[str],
     kept: Set[str],
     others: Set[str],
@@ -57,8 +67,8 @@ def settle_all(
     ----------
     disk : Disk
         Of the workspace.
-    found : list of str
-        Folders; listed before it was looked what the ledger refers to.
+    found : dict of str to list of str
+        See `folders`; listed before it was looked what the ledger refers to, and who is at work.
     current : set of str
         Keys of the artifacts of models as they are; None stands for versions without one.
     kept : set of str
@@ -76,7 +86,10 @@ def settle_all(
     secret = secret_of(keys())
     places = {folder_of(key): key for key in current if key}
     unusable = []
-    for folder in found:
+    for folder, unfinished in found.items():
+        for name in unfinished:
+            if owner_of(name) not in others:
+                disk.remove(f"{folder}/{name}")
         is_whole = disk.path(f"{folder}/{NOW}").exists()  # or its making was cut off
         known = Labels.read(disk, folder, secret)
         now, to = known.now, known.to

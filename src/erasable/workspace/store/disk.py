@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,6 +37,12 @@ class Disk:
     private : bool, default=False
         Make files and folders that their owner alone may read, where the platform has such modes.
 
+    Attributes
+    ----------
+    owner : str
+        Names who writes files now, where several processes may; those that are not finished have
+        it in their names.
+
     Examples
     --------
     >>> import tempfile
@@ -45,6 +52,8 @@ class Disk:
     ...     disk.read("models/1"), list(disk.keys()), disk.remove("models/1"), list(disk.keys())
     (b'abc', ['models/1'], True, [])
     """
+
+    owner = ""
 
     def __init__(self, root: str | os.PathLike[str], *, private: bool = False) -> None:
         self.root = Path(root)
@@ -115,7 +124,7 @@ class Disk:
         """
         path = self.path(key)
         self.make(str(Path(key).parent))
-        beside = _beside(path)
+        beside = _beside(path, self.owner)
         with disk_errors(path):
             try:
                 with crash_point("open", str(beside)):
@@ -202,27 +211,15 @@ class Disk:
             if path.parent.is_dir():
                 self._sync_folder(path.parent)
 
-    def keys(self, prefix: str = "") -> Iterator[str]:
-        """List files whose key starts with `prefix`, in order, those half-written included.
+    def keys(self) -> Iterator[str]:
+        """List all files, those half-written included: of a folder by name, then those below it.
 
         Raises
         ------
         WorkspaceError
             One is a symbolic link: to remove it would leave what it points at.
         """
-        for folder, folders, names in os.walk(self.root):
-            folders.sort()
-            for name in sorted(folders + names):
-                if (Path(folder) / name).is_symlink():
-                    raise WorkspaceError(
-                        f"{str(Path(folder) / name)!r} is a symbolic link; expected a file or "
-                        "folder, because an erasure would remove the link and leave what it "
-                        "points at; put what it points at in its place"
-                    )
-            for name in sorted(names):
-                key = (Path(folder) / name).relative_to(self.root).as_posix()
-                if key.startswith(prefix):
-                    yield key
+        return _keys_below(str(self.root), "")
 
     # -- the effects: a test replaces them with those of a disk that loses power -------------------
 
@@ -276,9 +273,29 @@ def may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _beside(path: Path) -> Path:
+def _keys_below(folder: str, prefix: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=attrgetter("name"))
+    except OSError:  # it was removed meanwhile
+        return
+    for entry in entries:
+        if entry.is_symlink():
+            raise WorkspaceError(
+                f"{entry.path!r} is a symbolic link; expected a file or folder, because an erasure "
+                "would remove the link and leave what it points at; put what it points at in its "
+                "place"
+            )
+    yield from (prefix + entry.name for entry in entries if not entry.is_dir())
+    for entry in entries:
+        if entry.is_dir():
+            yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
+
+
+def _beside(path: Path, owner: str) -> Path:
     """Return where a file is written before it takes its place; its name tells whose it is."""
-    return path.parent / f"{PARTIAL}{path.name[:64]}-{secrets.token_hex(8)}"
+    name = f"{owner}-{path.name}" if owner else path.name
+    return path.parent / f"{PARTIAL}{name[:64]}-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
