@@ -75,7 +75,8 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
     if isinstance(records.matrix, Stored) and not model._can_read_blocks():
         raise InvalidInputError(
             f"the features of the records lie in files, from which {type(model).__name__} does not "
-            f"learn; expected {READ_BLOCKS}, or pipelines and column transformers of these; "
+            f"learn; expected {READ_BLOCKS}, or pipelines and column transformers of these, and of "
+            "bags and shards those of scikit-learn's estimators; "
             "pass records.in_memory()"
         )
 
