@@ -17,8 +17,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import erasable
 from ensemble.learners import Converting, Unseeded, table
+from erasable import linear_model as ours
+from erasable import tree
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.ensemble import (
     BaggingClassifier,
@@ -45,7 +46,21 @@ from erasable.utils._checks.compare import assert_same
             r"the class SVC; .* pass an instance, .* ShardedClassifier\(SVC\(\)\)",
         ),
         (ShardedClassifier(7), "'estimator' parameter of ShardedClassifier must be"),
-        (ShardedRegressor(erasable.linear_model.Ridge()), "holds a Ridge of erasable"),
+        (ShardedRegressor(peers(ours.Ridge())), "holds a Ridge of erasable"),
+        (
+            ShardedClassifier(ours.LogisticRegression(), n_slices=2),
+            "LogisticRegression, which has no partial_fit; .* or n_slices=1",
+        ),
+        (
+            ShardedClassifier(ours.LogisticRegression(classes=["ash", "elm", "oak", "yew"])),
+            "LogisticRegression with classes=, .* expected classes=None",
+        ),
+        (ShardedClassifier(ours.LogisticRegression(C=-1.0)), "'C' parameter"),
+        (ShardedRegressor(ours.LogisticRegression()), "is no regressor; .* use ShardedClassifier"),
+        (
+            BaggingRegressor(tree.DecisionTreeRegressor()),
+            "a DecisionTreeRegressor of erasable takes no sample_weight; expected bootstrap=False",
+        ),
         (ShardedRegressor(Converting()), "Converting, which sklearn.base.clone cannot copy"),
         (ShardedClassifier(Unseeded(), 2), "Unseeded is not deterministic: .* differ in noise_"),
         (ShardedClassifier(Unseeded(), 2, n_slices=2), "is not deterministic: .* in noise_"),

@@ -10,11 +10,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from ensemble.learners import table
 from erasable.ensemble import BaggingClassifier, ShardedClassifier
+from erasable.naive_bayes import GaussianNB as OurNB
 from interruptions import interrupt
 
 MODELS = {
     "slices": ShardedClassifier(GaussianNB(), 2, n_slices=3, random_state=5),
     "bags": BaggingClassifier(GaussianNB(), 2, random_state=5),
+    "own members": ShardedClassifier(OurNB(), 2, random_state=5),
 }
 STEP = 61
 """Every so many events; a prime number, so that repeated calls are met at other lines."""

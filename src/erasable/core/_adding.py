@@ -89,6 +89,10 @@ class Change:
         self._refuse_shared("records.add(...)")
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
+    def take_in(self, table: Table) -> list[Addition]:
+        """Add records, with new ids, that were read as those that are there."""
+        return self._do(Addition, table, _NO_ROWS, table.ids)
+
     def replace(
         self, leaving: Any, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
     ) -> list[Replacement]:
@@ -328,8 +332,10 @@ def _check(model: Erasable, records: Records, table: Table) -> None:
     name = type(model).__name__
     if table.ids.size == 0:
         return
-    if not _are_finite_numbers(table.matrix):  # the model has learned from such a matrix
-        refuse_unsuited(model, table.matrix, np.ones(table.ids.size, bool), records.feature_names)
+    matrix = table.matrix
+    has_numbers = isinstance(matrix, np.ndarray) and matrix.dtype != object
+    if not (has_numbers and np.isfinite(matrix).all()):  # the model has learned from such a matrix
+        refuse_unsuited(model, matrix, np.ones(table.ids.size, bool), records.feature_names)
     if table.weights is not None and not model._takes_weights:
         raise InvalidInputError(
             f"sample_weight was given, of which {name} makes no use; expected none; leave it out"
@@ -347,11 +353,6 @@ def _check(model: Erasable, records: Records, table: Table) -> None:
             refuse_mixed_numbers(name)
         if not same or (table.y.dtype.kind == "f" and classifies):
             check_target(model, table.y)
-
-
-def _are_finite_numbers(matrix: Any) -> bool:
-    has_numbers = isinstance(matrix, np.ndarray) and matrix.dtype != object
-    return has_numbers and bool(np.isfinite(matrix).all())
 
 
 def _refuse_few(

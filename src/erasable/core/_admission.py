@@ -24,18 +24,8 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.stateful import Stateful
 
-READ_BLOCKS = (
-    "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, CountVectorizer, "
-    "DecisionTreeClassifier, DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, "
-    "ExtraTreesRegressor, GaussianNB, HistGradientBoostingClassifier, "
-    "HistGradientBoostingRegressor, KMeans, KNeighborsClassifier, KNeighborsRegressor, "
-    "LinearRegression, LogisticRegression, MaxAbsScaler, MinMaxScaler, MultinomialNB, "
-    "NadarayaWatson, NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, "
-    "RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, "
-    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler, "
-    "TfidfVectorizer"
-)
-"""The estimators that learn from features block by block, for messages."""
+IN_MEMORY = "Embedding, Refit, and shards and bags of erasable's own estimators"
+"""The estimators that learn from features in memory alone, for messages."""
 
 # What a tuple of records has, by its length.
 _WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
@@ -77,8 +67,8 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
     if isinstance(records.matrix, Stored) and (parts := model._learn_from_memory()):
         raise InvalidInputError(
             "the features of the records lie in files, from which "
-            f"{type(parts[0]).__name__} does not learn; expected {READ_BLOCKS}, or pipelines and "
-            "column transformers of these; pass records.in_memory()"
+            f"{type(parts[0]).__name__} does not learn; expected an estimator that learns block by "
+            f"block, as all of erasable do but {IN_MEMORY}; pass records.in_memory()"
             f"{parts[0]._instead_of_memory}"
         )
 

@@ -173,8 +173,8 @@ class Stateful(Learner, Transformer, BaseEstimator):
         self._check_fitted()
         if self._info.owner is not None:
             raise DetachedError(
-                f"this {type(self).__name__} is a step of a pipeline, which holds the records; "
-                "expected the pipeline; ask it instead"
+                f"this {type(self).__name__} is a step of a pipeline or a member of an ensemble, "
+                "which holds the records; expected that; ask it instead"
             )
 
     def _seeds(self) -> dict[str, int]:

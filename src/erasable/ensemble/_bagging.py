@@ -56,6 +56,16 @@ class _Bagging(Composed):
         base = self._at_fit("estimator")
         return self._default() if base is None else base
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self._has_own_members and self._at_fit("bootstrap") and not self._takes_weights:
+            name = type(self._base()).__name__
+            raise InvalidParameterError(
+                f"with bootstrap=True a record is in a bag several times, which is its weight, and "
+                f"a {name} of erasable takes no sample_weight; expected bootstrap=False, with "
+                "max_samples below 1"
+            )
+
     def _allot(self, rows: Ints) -> Allotment:
         return Bags(
             self,

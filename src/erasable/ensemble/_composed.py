@@ -7,8 +7,8 @@ anything is changed: if one of them cannot, nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from copy import deepcopy
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -21,19 +21,21 @@ from sklearn.utils import Tags, get_tags
 from erasable.core._schema import Fields
 from erasable.core.arrays import Ints
 from erasable.core.classes import GONE, Classes
-from erasable.core.deletion import Action, Outcome
+from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
     InvalidInputError,
     InvalidParameterError,
     TooFewRecordsError,
 )
-from erasable.core.estimator import NEVER
+from erasable.core.estimator import NEVER, Erasable
+from erasable.core.protocol import Learner
 from erasable.core.weighted import Weighted
-from erasable.ensemble._allotment import Allotment, Share
+from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._arriving import add_rows
-from erasable.ensemble._members import Member, Staged, Task, Trail, carry_out, carry_out_all, takes
-from erasable.ensemble._plan import Plan, of_one_class
+from erasable.ensemble._learning import Accelerator, Staged, learn_members, sample_task, told_of
+from erasable.ensemble._members import Member, carry_out, takes
+from erasable.ensemble._own import Own, refuse_unsuited_own
 from erasable.ensemble._restoring import (
     ensemble_schema,
     have_their_records,
@@ -42,21 +44,12 @@ from erasable.ensemble._restoring import (
 )
 from erasable.ensemble._stored import drop_copies, refuse_stored_gaps
 from erasable.refit._fitting import refuse_chance
-from erasable.refit._given import text_columns, weights_parameter
+from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
-
-
-@dataclass(eq=False)
-class _Accelerator:
-    """The accelerator: the members' records, their classes, and where learning can resume."""
-
-    allotment: Allotment
-    classes: Classes | None
-    trails: dict[int, Trail] = field(default_factory=dict)
 
 
 class Composed(MetaEstimatorMixin, Weighted):
@@ -106,12 +99,17 @@ class Composed(MetaEstimatorMixin, Weighted):
     def _classifies(self) -> bool:
         return self._kind == "classifier"
 
+    @property
+    def _has_own_members(self) -> bool:
+        """Whether members are estimators of erasable."""
+        return isinstance(self._base(), Erasable)
+
     # -- parameters ----------------------------------------------------------------------------
 
     def _validate_params(self) -> None:
         super()._validate_params()
         base = self._base()
-        refuse_what_is_no_estimator(base, type(self).__name__)
+        refuse_what_is_no_estimator(base, type(self).__name__, own=True)
         name, kind = type(base).__name__, get_tags(base).estimator_type
         if kind != self._kind:
             own = type(self).__name__
@@ -121,6 +119,8 @@ class Composed(MetaEstimatorMixin, Weighted):
                 f"estimator is a {name}, which is no {self._kind}; {own} expected one; pass "
                 f"another{advice}"
             )
+        if isinstance(base, Erasable):
+            refuse_unsuited_own(base, type(self).__name__)
         if not hasattr(base, self._learns_by):
             raise InvalidParameterError(
                 f"estimator is a {name}, which has no {self._learns_by}; expected one that learns "
@@ -130,6 +130,8 @@ class Composed(MetaEstimatorMixin, Weighted):
     @property
     def _takes_weights(self) -> bool:  # type: ignore[override]
         base = self._base()
+        if isinstance(base, Erasable):
+            return base._takes_weights
         if self._learns_by == "fit":
             return weights_parameter(base) is not None
         return takes(base, self._learns_by, "sample_weight")
@@ -154,21 +156,24 @@ class Composed(MetaEstimatorMixin, Weighted):
         work = self._accelerator = self._share_out(rows)
         if work.classes is not None:
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        sample = self._sample_task(rows[:_SAMPLE])
-        refuse_chance(
-            recipe.template, recipe.known, lambda: {str(k): t for k, t in carry_out(sample).items()}
-        )
+        if not self._has_own_members:
+            sample = sample_task(self, rows[:_SAMPLE])
+            refuse_chance(
+                recipe.template,
+                recipe.known,
+                lambda: {str(number): tree for number, tree in carry_out(sample).items()},
+            )
         self._members = {}
-        staged = self._learn_members(work.allotment.members(), _NO_ROWS, _NO_ROWS)
+        staged = learn_members(self, work.allotment.members(), _NO_ROWS, _NO_ROWS)
         self._refuse_nobody(staged)
         self._adopt_members(staged)
         drop_copies(self)
 
-    def _share_out(self, rows: Ints) -> _Accelerator:
+    def _share_out(self, rows: Ints) -> Accelerator:
         y = self._attached().records.y
         assert y is not None
         classes = Classes.fit(y, rows) if self._classifies else None
-        return _Accelerator(self._allot(rows), classes)
+        return Accelerator(self._allot(rows), classes)
 
     def _teaching_rows(self) -> Ints:
         """Return the live rows that weigh anything, in the order of their keys."""
@@ -177,62 +182,6 @@ class Composed(MetaEstimatorMixin, Weighted):
         if weights is not None:
             rows = rows[weights[rows] > 0]
         return rows[np.argsort(keys[rows])]  # no two are equal
-
-    def _sample_task(self, rows: Ints) -> Task:
-        """Make the task to learn from a few records, whichever members have them."""
-        slices = None
-        if self._learns_by != "fit":
-            slices = np.arange(rows.size) * 2 // rows.size
-        return self._plan(0, Share(rows, slices)).task(self._attached().records)
-
-    def _learn_members(self, members: Iterable[int], gone: Ints, changed: Ints) -> Staged:
-        """Have members learn without the rows that are gone, and again those that changed."""
-        work = self._accelerator
-        plans: list[Plan] = []
-        found: dict[int, Member | None] = {}
-        stale = np.concatenate([gone, changed])
-        for member in members:
-            share = work.allotment.share(member, gone)
-            if share.rows.size == 0:
-                found[member] = None
-                continue
-            plan, trail = self._plan(member, share), work.trails.get(member)
-            if plan.sliced and trail is not None and trail.basis == plan.basis:
-                earliest = work.allotment.earliest(member, stale)
-                plan = replace(plan, kept=trail.before(earliest))
-            plans.append(plan)
-        records = self._attached().records
-        tasks = (plan.task(records) for plan in plans)
-        learned = carry_out_all(tasks, len(plans), self.n_jobs, records.matrix)
-        trails: dict[int, Trail] = {}
-        for plan, trees in zip(plans, learned, strict=True):
-            known = {**plan.kept, **trees}
-            tree = known[max(known)]
-            size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
-            fitted = self._recipe.fitted(tree)
-            found[plan.member] = Member(tree, plan.text, size, ids, plan.columns, fitted)
-            if plan.sliced:
-                trails[plan.member] = Trail(
-                    plan.basis, {number: known[number] for number in sorted(known)[:-1]}
-                )
-        rows_read = sum(plan.share.rows.size - plan.begin for plan in plans)
-        return Staged(found, trails, int(rows_read), sum(bool(plan.kept) for plan in plans))
-
-    def _plan(self, member: int, share: Share) -> Plan:
-        """Plan to learn a share from its beginning."""
-        records, recipe, columns = self._attached().records, self._recipe, self._columns_of(member)
-        text = text_columns(records.matrix, share.rows)
-        if columns is not None:
-            recipe = recipe.on(columns)
-            text = [place for place, column in enumerate(columns.tolist()) if column in text]
-        labels: list[Any] = []
-        if self._classifies:
-            assert records.y is not None
-            labels = sorted(set(records.y[share.rows].tolist()))
-        if len(labels) == 1:
-            recipe = of_one_class(recipe)
-        name, tape = f"{self._part} {member}", self._tape.child(self._part, member)
-        return Plan(member, name, recipe, tape, share, columns, text, labels)
 
     def _adopt_members(self, staged: Staged) -> None:
         members = {**self._members, **staged.members}
@@ -253,7 +202,7 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> Staged:
         members = self._accelerator.allotment.members_of(np.concatenate([rows, changed]))
-        staged = self._learn_members(members, rows, changed)
+        staged = learn_members(self, members, rows, changed)
         self._refuse_nobody(staged)
         return staged
 
@@ -280,18 +229,13 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     def _follow(self, rows: Ints, staged: Staged) -> Outcome:
         self._adopt_members(staged)
+        outcomes = [leaving.carry_out() for leaving in staged.leaving.values()]
         work = self._accelerator
         work.allotment.forget(rows)
         if work.classes is not None:
             work.classes.remove(rows[work.classes.codes[rows] != GONE])
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        learned = sum(member is not None for member in staged.members.values())
-        action: Action = "resumed"
-        if not staged.members:
-            action = "updated"
-        elif learned == len(self._members) and not staged.resumed:
-            action = "refit"
-        return Outcome(action, staged.rows_read, {f"{self._part}s": len(staged.members)})
+        return told_of(self, staged, outcomes)
 
     def _can_add(self) -> bool:
         return not self._weighted
@@ -360,10 +304,13 @@ class Composed(MetaEstimatorMixin, Weighted):
                 "weights and groups; pass Records(X, y, sample_weight=..., ids=..., groups=...)"
             )
         self._accelerator = work
+        for number, each in self._members.items():
+            if isinstance(each, Own):
+                each.attach(records, work.allotment.share(number), vouched=self._attached().vouched)
         # What was neither checked nor trusted is learned again instead.
         again = [number for number, each in self._members.items() if each.estimator is None]
         if again:
-            staged = self._learn_members(again, _NO_ROWS, _NO_ROWS)
+            staged = learn_members(self, again, _NO_ROWS, _NO_ROWS)
             refuse_other_members(self._members, staged.members, type(self).__name__)
             self._adopt_members(staged)
 
@@ -384,15 +331,34 @@ class Composed(MetaEstimatorMixin, Weighted):
         """How much a member counts when all are asked."""
         return 1.0
 
+    def _learn_from_memory(self) -> list[Learner]:
+        return [self] if self._has_own_members else []  # which keep copies in memory
+
     @property
     def _reads_numbers(self) -> bool:
         return False  # some estimators of scikit-learn keep the targets as they came
+
+    @property
+    def _heeds_objects(self) -> bool:
+        base = self._base()
+        return isinstance(base, Erasable) and base._heeds_objects
+
+    @property
+    def _checks_gaps(self) -> bool:  # type: ignore[override]
+        base = self._base()
+        return isinstance(base, Erasable) and base._checks_gaps
+
+    def _check_targets(self, y: Any) -> None:
+        base = self._base()
+        if isinstance(base, Erasable):
+            base._check_targets(y)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:
             base = self._base()
-            tags.input_tags = input_tags(base)
+            own = isinstance(base, Erasable)
+            tags.input_tags = deepcopy(get_tags(base).input_tags) if own else input_tags(base)
             tags.target_tags.multi_output = not self._classifies and target_tags(base).multi_output
         except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
             return tags

@@ -204,13 +204,3 @@ def carry_out_all(
         calls = (delayed(carry_out)(task) for task in itertools.chain([first], iterator))
         found: list[dict[int, Tree]] = Parallel(n_jobs=n_jobs, max_nbytes=None)(calls)
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Staged:
-    """What members have learned, before the ensemble is made of it."""
-
-    members: dict[int, Member | None]
-    trails: dict[int, Trail]
-    rows_read: int
-    resumed: int

@@ -14,12 +14,14 @@ from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import classes, refuse_unbounded
 from erasable.core.arrays import Ints
 from erasable.core.errors import ArtifactError
+from erasable.core.estimator import Erasable
 from erasable.core.params import function_path
 from erasable.core.records import Records
 from erasable.core.stateful import Stateful
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._members import Member
+from erasable.ensemble._own import restored_own
 from erasable.ensemble._plan import of_one_class
 from erasable.refit._part import same
 from erasable.refit._recipe import Recipe, not_of_records
@@ -90,12 +92,16 @@ def restored(
         recipe, n_features = recipe.on(columns), columns.size
     if labels is not None and _is_of_one_class(tree):
         recipe = of_one_class(recipe)
-    found = recipe.restored(tree, text, tape, n_features)
-    if labels is not None and found is not None:
+    if isinstance(recipe.template, Erasable):
+        made: Member = restored_own(state, recipe, tape, columns, n_features)
+    else:
+        found = recipe.restored(tree, text, tape, n_features)
+        made = Member(tree, text, size, state["record_set"], columns, found)
+    if labels is not None and made.estimator is not None:
         known = set(labels.tolist())
-        if not known.issuperset(np.asarray(found.classes_).tolist()):
+        if not known.issuperset(np.asarray(made.estimator.classes_).tolist()):
             raise _odd("a member that knows other classes")
-    return Member(tree, text, size, state["record_set"], columns, found)
+    return made
 
 
 def have_their_records(
@@ -129,7 +135,7 @@ def refuse_other_members(
 
 
 def _is_of_one_class(tree: Mapping[str, Any]) -> bool:
-    if tree["class"] != function_path(DummyClassifier):
+    if tree.get("class") != function_path(DummyClassifier):
         return False
     return np.size(tree["attributes"]["classes_"]) == 1
 

@@ -223,7 +223,7 @@ def not_of_records(owner: str) -> ArtifactError:
     )
 
 
-def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
+def refuse_what_is_no_estimator(given: Any, wrapper: str, *, own: bool = False) -> None:
     """Raise InvalidParameterError for what is no estimator of scikit-learn's interface.
 
     Parameters
@@ -232,6 +232,8 @@ def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
         What was passed as `estimator`.
     wrapper : str
         Name of the class that it was passed to.
+    own : bool, default=False
+        Whether it may be an estimator of erasable, which holds others as it likes.
 
     Examples
     --------
@@ -246,7 +248,7 @@ def refuse_what_is_no_estimator(given: Any, wrapper: str) -> None:
             f"estimator is {what} {name}; expected an estimator of scikit-learn's interface; "
             f"pass an instance, such as {wrapper}({name if what != 'a' else 'Ridge'}())"
         )
-    for part in parts_of(given):
+    for part in [] if own and isinstance(given, Erasable) else parts_of(given):
         if isinstance(part, Erasable):
             raise InvalidParameterError(
                 f"estimator holds a {type(part).__name__} of erasable, which can delete by "

@@ -62,6 +62,19 @@ GOOD = [
         {"estimator__sgdclassifier__alpha": 1e-3, "estimator__standardscaler__with_mean": True},
     ),
     (
+        SHARDS,
+        {"estimator": "erasable.ensemble.HistGradientBoostingClassifier", "estimator__max_iter": 7},
+        {"estimator__max_iter": 7, "random_state": None},
+    ),
+    (
+        SHARDS,
+        {
+            "estimator": "erasable.preprocessing.StandardScaler -> erasable.linear_model.Ridge",
+            "estimator__ridge__alpha": "2",
+        },
+        {"estimator__ridge__alpha": 2},
+    ),
+    (
         "preprocessing.StandardScaler,ensemble.BaggingClassifier",
         {"baggingclassifier__estimator": SGD, "baggingclassifier__estimator__alpha": "1e-3"},
         {"baggingclassifier__estimator__alpha": 1e-3},
@@ -108,7 +121,17 @@ BAD = [
     (SHARDS, {}, "the parameter estimator; set estimator=sklearn"),
     (SHARDS, {"estimator": "3"}, "estimator=3"),
     (SHARDS, {"estimator": "SGDClassifier"}, f"did you mean {SGD}[?]"),
-    (SHARDS, {"estimator": "linear_model.Ridge"}, "did you mean sklearn.linear_model.Ridge[?]"),
+    (
+        SHARDS,
+        {"estimator": "linear_model.Ridge"},
+        "did you mean sklearn.linear_model.Ridge or erasable.linear_model.Ridge[?]",
+    ),
+    (SHARDS, {"estimator": "erasable.linear_model.Rigde"}, "no estimator"),
+    (
+        SHARDS,
+        {"estimator": "erasable.tree.DecisionTreeClassifier", "estimator__random_state": "1"},
+        "did you mean random_state",
+    ),
     (SHARDS, {"estimator": "sklearn.svm.SVM"}, "no estimator 'sklearn.svm.SVM'"),
     (SHARDS, {"estimator": "sklearn.os.path"}, "no estimator"),
     (SHARDS, {"estimator": SVC()}, "did you mean sklearn.svm.SVC[?]"),

@@ -166,6 +166,17 @@ def names_of_scikit_learn() -> list[str]:
     ]
 
 
+def names_of_erasable() -> list[str]:
+    """Return the names of erasable's estimators, without the "erasable." before them.
+
+    Examples
+    --------
+    >>> "linear_model.Ridge" in names_of_erasable()
+    True
+    """
+    return list(_ours())
+
+
 def check_name(name: str) -> None:
     """Refuse what cannot be the name of a model.
 

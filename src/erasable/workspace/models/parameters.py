@@ -1,7 +1,7 @@
 """Parameters of a recipe: plain JSON, of which some name estimators that others are made of.
 
-The law kept here: a parameter is a value or the name of a public estimator of scikit-learn; what it
-names is made anew, with parameters of its own, and nothing else of it runs.
+The law kept here: a parameter is a value or the name of a public estimator of scikit-learn or
+erasable; what it names is made anew, with parameters of its own, and nothing else of it runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.core.params import class_path
-from erasable.workspace.models.names import closest, find_estimator, names_of_scikit_learn
+from erasable.workspace.models.names import (
+    closest,
+    find_estimator,
+    names_of_erasable,
+    names_of_scikit_learn,
+)
 
 Params = Mapping[str, Any]
 BETWEEN = re.compile(r"\s*(?:->|,)\s*")
@@ -26,6 +31,7 @@ BETWEEN = re.compile(r"\s*(?:->|,)\s*")
 SEED = "random_state"
 _PEER = ("sklearn.", "erasable.neural.Network")
 """How names of estimators begin that are no models by themselves."""
+_OURS = "erasable."
 _INNER = "estimator"
 _REFIT = "erasable.refit.Refit"
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -66,7 +72,9 @@ def plain(name: str, given: Any) -> Any:
 
 
 def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimator:
-    """Make an estimator, or scikit-learn's pipeline of several, of what it cannot be made without.
+    """Make an estimator, or a pipeline of several, of what it cannot be made without.
+
+    The pipeline is erasable's where all of them are.
 
     Parameters
     ----------
@@ -90,6 +98,10 @@ def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimat
     made = [(name, _new(path, params, inside)) for name, inside, path in steps_of(paths, prefix)]
     if len(made) == 1:
         return made[0][1]
+    if all(isinstance(part, Erasable) for _, part in made):
+        import erasable.pipeline  # late, because it imports most of the estimators
+
+        return erasable.pipeline.Pipeline(made)
     from sklearn.pipeline import Pipeline
 
     return Pipeline(made)
@@ -165,7 +177,7 @@ def _new(path: str, params: Params, prefix: str) -> BaseEstimator:
     missing = [name for name in needed if f"{prefix}{name}" not in params]
     if missing == [_INNER]:
         raise InvalidParameterError(
-            f"{path} is made of another estimator; expected the name of one of scikit-learn as the "
+            f"{path} is made of another estimator; expected the full name of one as the "
             f"parameter {prefix}{_INNER}; set {prefix}{_INNER}=sklearn.linear_model.SGDClassifier, "
             "say"
         )
@@ -182,12 +194,13 @@ def _value(name: str, params: Params) -> Any:
     """Return the value of a parameter; where it names estimators, these."""
     value = params[name]
     paths = BETWEEN.split(value.strip()) if isinstance(value, str) else []
-    if paths and all(path.startswith(_PEER) for path in paths):
+    inner = name.rpartition("__")[2] == _INNER
+    if paths and all(path.startswith((*_PEER, _OURS) if inner else _PEER) for path in paths):
         return build(paths, params, f"{name}__")
-    if name.rpartition("__")[2] == _INNER and value is not None:
-        known = names_of_scikit_learn()
+    if inner and value is not None:
+        known = [*names_of_scikit_learn(), *(f"{_OURS}{each}" for each in names_of_erasable())]
         raise InvalidParameterError(
-            f"{name}={shorten(value)}; expected the name of an estimator of scikit-learn; "
+            f"{name}={shorten(value)}; expected the full name of an estimator; "
             f"{closest(str(value), known) if paths else 'set sklearn.svm.SVC, say'}"
         )
     return value
@@ -197,7 +210,7 @@ def _settable(model: Any) -> dict[str, str]:
     """Map the names that users know parameters by to those of the model.
 
     Users need not know of `Refit`: its estimator's parameters are those of the step. Seeds of
-    estimators of scikit-learn are left out: the estimator around them draws these.
+    estimators of scikit-learn, and of members, are left out: the estimator around them draws these.
     """
     known = {"": model, **model.get_params(deep=True)}
     hidden = [
@@ -207,7 +220,8 @@ def _settable(model: Any) -> dict[str, str]:
     for full, value in list(known.items())[1:]:
         home, _, last = full.rpartition("__")
         owner = known[home]
-        drawn = last == SEED and not isinstance(owner, Erasable)
+        member = _INNER in home.split("__")
+        drawn = last == SEED and (member or not isinstance(owner, Erasable))
         # The steps of a pipeline are among its parameters, too.
         step = isinstance(value, BaseEstimator) and last not in owner.get_params(deep=False)
         structure = last in _STRUCTURE and hasattr(owner, "steps")

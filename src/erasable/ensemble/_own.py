@@ -1,0 +1,265 @@
+"""Members that are estimators of erasable: they learn here, and delete their records themselves.
+
+The law it keeps: such a member is fitted on the records of its share, by their ids and with a seed
+of its own tape. By its own law it then is a function of these alone, whatever came and went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from erasable.core._adding import Change
+from erasable.core.arrays import Ints, Words
+from erasable.core.classes import Classes
+from erasable.core.deletion import Outcome
+from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
+from erasable.core.errors import (
+    ArtifactError,
+    InvalidParameterError,
+    TooFewRecordsError,
+    UnlearnableError,
+)
+from erasable.core.estimator import Erasable
+from erasable.core.inputs import Table
+from erasable.core.messages import too_few
+from erasable.core.params import encode_params
+from erasable.core.records import Records
+from erasable.core.rows import Rows
+from erasable.core.tape import Tape
+from erasable.core.trust import origin
+from erasable.ensemble._allotment import Share
+from erasable.ensemble._members import Member
+from erasable.refit._fitting import seeded
+from erasable.refit._names import parts_of
+from erasable.refit._recipe import Recipe, refuse_reaching_out
+
+_OWNER = "an ensemble"  # so that a member refuses to delete on its own
+_DERIVED = ("params", "record_set")  # what a member's state need not say, as the ensemble's does
+
+
+@dataclass(eq=False)
+class Own(Member):
+    """A member that is an estimator of erasable, with a copy of its records.
+
+    `estimator` is the model; `tree` and `text` are empty.
+    """
+
+    def state(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        whole = self.estimator._whole_state(self.estimator._state())
+        own = {name: value for name, value in whole.items() if name not in _DERIVED}
+        return {**super().state(), "fitted": own}
+
+    def hashed_state(self, name: str) -> LeafHash:
+        """Return the hash of its state; the model makes its own once."""
+        told = {"fitted": self.estimator.digest(), "record_set": self.record_set, "size": self.size}
+        return leaf_hash(name, state_root(told).hex())
+
+    def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
+        """Ask the model about rows."""
+        if self.columns is not None:
+            matrix = matrix[:, self.columns]
+        if matrix.dtype != object:
+            matrix = matrix.astype(np.float64, copy=False)
+        return getattr(self.estimator, method)(Rows(matrix))
+
+    def attach(self, records: Records, share: Share, *, vouched: bool) -> None:
+        """Give a model that came from a file or a pickle its records."""
+        self.estimator._attach_to(_copied(records, share, self), vouched)
+        self.estimator._info.values = None
+
+    def without(self, name: str, records: Records, gone: Ints, size: float) -> Leaving:
+        """Check that the model can delete records, and prepare it.
+
+        Parameters
+        ----------
+        name : str
+            Of the member, for messages.
+        records : Records
+            Of the ensemble.
+        gone : ndarray of int64
+            Positions of those that leave this member; others stay.
+        size : float
+            What its size is to be.
+
+        Raises
+        ------
+        UnlearnableError
+            It cannot learn from what would be left.
+        """
+        model: Erasable = self.estimator
+        ids = records.ids[gone]
+        with _named(name):
+            model._make_ready()
+            held = model._attached()
+            rows = np.sort(held.rows(ids.tolist()))
+            least, left = model._minimum_records(), held.n_live - rows.size
+            if left < least:
+                parameter = model._minimum_parameter()
+                raise too_few(type(model).__name__, least, parameter, left, held.n_live)
+            model._check_deletion(rows)
+            model._prepare_deletion(rows)
+        return Leaving(self, rows, size, self.record_set - id_set_hash(ids))
+
+    def take_in(self, records: Records, share: Share, come: Ints) -> Outcome:
+        """Have the model add records.
+
+        Parameters
+        ----------
+        records : Records
+            Of the ensemble.
+        share : Share
+            All the records that it is to have.
+        come : ndarray of int64
+            Positions of those among them that are new.
+        """
+        new = np.isin(share.rows, come)
+        times = None if share.times is None else share.times[new]
+        table = _table(records, Share(share.rows[new], times=times), self.columns, times)
+        held = self.estimator._attached()
+        (report,) = Change(held.records, self.estimator, digest=False).take_in(table)
+        self.size, self.record_set = share.size(records.weights), share.record_set(records.ids)
+        return Outcome(report.action, report.rows_touched, report.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaving:
+    """Records that leave a member, which is ready to delete them; see `Own.without`."""
+
+    member: Own
+    rows: Ints
+    size: float
+    record_set: Words
+
+    def carry_out(self) -> Outcome:
+        """Have the model delete them."""
+        model: Erasable = self.member.estimator
+        outcome = model._delete_checked(model._attached(), self.rows)
+        self.member.size, self.member.record_set = self.size, self.record_set
+        return outcome
+
+
+def fit_own(
+    name: str, recipe: Recipe, tape: Tape, records: Records, share: Share, columns: Ints | None
+) -> Own:
+    """Fit a member on its share of the records.
+
+    Raises
+    ------
+    UnlearnableError
+        It cannot learn from these.
+    """
+    size, ids = share.size(records.weights), share.record_set(records.ids)
+    member = Own({}, [], size, ids, columns, seeded(recipe.template, tape))
+    with _named(name):
+        member.estimator.fit(_copied(records, share, member))
+    member.estimator._info.values = None  # the ensemble knows
+    member.estimator._info.owner = _OWNER
+    return member
+
+
+def restored_own(
+    state: Mapping[str, Any], recipe: Recipe, tape: Tape, columns: Ints | None, n_features: int
+) -> Own:
+    """Rebuild a member from what `Own.state` gave, without its records.
+
+    Raises
+    ------
+    ArtifactError
+        It comes from a file, and is none that a fit makes.
+    """
+    foreign = not origin().trusted
+    if foreign:
+        refuse_reaching_out(recipe.template)
+    model: Any = seeded(recipe.template, tape)
+    whole = {**state["fitted"], "params": encode_params(model), "record_set": state["record_set"]}
+    model._adopt(whole, None, foreign=foreign)
+    drawn = model.get_params()
+    if model.n_features_in_ != n_features or any(
+        drawn[name] != seed for name, seed in model._seeds().items()
+    ):
+        raise ArtifactError(
+            f"the file holds a {type(model).__name__} of {model.n_features_in_} columns, or of "
+            f"another seed; expected one of {n_features}, fitted as a member; fit and save again"
+        )
+    model._info.owner = _OWNER
+    return Own({}, [], state["size"], state["record_set"], columns, model)
+
+
+def n_classes(classes: Classes | None, rows: Ints) -> int | None:
+    """Count the classes of rows; None where there are no classes.
+
+    Examples
+    --------
+    >>> n_classes(Classes.fit(np.array([7, 3, 7]), np.arange(3)), np.array([0, 2]))
+    1
+    """
+    if classes is None:
+        return None
+    counts = np.bincount(classes.codes[rows], minlength=classes.labels.size)
+    return int(np.count_nonzero(counts))
+
+
+def refuse_unsuited_own(base: Erasable, owner: str) -> None:
+    """Raise InvalidParameterError for estimators of erasable that no ensemble is made of.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import LogisticRegression
+    >>> refuse_unsuited_own(LogisticRegression(classes=[0, 1]), "ShardedClassifier")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidParameterError: estimator holds a LogisticRegression with ...
+    """
+    if base.exactness == "approximate":
+        raise InvalidParameterError(
+            f"estimator is a {type(base).__name__}, which forgets about, and deletions of a "
+            f"{owner} are exact; expected an estimator whose are; use it alone"
+        )
+    for part in parts_of(base):
+        if isinstance(part, Erasable) and getattr(part, "classes", None) is not None:
+            raise InvalidParameterError(
+                f"estimator holds a {type(part).__name__} with classes=, and the classes of a "
+                f"{owner} are those that its records have; expected classes=None"
+            )
+    base._validate_params()
+
+
+def _copied(records: Records, share: Share, member: Own) -> Records:
+    return Records.from_table(_table(records, share, member.columns, share.times))
+
+
+def _table(records: Records, share: Share, columns: Ints | None, times: Ints | None) -> Table:
+    """Copy the records of a share; how often each is there is a weight."""
+    table = records._table().take(share.rows)
+    if columns is not None:
+        table = _of_columns(table, columns)
+    if times is not None:
+        weights = times.astype(np.float64)
+        table = replace(
+            table, weights=weights if table.weights is None else weights * table.weights
+        )
+    return table
+
+
+def _of_columns(table: Table, columns: Ints) -> Table:
+    names = table.feature_names
+    return replace(
+        table,
+        matrix=table.matrix[:, columns],
+        feature_names=None if names is None else [names[j] for j in columns.tolist()],
+        numeric=None if table.numeric is None else table.numeric[columns],
+    )
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say which member has too few records, or records from which it cannot learn."""
+    try:
+        yield
+    except TooFewRecordsError as error:
+        raise UnlearnableError(f"{name}: {error}") from None
