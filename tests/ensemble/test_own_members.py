@@ -311,7 +311,7 @@ def test_records_on_disk_are_refused(tmp_path: Path) -> None:
     frame["kind"] = y
     frame.to_parquet(tmp_path / "visits.parquet")
     records = Records.from_parquet(tmp_path / "visits.parquet", target="kind")
-    with pytest.raises(InvalidInputError, match="of bags and shards those of scikit-learn's"):
+    with pytest.raises(InvalidInputError, match="shards and bags of erasable's own"):
         sharded(LogisticRegression()).fit(records)
     sharded(LogisticRegression()).fit(records.in_memory())
 
