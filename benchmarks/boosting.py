@@ -172,12 +172,13 @@ def deletions(name: str, tapes: int = 10, each: int = 300, **settings: Any) -> d
 
 
 SHARDS = {f"{n} shards of scikit-learn's": n for n in (5, 20)}
+OWN_SHARDS = {f"{n} shards of the default": n for n in (5, 20)}
 
 
 def curve(name: str, setting: str, splits: int = 3, each: int = 60) -> dict[str, Any]:
     """Find what models predict and what a deletion costs on average, over settings and designs."""
     data, table = DATA[name](), {}
-    for title in [*SETTINGS, *SHARDS]:
+    for title in [*SETTINGS, *SHARDS, *OWN_SHARDS]:
         if setting not in ("", title):
             continue
         found, taken, refits = [], [], []
@@ -188,6 +189,8 @@ def curve(name: str, setting: str, splits: int = 3, each: int = 60) -> dict[str,
             refits.append(seconds(lambda peer=peer, X=X, y=y: peer.fit(X, y))[0])
             if title in SHARDS:
                 model = ShardedClassifier(clone(peer), SHARDS[title], random_state=split)
+            if title in OWN_SHARDS:
+                model = ShardedClassifier(clone(model), OWN_SHARDS[title], random_state=split)
             model.fit(X, y)
             found.append(score(model, name, data.X[test], data.y[test]))
             for row in range(each):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import erasable
+from erasable import ensemble, linear_model
 from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler, StandardScaler
@@ -124,9 +125,13 @@ def _scaled_ridge() -> Any:
 
 MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
     "BaggingClassifier": lambda cls: [
-        cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7)
+        cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7),
+        cls(ensemble.RandomForestClassifier(2), n_estimators=3, max_samples=0.5, bootstrap=False),
     ],
-    "BaggingRegressor": lambda cls: [cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5)],
+    "BaggingRegressor": lambda cls: [
+        cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5),
+        cls(linear_model.Ridge(), n_estimators=2, max_features=0.7),
+    ],
     "CategoricalNB": lambda cls: [  # which predict what was deleted, too
         cls(min_categories=16),
         cls(min_categories=16, alpha=0.0, fit_prior=False, classes=[0, 1, 2, 7]),
@@ -149,8 +154,12 @@ MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
     "ShardedClassifier": lambda cls: [
         cls(DecisionTreeClassifier(max_depth=3), n_shards=3),
         cls(SGDClassifier(), n_shards=2, n_slices=3),
+        cls(ensemble.HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2), n_shards=2),
     ],
-    "ShardedRegressor": lambda cls: [cls(_scaled_ridge(), n_shards=3)],
+    "ShardedRegressor": lambda cls: [
+        cls(_scaled_ridge(), n_shards=3),
+        cls(make_pipeline(StandardScaler(), linear_model.Ridge()), n_shards=3),
+    ],
 }
 """Estimators that are made of others, or need parameters to be what the tests of the law ask."""
 

@@ -128,6 +128,14 @@ _THEIR_LEARNERS = {
     "sk.Ridge": lambda: sklearn.linear_model.Ridge(),
     "sk.DecisionTreeRegressor": lambda: sklearn.tree.DecisionTreeRegressor(random_state=0),
 }
+_OUR_LEARNERS = {
+    "our LogisticRegression": lambda: OURS["LogisticRegression"](),
+    "our Ridge": lambda: OURS["Ridge"](),
+    "our boosting": lambda: OURS["HistGradientBoostingRegressor"](max_iter=2, min_samples_leaf=3),
+    "our pipeline": lambda: Pipeline(
+        [("scaler", OURS["StandardScaler"]()), ("trees", OURS["DecisionTreeClassifier"]())]
+    ),
+}
 KEPT = 150
 """Sentences before this one stay what they are: tests/before has their digests."""
 
@@ -215,9 +223,8 @@ def _params(leaf: Leaf) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, str) and value in _THEIR_LEARNERS:
-        return _THEIR_LEARNERS[value]()
-    return value
+    known = {**_THEIR_LEARNERS, **_OUR_LEARNERS}
+    return known[value]() if isinstance(value, str) and value in known else value
 
 
 def leaf(name: str, **params: Any) -> Leaf:
@@ -668,7 +675,7 @@ class Writer:
         numbers = labels == "numbers"
         options = [*(_REGRESSORS if numbers else _CLASSIFIERS), *_CLUSTERERS]
         if self.seed >= KEPT:
-            options.append(_BOOSTED[numbers])
+            options += [_BOOSTED[numbers], *_OF_OURS[numbers]]
         found: Leaf = self.pick(options)
         late = self.seed >= KEPT and found.name in (
             "BernoulliNB",
@@ -697,6 +704,18 @@ _OF_CODES = leaf("CategoricalNB", min_categories=8)
 _BOOSTED = [
     leaf("HistGradientBoostingClassifier", max_iter=5, random_state=0),
     leaf("HistGradientBoostingRegressor", max_iter=5, random_state=0),
+]
+_OF_OURS = [
+    [
+        leaf("ShardedClassifier", estimator="our pipeline", n_shards=2, random_state=0),
+        leaf(
+            "BaggingClassifier", estimator="our LogisticRegression", n_estimators=2, random_state=0
+        ),
+    ],
+    [
+        leaf("ShardedRegressor", estimator="our boosting", n_shards=2, random_state=0),
+        leaf("BaggingRegressor", estimator="our Ridge", n_estimators=2, random_state=0),
+    ],
 ]
 _CLASSIFIERS = [
     leaf("LogisticRegression"),

@@ -257,6 +257,25 @@ def test_bags_of_what_takes_no_weights_are_drawn_without_repeats() -> None:
     assert_same(model, fresh, "from a fit", save=True)
 
 
+@pytest.mark.parametrize("name", ["boosting", "pipeline"])
+def test_a_file_keeps_what_members_need_in_order_to_delete(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their accelerators and their copies of the records, of which it loses what they delete."""
+    base = BASES[name]
+    X, y, ids, _ = table(base, 300)
+    X[:2] = [[1234.5], [2345.5]]
+    model = sharded(base).fit(X, y, ids=ids)
+    model.save(tmp_path / "model", records=True)
+    monkeypatch.setattr(type(model), "_reattach", None)
+    again = load(tmp_path / "model", True)
+    again.delete(ids[:1])
+    again.save(tmp_path / "model", records=True)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "model.records").iterdir())
+    assert [kept.count(X[row].tobytes()) for row in (0, 1)] == [0, 2]
+    assert load(tmp_path / "model", True).digest() == model.delete(ids[:1]).digest_after
+
+
 def test_tables_with_gaps_and_text_and_sparse_ones() -> None:
     """A column transformer in each shard learns from frames what it would alone."""
     X, y, ids, _ = table(LogisticRegression())

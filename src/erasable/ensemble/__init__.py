@@ -2,8 +2,8 @@
 
 After `delete` a model is, bit for bit, the one that a fit without those records makes. Which
 members learn from a record is drawn for that record (or its group) alone. Trees of a forest take a
-record out of themselves; members that are estimators of scikit-learn learn again, those that had
-one of the deleted.
+record out of themselves, and so do members of shards and bags that are estimators of erasable;
+those that are estimators of scikit-learn learn again, if they had one of the deleted.
 """
 
 from __future__ import annotations

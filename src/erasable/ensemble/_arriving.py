@@ -1,4 +1,4 @@
-"""Records that come to an ensemble: the members learn again that they come to."""
+"""Records that come to an ensemble: the members learn again that they come to, or take them in."""
 
 from __future__ import annotations
 

@@ -100,16 +100,16 @@ class _Bagging(Composed):
 
 
 class BaggingClassifier(Vote, _Bagging):
-    """Classifiers of scikit-learn, each on a bag of the records, from which records leave.
+    """Classifiers, each on a bag of the records, from which records leave.
 
     Which bags a record is in, and how often, is a hash of its id: nothing is drawn anew when
     another leaves, and only those members learn again that have the record in their bag.
 
     Parameters
     ----------
-    estimator : classifier of scikit-learn, or None, default=None
-        What learns from every bag; not changed. None is a decision tree. Its own ``random_state``
-        is not used.
+    estimator : classifier of scikit-learn or erasable, or None, default=None
+        What learns from every bag; not changed. None is a decision tree of scikit-learn. Its own
+        ``random_state`` is not used.
     n_estimators : int, default=10
         Number of bags.
     max_samples : float, default=1.0
@@ -144,8 +144,9 @@ class BaggingClassifier(Vote, _Bagging):
         From `fit`, and from `delete`, which then changes nothing: the estimator cannot learn from
         the records of a bag.
     InvalidParameterError
-        From `fit`: the estimator is no classifier, is not deterministic, cannot be cloned, or holds
-        things of which no plain copy can be made; there are fewer columns than `max_features`.
+        From `fit`: the estimator is no classifier, is not deterministic, cannot be cloned, holds
+        things of which no plain copy can be made, fixes its classes, or is one of erasable that
+        takes no weights where `bootstrap` needs them; there are fewer columns than `max_features`.
 
     See Also
     --------
@@ -166,8 +167,13 @@ class BaggingClassifier(Vote, _Bagging):
     have every bag change with every deletion; `oob_score`, `bootstrap_features` and `warm_start`
     are left out.
 
+    Estimators of erasable delete the records of their bags themselves, see `ShardedClassifier`:
+    every bag has a copy of its records, each once. With `bootstrap`, how often a record is there is
+    its weight, for those steps of a pipeline that take weights; an estimator that takes none is
+    refused, and needs ``bootstrap=False``.
+
     Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
-    scikit-learn, which compute here.
+    scikit-learn, which compute where the estimator is scikit-learn's.
 
     Examples
     --------
@@ -188,7 +194,7 @@ class BaggingClassifier(Vote, _Bagging):
 
 
 class BaggingRegressor(Mean, _Bagging):
-    """Regressors of scikit-learn, each on a bag of the records, from which records leave.
+    """Regressors, each on a bag of the records, from which records leave.
 
     Which bags a record is in, and how often, is a hash of its id: nothing is drawn anew when
     another leaves, and only those members learn again that have the record in their bag. The
@@ -196,9 +202,9 @@ class BaggingRegressor(Mean, _Bagging):
 
     Parameters
     ----------
-    estimator : regressor of scikit-learn, or None, default=None
-        What learns from every bag; not changed. None is a decision tree. Its own ``random_state``
-        is not used.
+    estimator : regressor of scikit-learn or erasable, or None, default=None
+        What learns from every bag; not changed. None is a decision tree of scikit-learn. Its own
+        ``random_state`` is not used.
     n_estimators, max_samples, max_features, bootstrap, n_jobs, random_state
         See `BaggingClassifier`.
 

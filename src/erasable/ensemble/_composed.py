@@ -1,8 +1,9 @@
-"""What ensembles of scikit-learn's estimators share: members that learn, forget and are kept.
+"""What ensembles of other estimators share: members that learn, forget and are kept.
 
 The law it keeps: what an ensemble knows is what its members know, each of which is a function of
-its own records. A deletion has those learn again that hold a record of it. They learn before
-anything is changed: if one of them cannot, nothing is.
+its own records. A deletion has those learn again that hold a record of it, or delete it themselves.
+They learn, or are asked whether they can delete, before anything is changed: if one of them cannot,
+nothing is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._arriving import add_rows
 from erasable.ensemble._learning import Accelerator, Staged, learn_members, sample_task, told_of
 from erasable.ensemble._members import Member, carry_out, takes
-from erasable.ensemble._own import Own, refuse_unsuited_own
+from erasable.ensemble._own import Own, recipe_of, refuse_unsuited_own
 from erasable.ensemble._restoring import (
     ensemble_schema,
     have_their_records,
@@ -151,7 +152,7 @@ class Composed(MetaEstimatorMixin, Weighted):
             )
         self._refuse_weightless(_NO_ROWS)
         refuse_stored_gaps(self)
-        recipe = self._recipe = Recipe.of(self._base(), self)
+        recipe = self._recipe = recipe_of(self._base(), self)
         rows = self._teaching_rows()
         work = self._accelerator = self._share_out(rows)
         if work.classes is not None:
@@ -272,7 +273,7 @@ class Composed(MetaEstimatorMixin, Weighted):
                 f"{sklearn.__version__}, which is here; fit again, or install the other"
             )
         self._weighted = state.get("weighted", False)
-        recipe = self._recipe = Recipe.of(self._base(), self)
+        recipe = self._recipe = recipe_of(self._base(), self)
         if self._classifies:
             self._labels, self._counts = (state["classes"][key] for key in ("labels", "counts"))
         self._members = {

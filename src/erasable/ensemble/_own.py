@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from erasable.core._adding import Change
 from erasable.core.arrays import Ints, Words
@@ -32,6 +33,7 @@ from erasable.core.records import Records
 from erasable.core.rows import Rows
 from erasable.core.tape import Tape
 from erasable.core.trust import origin
+from erasable.core.values import Accepts
 from erasable.ensemble._allotment import Share
 from erasable.ensemble._members import Member
 from erasable.refit._fitting import seeded
@@ -142,6 +144,13 @@ class Leaving:
         outcome = model._delete_checked(model._attached(), self.rows)
         self.member.size, self.member.record_set = self.size, self.record_set
         return outcome
+
+
+def recipe_of(base: Any, owner: Erasable) -> Recipe:
+    """Return how members learn; of estimators of erasable, it holds nothing that no file keeps."""
+    if isinstance(base, Erasable):
+        return Recipe(clone(base), {}, None, Accepts.of(owner).documents)
+    return Recipe.of(base, owner)
 
 
 def fit_own(

@@ -58,7 +58,7 @@ class _Sharded(Composed):
 
 
 class ShardedClassifier(Vote, _Sharded):
-    """Classifiers of scikit-learn, one for each shard of the records, from which records leave.
+    """Classifiers, one for each shard of the records, from which records leave.
 
     You have a classifier that cannot forget, and fitting it again for every deletion takes too
     long. Here each record is in one shard, and each shard has a classifier of its own, so that a
@@ -67,14 +67,16 @@ class ShardedClassifier(Vote, _Sharded):
 
     Parameters
     ----------
-    estimator : classifier of scikit-learn
+    estimator : classifier of scikit-learn or erasable
         What learns from every shard; not changed. Its own ``random_state`` is not used.
     n_shards : int, default=8
         Number of shards. With more of them a deletion costs less, and each knows less.
     n_slices : int, default=1
-        Number of slices in which every shard is learned, with `partial_fit`; see Notes.
+        Number of slices in which every shard is learned, with `partial_fit`; see Notes. 1 for
+        estimators of erasable.
     n_jobs : int or None, default=None
         Processes that learn, by joblib; -1 for one on every core. The model does not depend on it.
+        Estimators of erasable learn one after the other, in threads of their own if they have any.
     random_state : int, RandomState or None, default=None
         Seed of the tape, from which shards are assigned and all seeds drawn. None draws one from
         the system, kept as ``seed_``.
@@ -98,7 +100,8 @@ class ShardedClassifier(Vote, _Sharded):
         the records of a shard. Fewer shards have more each.
     InvalidParameterError
         From `fit`: the estimator is no classifier, is not deterministic, cannot be cloned, holds
-        things of which no plain copy can be made, or has no `partial_fit` where slices need it.
+        things of which no plain copy can be made, has no `partial_fit` where slices need it, or
+        fixes its classes.
 
     See Also
     --------
@@ -121,8 +124,15 @@ class ShardedClassifier(Vote, _Sharded):
     one learns a shard from its first slice when it first deletes from it. `partial_fit` is told the
     classes of the shard; when one of these goes, the shard is learned from its first slice.
 
+    An estimator of erasable, a pipeline for example, deletes, adds and corrects the records of its
+    shard itself: a deletion costs what one from that estimator costs, with as many records as the
+    shard has, and its `counts` are those of the estimator after ``"shards."``. For this **every
+    shard has a copy of its records**, so that the features are in memory twice; records whose
+    features are in files or on a cluster are refused. The copy is kept with the records alone, by
+    ``save(path, records=True)``; where a model is loaded with records, it is made again.
+
     Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
-    scikit-learn, which compute here.
+    scikit-learn, which compute where the estimator is scikit-learn's.
 
     References
     ----------
@@ -145,11 +155,18 @@ class ShardedClassifier(Vote, _Sharded):
     >>> fresh = fresh.fit(X[left], y[left], ids=np.flatnonzero(left), groups=users[left])
     >>> model.digest() == fresh.digest()
     True
+
+    A member of erasable deletes by itself:
+
+    >>> from erasable.ensemble import RandomForestClassifier
+    >>> model = ShardedClassifier(RandomForestClassifier(5), n_shards=4, random_state=0)
+    >>> model.fit(X, y, groups=users).delete(groups=[17]).action
+    'updated'
     """
 
 
 class ShardedRegressor(Mean, _Sharded):
-    """Regressors of scikit-learn, one for each shard of the records, from which records leave.
+    """Regressors, one for each shard of the records, from which records leave.
 
     You have a regressor that cannot forget, and fitting it again for every deletion takes too
     long. Here each record is in one shard, and each shard has a regressor of its own, so that a
@@ -158,7 +175,7 @@ class ShardedRegressor(Mean, _Sharded):
 
     Parameters
     ----------
-    estimator : regressor of scikit-learn
+    estimator : regressor of scikit-learn or erasable
         What learns from every shard; not changed. Its own ``random_state`` is not used.
     n_shards, n_slices, n_jobs, random_state
         See `ShardedClassifier`.

@@ -20,6 +20,7 @@ MODELS = {
     "bayes": ("naive_bayes.GaussianNB", "sick"),
     "forest": ("ensemble.RandomForestClassifier", "sick"),
     "groups": ("cluster.KMeans", None),
+    "own-shards": ("ensemble.ShardedClassifier", "sick"),
     "pipe": ("preprocessing.StandardScaler,linear_model.Ridge", "weight"),
     "shards": ("ensemble.ShardedClassifier", "sick"),
     "theirs": ("sklearn.tree.DecisionTreeClassifier", "sick"),
@@ -38,6 +39,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         params |= {"forest": {"n_estimators": 3}, "groups": {"n_clusters": 2}}.get(name, {})
         if name == "shards":
             params |= {"estimator": "sklearn.tree.DecisionTreeClassifier", "n_shards": 2}
+        if name == "own-shards":
+            boosting = "erasable.ensemble.HistGradientBoostingClassifier"
+            params |= {"estimator": boosting, "estimator__max_iter": 2, "n_shards": 2}
         features = ["age", "weight"] if target == "sick" else ["age"]
         workspace.fit(
             name, estimator, datasets=["visits"], target=target, features=features, params=params
@@ -133,7 +137,12 @@ def test_who_goes_alone(workspace: Workspace) -> None:
     workspace.register("script", datasets=["visits"], retrain="cp {data} {out}")
     with workspace.context.ledger.reading() as connection:
         found = {name: goes_alone(catalogue.find(connection, name)) for name in [*MODELS, "script"]}
-    assert {name for name, alone in found.items() if alone} == {"script", "shards", "theirs"}
+    assert {name for name, alone in found.items() if alone} == {
+        "own-shards",
+        "script",
+        "shards",
+        "theirs",
+    }
 
 
 def test_no_threads_are_refused(workspace: Workspace) -> None:
