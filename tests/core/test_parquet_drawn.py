@@ -288,4 +288,5 @@ def test_a_block_that_is_read_wrongly_is_noticed(
 
 
 def test_the_sentence_names_those_that_read_blocks() -> None:
-    assert READ_BLOCKS.split(", ") == sorted(READERS)
+    on_clusters = {name for name in READERS if name != "Embedding"}
+    assert READ_BLOCKS.split(", ") == sorted(on_clusters)

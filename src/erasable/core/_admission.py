@@ -15,7 +15,7 @@ from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
 from erasable.core.messages import no_target
 from erasable.core.params import class_path, find_class
-from erasable.core.passes import Stored
+from erasable.core.passes import Remote, Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.unsettled import refuse_rows_without_text
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 READ_BLOCKS = (
     "BaggingClassifier, BaggingRegressor, BernoulliNB, CategoricalNB, CountVectorizer, "
-    "DecisionTreeClassifier, DecisionTreeRegressor, DivideAndConquerKMeans, ExtraTreesClassifier, "
-    "ExtraTreesRegressor, GaussianNB, KMeans, KNeighborsClassifier, KNeighborsRegressor, "
-    "LinearRegression, "
-    "LogisticRegression, MaxAbsScaler, MinMaxScaler, MultinomialNB, NadarayaWatson, "
-    "NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, QuantizedKMeans, "
-    "RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, RobustScaler, "
-    "SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, StandardScaler, "
-    "TfidfVectorizer"
+    "DecisionTreeClassifier, DecisionTreeRegressor, DivideAndConquerKMeans, "
+    "ExtraTreesClassifier, ExtraTreesRegressor, GaussianNB, KMeans, KNeighborsClassifier, "
+    "KNeighborsRegressor, LinearRegression, LogisticRegression, MaxAbsScaler, MinMaxScaler, "
+    "MultinomialNB, NadarayaWatson, NearestCentroid, OneHotEncoder, OrdinalEncoder, PCA, "
+    "QuantizedKMeans, RandomForestClassifier, RandomForestRegressor, RandomFourierRidge, Ridge, "
+    "RobustScaler, SegmentedRegression, ShardedClassifier, ShardedRegressor, SimpleImputer, "
+    "StandardScaler, TfidfVectorizer"
 )
 """The estimators that learn from features block by block, for messages."""
 
@@ -74,12 +73,14 @@ def read_records(
 
 
 def _refuse_stored(model: Stateful, records: Records) -> None:
-    if isinstance(records.matrix, Stored) and (parts := model._learn_from_memory()):
+    matrix = records.matrix
+    remote = isinstance(matrix, Remote)
+    if isinstance(matrix, Stored) and (parts := model._not_by_blocks(remote=remote)):
+        where, others = ("on a cluster", "") if remote else ("in files", ", Embedding")
         raise InvalidInputError(
-            "the features of the records lie in files, from which "
-            f"{type(parts[0]).__name__} does not learn; expected {READ_BLOCKS}, or pipelines and "
-            "column transformers of these; pass records.in_memory()"
-            f"{parts[0]._instead_of_memory}"
+            f"the features of the records lie {where}, from which {type(parts[0]).__name__} does "
+            f"not learn; expected {READ_BLOCKS}{others}, or pipelines and column transformers of "
+            f"these; pass records.in_memory(){parts[0]._instead_of_memory}"
         )
 
 

@@ -19,6 +19,7 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
 from erasable.core._schema import Fields
+from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Action, Outcome
@@ -40,7 +41,6 @@ from erasable.ensemble._restoring import (
     refuse_other_members,
     restored,
 )
-from erasable.ensemble._stored import drop_copies, refuse_stored_gaps
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
