@@ -20,6 +20,7 @@ from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.errors import ErasableError, InvalidInputError
 from erasable.core.remote import Job
+from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import BernoulliNB, GaussianNB
 from erasable.pipeline import make_pipeline
@@ -42,6 +43,9 @@ OF_TEXT = [
     SimpleImputer(strategy="most_frequent"),
     make_pipeline(SimpleImputer(strategy="constant"), OneHotEncoder(sparse_output=False)),
     make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder()),
+    CountVectorizer(analyzer="char"),
+    TfidfVectorizer(analyzer="char_wb", min_df=2, quantize=True),
+    make_pipeline(SimpleImputer(strategy="most_frequent"), TfidfVectorizer(analyzer="char")),
 ]
 OF_NUMBERS = [
     *OF_TEXT[:4],

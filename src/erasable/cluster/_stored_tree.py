@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from erasable.core._stored_parts import drop_copies
 from erasable.core.arrays import Ints
 from erasable.core.grid import Grid
 from erasable.core.passes import Remote
@@ -61,7 +62,7 @@ class StoredTree(Tree):
         else:
             for some in tasks:
                 leaves.extend(in_threads(_call, some, model.n_jobs))
-        matrix.drop_copies()
+        drop_copies(model)
         return leaves
 
     def _tasks(

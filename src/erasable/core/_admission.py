@@ -15,7 +15,7 @@ from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
 from erasable.core.messages import no_target
 from erasable.core.params import class_path, find_class
-from erasable.core.passes import Stored
+from erasable.core.passes import Remote, Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.unsettled import refuse_rows_without_text
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.stateful import Stateful
 
-IN_MEMORY = "Embedding, Refit, and shards and bags of erasable's own estimators"
-"""The estimators that learn from features in memory alone, for messages."""
+IN_MEMORY = "Embedding on a cluster, Refit, and shards and bags of erasable's own estimators"
+"""What learns from features in memory alone, for messages."""
 
 # What a tuple of records has, by its length.
 _WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
@@ -64,12 +64,14 @@ def read_records(
 
 
 def _refuse_stored(model: Stateful, records: Records) -> None:
-    if isinstance(records.matrix, Stored) and (parts := model._learn_from_memory()):
+    matrix = records.matrix
+    remote = isinstance(matrix, Remote)
+    if isinstance(matrix, Stored) and (parts := model._not_by_blocks(remote=remote)):
+        where = "on a cluster" if remote else "in files"
         raise InvalidInputError(
-            "the features of the records lie in files, from which "
-            f"{type(parts[0]).__name__} does not learn; expected an estimator that learns block by "
-            f"block, as all of erasable do but {IN_MEMORY}; pass records.in_memory()"
-            f"{parts[0]._instead_of_memory}"
+            f"the features of the records lie {where}, from which {type(parts[0]).__name__} does "
+            "not learn; expected an estimator that learns block by block, as all of erasable do "
+            f"but {IN_MEMORY}; pass records.in_memory(){parts[0]._instead_of_memory}"
         )
 
 

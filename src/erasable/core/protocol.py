@@ -60,13 +60,16 @@ class Learner:
     _instead_of_memory: ClassVar[str] = ""
     """What to do where an estimator that reads no blocks is given more than fits in memory."""
 
-    def _learn_from_memory(self) -> list[Learner]:
-        """Return the parts of it, or itself, that learn from features in memory alone."""
-        return [] if self._reads_blocks else [self]
+    _reads_remote_blocks: ClassVar[bool] = True
+    """Whether those that learn block by block do so where the blocks are in other processes."""
 
-    def _can_read_blocks(self) -> bool:
-        """Tell whether it learns from records whose features are not in memory."""
-        return not self._learn_from_memory()
+    def _not_by_blocks(self, *, remote: bool) -> list[Learner]:
+        """Return the parts of it, or itself, that do not learn block by block."""
+        return [] if self._reads_blocks and (self._reads_remote_blocks or not remote) else [self]
+
+    def _can_read_blocks(self, *, remote: bool = False) -> bool:
+        """Tell whether it learns from records whose features lie in files, or on a cluster."""
+        return not self._not_by_blocks(remote=remote)
 
     @property
     def _n_jobs(self) -> int | None:

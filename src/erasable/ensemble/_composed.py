@@ -20,6 +20,7 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
 from erasable.core._schema import Fields
+from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Outcome
@@ -43,7 +44,6 @@ from erasable.ensemble._restoring import (
     refuse_other_members,
     restored,
 )
-from erasable.ensemble._stored import drop_copies, refuse_stored_gaps
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
@@ -332,7 +332,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         """How much a member counts when all are asked."""
         return 1.0
 
-    def _learn_from_memory(self) -> list[Learner]:
+    def _not_by_blocks(self, *, remote: bool) -> list[Learner]:
         return [self] if self._has_own_members else []  # which keep copies in memory
 
     @property

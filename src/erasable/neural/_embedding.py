@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import Fields, Integer, Text
+from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import NOTHING, Change
 from erasable.core.deletion import Outcome
@@ -24,6 +25,7 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.kept import Kept
+from erasable.core.passes import Stored, each_block
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
 from erasable.core.values import Values
@@ -34,7 +36,9 @@ from erasable.neural._modules import shaped
 
 @dataclass
 class Vectors:
-    """The vectors of records, as far as they have been asked for.
+    """The vectors of records in memory, as far as they have been asked for.
+
+    Of those that are stored elsewhere none is kept: there are no rows.
 
     Attributes
     ----------
@@ -108,7 +112,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
     two models made on different kinds are told from two that differ. Such a model predicts
     anywhere, and deletes where it was made.
 
-    Vectors of the records are kept, 4 bytes a number, and overwritten with the record.
+    Vectors of the records are kept, 4 bytes a number, and overwritten with the record. Those of
+    records in Parquet files are not, and are made in each reading: for each pass of the estimator
+    behind. Records on a cluster are refused.
 
     Examples
     --------
@@ -119,6 +125,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
     'updated'
     """
 
+    _reads_blocks: ClassVar[bool] = True
+    _reads_remote_blocks: ClassVar[bool] = False  # the network is here
     _refit_from: ClassVar[tuple[int, float]] = NEVER
     _without_effect = ("n_jobs",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -170,12 +178,14 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
 
     def _fit_rows(self) -> None:
         held = self._attached()
+        refuse_stored_gaps(self)
         self._network = self._open(trusted=True)
         self.weights_digest_ = self._network.digest
         shape, kind = self._record_shape()
         self._n_outputs, self.platform_ = self._network.probe(shape, kind)
         rows = held.live_rows()[: self._network.batch]
         self._network.refuse_place_dependent(self._given(held.records.matrix[rows]))
+        drop_copies(self)
         self._reattach()
 
     def _open(self, *, trusted: bool) -> Frozen:
@@ -188,7 +198,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
         return shaped(self._at_fit("shape"), self.n_features_in_), np.float32
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        self._accelerator.forget(rows)
+        kept: Vectors = self._accelerator
+        if kept.known.size:
+            kept.forget(rows)
         return Outcome("updated")
 
     def _output_change(self) -> Change:
@@ -236,7 +248,8 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
 
     def _reattach(self) -> None:
         self._refuse_elsewhere()
-        n_rows = self._attached().records.n_rows
+        records = self._attached().records
+        n_rows = 0 if isinstance(records.matrix, Stored) else records.n_rows
         made = np.zeros((n_rows, self._n_outputs), dtype=np.float32)
         self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
 
@@ -283,7 +296,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
         -------
         ndarray of shape (n_rows, n_outputs), float64
         """
-        matrix = self._read_matrix(X)
+        return self._made_of(self._read_matrix(X))
+
+    def _made_of(self, matrix: Values) -> Any:
         return self._frozen().vectors(self._given(matrix), self.n_jobs).astype(np.float64)
 
     def fit_transform(
@@ -296,12 +311,19 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
     ) -> Any:
         """Fit, and return the vector of each record; see `fit` and `transform`."""
         held = self.fit(X, y, ids=ids, groups=groups)._attached()
-        return self._transform_held(held.live_rows())
+        made = self._transform_held(held.live_rows())
+        if made is not None:
+            return made
+        blocks = each_block(held.records.matrix, held.live_rows(), gaps=True)
+        parts = [self._made_of(each.matrix[each.positions]) for each in blocks if each.size]
+        return np.concatenate(parts)
 
     def _transform_held(self, rows: Ints) -> Any:
         if self._accelerator is None:
             self._reattach()
         kept: Vectors = self._accelerator
+        if kept.known.size == 0:
+            return None
         missing = rows[~kept.known[rows]]
         if missing.size:
             if self._network is None:  # the vectors that are there may come from elsewhere

@@ -60,10 +60,10 @@ class Composition(_BaseComposition, Nested):
     def _check_parts(self) -> None:
         """Refuse parts that cannot be made into a composition."""
 
-    def _learn_from_memory(self) -> list[Learner]:
-        """Return the parts that learn from features in memory alone."""
+    def _not_by_blocks(self, *, remote: bool) -> list[Learner]:
+        """Return the parts that do not learn block by block."""
         parts = self._erasable_parts().values()
-        return [found for part in parts for found in part._learn_from_memory()]
+        return [found for part in parts for found in part._not_by_blocks(remote=remote)]
 
     # -- learning and forgetting ---------------------------------------------------------------
 

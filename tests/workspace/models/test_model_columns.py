@@ -52,7 +52,7 @@ def table(ids=("a", "b", "c"), **columns):
 
 def test_features_are_all_numbers_but_ids_subjects_and_target():
     chosen = ModelColumns.choose([described()], Ridge(), None, "cost")
-    assert chosen == ModelColumns(("age", "dose", "on"), "cost", False, True)
+    assert chosen == ModelColumns(("age", "dose", "on"), "cost", False, True, True)
     numbers = {**TYPES, "visit": "int64", "who": "int64"}
     assert ModelColumns.choose([described(columns=numbers)], KMeans(), None, None).features == (
         "age", "dose", "on", "cost",
@@ -61,7 +61,7 @@ def test_features_are_all_numbers_but_ids_subjects_and_target():
 
 def test_the_one_column_of_text_is_the_documents():
     chosen = ModelColumns.choose([described()], CountVectorizer(), None, "cost")
-    assert chosen == ModelColumns(("note",), "cost", True)
+    assert chosen == ModelColumns(("note",), "cost", True, True, True)
     two = described(columns={**TYPES, "letter": "string"})
     with pytest.raises(WorkspaceError, match="2 columns are text"):
         ModelColumns.choose([two], CountVectorizer(), None, None)

@@ -35,6 +35,7 @@ MODELS = {
     ),
     "clusters": ("cluster.KMeans", None),
     "scaled-clusters": ("preprocessing.StandardScaler,cluster.KMeans", None),
+    "leaves": ("cluster.DivideAndConquerKMeans", None),
     "risk": ("linear_model.LogisticRegression", "sick"),
     "scaled-risk": ("preprocessing.RobustScaler,linear_model.LogisticRegression", "sick"),
     "signs": ("naive_bayes.BernoulliNB", "sick"),
@@ -43,6 +44,7 @@ MODELS = {
 }
 PARAMS = {
     "clusters": {"n_clusters": 3, "random_state": 0},
+    "leaves": {"n_clusters": 3, "random_state": 0},
     "scaled-clusters": {"kmeans__n_clusters": 3, "kmeans__random_state": 0},
     "waves": {"n_components": 5, "gamma": 1e-4, "random_state": 0},
     "rounds": {

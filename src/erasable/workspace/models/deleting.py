@@ -28,7 +28,13 @@ from erasable.workspace.evidence import reliance
 from erasable.workspace.models import accelerators, estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
-from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_of, without
+from erasable.workspace.models.model_columns import (
+    ModelColumns,
+    Tables,
+    ids_of,
+    reads_blocks,
+    without,
+)
 from erasable.workspace.models.outcomes import (
     Outcome,
     at_rest,
@@ -375,4 +381,4 @@ def design_of(model: Model) -> ModelColumns | None:
     tags = estimator.__sklearn_tags__().input_tags
     documents = tags.string and not tags.two_d_array
     features = tuple(model.features or ())
-    return ModelColumns(features, model.target, documents, estimator._can_read_blocks())
+    return ModelColumns(features, model.target, documents, *reads_blocks(estimator))

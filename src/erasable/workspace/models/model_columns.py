@@ -34,6 +34,20 @@ Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 """The records of data sets."""
 
 
+def reads_blocks(estimator: BaseEstimator) -> tuple[bool, bool]:
+    """Tell whether an estimator learns from features in files, and on a cluster.
+
+    Examples
+    --------
+    >>> from erasable.linear_model import Ridge
+    >>> reads_blocks(Ridge())
+    (True, True)
+    """
+    if not isinstance(estimator, Erasable):
+        return False, False
+    return estimator._can_read_blocks(), estimator._can_read_blocks(remote=True)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelColumns:
     """Which columns a model learns from.
@@ -46,6 +60,8 @@ class ModelColumns:
         Whether the one feature is text, of which the model takes every value for a document.
     reads_blocks : bool
         Whether the model learns from features that are not all in memory.
+    reads_remote_blocks : bool
+        Whether it does so where they are on a cluster.
 
     Examples
     --------
@@ -57,6 +73,7 @@ class ModelColumns:
     target: str | None
     documents: bool
     reads_blocks: bool = False
+    reads_remote_blocks: bool = False
 
     @classmethod
     def choose(
@@ -103,9 +120,9 @@ class ModelColumns:
                 f"{type(estimator).__name__} learns from texts, and arrays were named; expected a "
                 "column of text"
             )
-        by_blocks = isinstance(estimator, Erasable) and estimator._can_read_blocks()
+        by_blocks = reads_blocks(estimator)
         if features:
-            return cls(tuple(features), target, documents, by_blocks)
+            return cls(tuple(features), target, documents, *by_blocks)
         taken = _identifying(datasets) | {target}
         chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
         if not chosen or (documents and len(chosen) > 1):
@@ -114,7 +131,7 @@ class ModelColumns:
                 f"subjects and the target; expected {'one' if documents else 'one or more'}; "
                 "name the features with --features"
             )
-        return cls(tuple(chosen), target, documents, by_blocks)
+        return cls(tuple(chosen), target, documents, *by_blocks)
 
     def columns(self, dataset: DataSet) -> list[str]:
         """Return the columns to read of a data set."""

@@ -80,7 +80,7 @@ class Reader:
                 ]
                 self._found = [(known, self._ahead.parts_of(connection, known)) for known in found]
             if goes_to_workers(
-                self._site, self._found, design.features, design.reads_blocks
+                self._site, self._found, design.features, design.reads_remote_blocks
             ) or are_too_many(self._site, self._found, design.features, design.reads_blocks):
                 design = replace(design, features=())
         return self.tables(datasets, versions, design)

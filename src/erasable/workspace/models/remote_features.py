@@ -57,11 +57,11 @@ def goes_to_workers(
     context: Context,
     found: Sequence[tuple[DataSet, Sequence[Part]]],
     features: Sequence[str],
-    reads_blocks: bool,
+    reads_remote_blocks: bool,
 ) -> bool:
     """Tell whether a model learns on a cluster: by passes over numbers, where there is one."""
     kinds = {dict(known.columns).get(name, "") for known, _ in found for name in features}
-    return context.workers is not None and reads_blocks and kinds <= set(NUMBERS)
+    return context.workers is not None and reads_remote_blocks and kinds <= set(NUMBERS)
 
 
 def on_workers_of(
