@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import get_tags
 
 from erasable.core._deleting import learn_anew
 from erasable.core.additions import corrected, read_addition, refuse_stored
@@ -128,9 +127,9 @@ class Change:
 
     def _target(self, y: Any) -> Any:
         """Ignore targets, as `fit` does, where the one model that is asked learns from none."""
-        if self._records.y is not None or self._asked is None:
+        if y is None or self._records.y is not None or self._asked is None:
             return y
-        return y if get_tags(self._asked).target_tags.required else None
+        return y if self._asked._info.target_tags(self._asked)[0] else None
 
     def _rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
         """Return the row of each id that is to leave or to be corrected."""
@@ -359,7 +358,7 @@ def _refuse_few(
     held: Attachment, model: Erasable, leaving: NDArray[np.int64], n_new: int, succeeds: bool
 ) -> None:
     least = model._minimum_records()
-    n_gone = 0 if succeeds else int(np.count_nonzero(held.live[leaving]))
+    n_gone = 0 if succeeds or not leaving.size else int(np.count_nonzero(held.live[leaving]))
     if (left := held.n_live - n_gone + n_new) < least:
         name, parameter = type(model).__name__, model._minimum_parameter()
         raise too_few(name, least, parameter, left, held.n_live)
