@@ -304,10 +304,10 @@ class Composed(MetaEstimatorMixin, Weighted):
                 f"{type(self).__name__}; expected those it was fitted on, with their targets, "
                 "weights and groups; pass Records(X, y, sample_weight=..., ids=..., groups=...)"
             )
-        self._accelerator = work
         for number, each in self._members.items():
             if isinstance(each, Own):
                 each.attach(records, work.allotment.share(number), vouched=self._attached().vouched)
+        self._accelerator = work
         # What was neither checked nor trusted is learned again instead.
         again = [number for number, each in self._members.items() if each.estimator is None]
         if again:

@@ -126,10 +126,11 @@ class ShardedClassifier(Vote, _Sharded):
 
     An estimator of erasable, a pipeline for example, deletes, adds and corrects the records of its
     shard itself: a deletion costs what one from that estimator costs, with as many records as the
-    shard has, and its `counts` are those of the estimator after ``"shards."``. For this **every
-    shard has a copy of its records**, so that the features are in memory twice; records whose
-    features are in files or on a cluster are refused. The copy is kept with the records alone, by
-    ``save(path, records=True)``; where a model is loaded with records, it is made again.
+    shard has, and some 10 ns for each of these. Its `counts` are those of the estimator after
+    ``"shards."``. For this **every shard has a copy of its records**, so that the features are in
+    memory twice; records whose features are in files or on a cluster are refused. The copy is kept
+    with the records alone, by ``save(path, records=True)``; where a model is loaded with records,
+    it is made again.
 
     Equal means equal on one kind of machine with the same versions of NumPy, SciPy and
     scikit-learn, which compute where the estimator is scikit-learn's.
