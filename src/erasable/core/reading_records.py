@@ -138,7 +138,7 @@ class ReadingRecords:
         InvalidInputError, InvalidDataError, InvalidIdsError
             As `from_parquet`; later, partitions that have changed and are read again.
         ClusterError
-            Workers with other versions of erasable or NumPy, without memory, or none.
+            Workers with other versions of erasable, NumPy or scikit-learn, without memory, or none.
 
         Examples
         --------

@@ -272,7 +272,12 @@ async def _do_aside(job: Job, mark: str, dask_worker: Worker) -> Any:
 
 def _versions() -> dict[str, str]:
     python = ".".join(map(str, sys.version_info[:2]))
-    return {"erasable": version("erasable"), "NumPy": np.__version__, "Python": python}
+    return {
+        "erasable": version("erasable"),
+        "NumPy": np.__version__,
+        "scikit-learn": version("scikit-learn"),  # which learns shards, and cuts texts
+        "Python": python,
+    }
 
 
 def table_of(
