@@ -112,7 +112,7 @@ def test_threads_and_torchs_own_settings_do_not_count() -> None:
 # -- batches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["wide", "among", "quantised"])
+@pytest.mark.parametrize("name", ["placed", "among", "quantised"])
 def test_batches_that_make_a_vector_depend_on_others_are_refused(name: str) -> None:
     X = np.random.default_rng(0).normal(size=(40, 785))
     with pytest.raises(InvalidParameterError, match=r"depends on its place among .* batch_size=1"):
