@@ -5,7 +5,9 @@
 With the ledger in a file and in PostgreSQL, which is brought up for it. Every phase is a process of
 its own (workspace_phases.py); the models are in workspace_mix.py. Writes
 benchmarks/results/workspace.json, and the section "Measured" of docs/workspace.md; some half an
-hour, one thread, 5 GB of disk. `--page` writes the section anew from the results.
+hour, one thread, 5 GB of disk. Runs of other numbers of records are kept beside each other: the
+section is of the largest, with a line for each of the others. `--page` writes it anew from the
+results.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,8 @@ def postgres() -> Iterator[tuple[str, str]]:
 
 def measure(n: int, n_subjects: int, n_requests: int, backends: list[str]) -> dict[str, Any]:
     """Run all of it in a folder that is removed."""
-    with tempfile.TemporaryDirectory() as name, postgres() as (url, version):
+    server = postgres() if "postgres" in backends else nullcontext(("", ""))
+    with tempfile.TemporaryDirectory() as name, server as (url, version):
         where = Path(name)
         rehearse(where)
         source = str(where / "records.parquet")
@@ -107,7 +110,9 @@ def measure(n: int, n_subjects: int, n_requests: int, backends: list[str]) -> di
 
 
 def rehearse(where: Path) -> None:
-    """Do it once with few records, so that kernels are compiled."""
+    """Compile all kernels, and do it once with few records, which do not come to each of them."""
+    line = [sys.executable, "-m", "erasable", "compile"]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
     source, folder = str(where / "few.parquet"), str(where / "rehearsal")
     phase("draw", path=source, n=2000, n_subjects=200)
     phase("add", folder=folder, source=source)
@@ -138,18 +143,18 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print, and write nothing")
     parser.add_argument("--page", action="store_true", help="write the page from the results")
     asked = parser.parse_args()
-    if asked.page:
-        found = json.loads(RESULTS.read_text())
-    else:
+    runs = json.loads(RESULTS.read_text())
+    if not asked.page:
         found = measure(asked.records, asked.subjects, asked.requests, asked.backends)
-        found["shared"] = asked.shared
-    text = section(found)
+        runs[str(asked.records)] = {**found, "shared": asked.shared}
+    runs = {key: runs[key] for key in sorted(runs, key=int)}
+    text = section(list(runs.values()))
     print(text)
-    print(verdict(found))
+    print("\n".join(verdict(found) for found in runs.values()))
     if asked.dry:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(runs, indent=1))
         return
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    RESULTS.write_text(json.dumps(runs, indent=1) + "\n")
     page = re.sub(r"## Measured\n.*?(?=\n## |\Z)", "", PAGE.read_text(), flags=re.DOTALL)
     PAGE.write_text(page.rstrip() + "\n\n" + text)
 
