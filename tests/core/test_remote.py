@@ -248,3 +248,18 @@ def test_copies_are_refused_and_memory_is_offered(tmp_path: Path) -> None:
     for each in (model, brought):
         each.delete(visits.ids[10:12])
     assert model.digest() == brought.digest()
+
+
+@pytest.mark.parametrize("name", ["GaussianNB", "KMeans"])
+def test_what_others_hold_of_deleted_records_is_not_saved(name: str, tmp_path: Path) -> None:
+    visits = Visits()
+    records = spread_visits(visits, Simulated(2))
+    model, other = make(name).fit(records), make(name).fit(records)
+    model.delete(visits.ids[:3])
+    model.save(tmp_path / "model", records=True)
+    brought = type(model).load(tmp_path / "model", True)
+    assert set(visits.ids[:3].tolist()) <= set(other.ids_)
+    assert brought._attached().records.n_rows == len(other.ids_) - 3
+    for each in (model, brought):
+        each.delete(visits.ids[10:12])
+    assert model.digest() == brought.digest()

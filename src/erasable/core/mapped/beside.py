@@ -41,7 +41,11 @@ def save_records(model: Stateful, path: Any) -> None:
         The model has no records.
     """
     files, key = _place(path)
-    model = make_ready(model)
+    try:
+        model = make_ready(model)
+    except UnkeptError:
+        _make_of_records(files, key, model)
+        return
     label = label_of(model)
     place, file = _OPEN.get(model, ("", None))
     if file is not None and place == _name(path):
@@ -49,11 +53,16 @@ def save_records(model: Stateful, path: Any) -> None:
         return
     try:
         MappedFile.make(files, key + _NEXT, label, model)
-    except UnkeptError:  # it learns again, and needs no more than its records
-        held = model._attached()
-        remote = isinstance(held.records.matrix, Remote)
-        records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
-        MappedFile.make(files, key + _NEXT, label, records)
+    except UnkeptError:
+        _make_of_records(files, key, model)
+
+
+def _make_of_records(files: Folder, key: str, model: Stateful) -> None:
+    """Keep the live records alone, of which the model learns again when it is loaded."""
+    held = model._attached()
+    remote = isinstance(held.records.matrix, Remote)
+    records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
+    MappedFile.make(files, key + _NEXT, label_of(model), records)
 
 
 def settle_records(model: Stateful, path: Any) -> None:
@@ -111,10 +120,17 @@ def make_ready(model: Stateful) -> Stateful:
     -------
     Stateful
         The model, or a copy where another one still holds records that it has deleted.
+
+    Raises
+    ------
+    UnkeptError
+        Another one holds such records, and they are on a cluster, where none are copied.
     """
     model._refuse_if_owned()
     held = model._attached()
     if held.n_live < held.records.n_rows - np.count_nonzero(held.records._erased):
+        if isinstance(held.records.matrix, Remote):
+            raise UnkeptError("another model holds records on a cluster that this one has deleted")
         model = copy.deepcopy(model)
         held = model._attached()
     model._make_ready()
