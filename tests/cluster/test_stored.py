@@ -225,6 +225,7 @@ def test_a_tree_is_that_of_memory_through_deletions(
     kind: str, n: int, options: Any, remote: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_stored_tree, "_AT_ONCE", 250)  # values: some leaves together, others alone
+    monkeypatch.setattr(_stored_tree, "_SENT", 120)
     rng = np.random.default_rng(n)
     X, groups = table(kind, n, 3, rng), np.arange(n) // 3
     cuts = np.sort(rng.integers(0, n + 1, 5)).tolist()
@@ -263,8 +264,17 @@ def test_a_deletion_reads_the_leaf_of_the_record_alone(monkeypatch: pytest.Monke
     assert deletion.rows_touched == of_leaf.size - 1
 
 
-def test_workers_learn_the_leaves() -> None:
+def test_small_leaves_are_learned_together() -> None:
+    X = table("clusters", 400, 3, np.random.default_rng(8))
+    records = stored_groups(X, [100, 200, 300], np.arange(400), remote=True)
+    asked = records.matrix._workers.asked
+    DivideAndConquerKMeans(3, width=100, random_state=0).fit(records).delete(range(100))
+    assert asked["Call"] == 2  # one for the fit, and one for the deletion
+
+
+def test_workers_learn_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they say is what the model is; a deletion asks them for one."""
+    monkeypatch.setattr(_stored_tree, "_SENT", 150)
     X = table("clusters", 400, 3, np.random.default_rng(8))
     records = stored_groups(X, [100, 200, 300], np.arange(400), remote=True)
     workers = records.matrix._workers

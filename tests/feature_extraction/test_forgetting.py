@@ -31,6 +31,7 @@ VARIANTS: list[Any] = [
     CountVectorizer(ngram_range=(1, 2), min_df=2, binary=True),
     CountVectorizer(max_features=5, max_df=0.4),
     CountVectorizer(analyzer=lengths, max_df=12),
+    CountVectorizer(tokenizer=str.split, token_pattern=None),
     CountVectorizer(vocabulary=["hat", "nowhere", "cat"]),
     TfidfVectorizer(),
     TfidfVectorizer(min_df=0.05, max_df=0.5, norm="l1", sublinear_tf=True),
@@ -95,7 +96,8 @@ def test_after_deletions_the_vectorizer_is_a_refit(
         assert held.toarray().tobytes() == expected[model.ids_ - 100].tobytes()
         _assert_told(model, before)
     model.save(folder / "model")
-    again = load(folder / "model") if model.analyzer != lengths else model
+    own = callable(model.analyzer) or callable(model.tokenizer)  # which no file carries
+    again = model if own else load(folder / "model")
     assert again.digest() == model.digest()
     assert again.transform(table).toarray().tobytes() == model.transform(table).toarray().tobytes()
 

@@ -64,7 +64,7 @@ class DivideAndConquerKMeans(CentroidModel):
     Records that stay in files or on a cluster are read leaf by leaf; their leaves keep no files of
     records, and a deletion learns the leaf of the record again. With a fit, as many leaves as have
     2**25 values, or one, are in memory at once, and all files are read for each such share. On a
-    cluster workers learn the leaves.
+    cluster workers learn the leaves, small ones together.
 
     References
     ----------

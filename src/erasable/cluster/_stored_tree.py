@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2**25
 """So many values are read for several leaves together: a quarter of a gigabyte."""
+_SENT = 2**16
+"""So many values of several leaves go to a worker together: a round trip takes milliseconds."""
 
 
 class StoredTree(Tree):
@@ -55,13 +57,19 @@ class StoredTree(Tree):
     def _learn_leaves(self, model: DivideAndConquerKMeans, own: dict[int, Ints]) -> list[Node]:
         matrix = model._attached().records.matrix
         shares = _together(own, max(1, _AT_ONCE // matrix.shape[1]))
-        tasks = (self._tasks(model, share) for share in shares)
         leaves: list[Node] = []
         if isinstance(matrix, Remote):
-            leaves.extend(matrix.call(itertools.chain.from_iterable(tasks)))
+            most = max(1, _SENT // matrix.shape[1])
+            calls = (
+                partial(_call_all, list(itertools.islice(tasks, len(some))))
+                for share in shares
+                for tasks in [self._tasks(model, share)]
+                for some in _together(share, most)
+            )
+            leaves.extend(itertools.chain.from_iterable(matrix.call(calls)))
         else:
-            for some in tasks:
-                leaves.extend(in_threads(_call, some, model.n_jobs))
+            for share in shares:
+                leaves.extend(in_threads(_call, self._tasks(model, share), model.n_jobs))
         drop_copies(model)
         return leaves
 
@@ -91,8 +99,12 @@ def _call(task: Callable[[], StoredLeaf]) -> StoredLeaf:
     return task()
 
 
+def _call_all(tasks: list[Callable[[], StoredLeaf]]) -> list[StoredLeaf]:
+    return [task() for task in tasks]
+
+
 def _together(own: dict[int, Ints], most: int) -> Iterator[dict[int, Ints]]:
-    """Put leaves together whose records are read at once: up to so many, or those of one leaf."""
+    """Put leaves together whose records are read or sent at once: up to so many, or one leaf."""
     share: dict[int, Ints] = {}
     n = 0
     for i, rows in own.items():

@@ -120,12 +120,15 @@ def function_path(function: Any) -> str:
     --------
     >>> function_path(np.log1p), function_path(np.mean), function_path(scipy.special.expit)
     ('numpy.log1p', 'numpy.mean', 'scipy.special.expit')
+    >>> function_path(str.split)
+    'builtins.str.split'
     """
     name: str = getattr(function, "__qualname__", None) or function.__name__
     if isinstance(function, np.ufunc):
         homes = (home for home, at in _UFUNCS.items() if getattr(at, name, None) is function)
         return f"{next(homes, 'unknown')}.{name}"
-    return f"{function.__module__}.{name}"
+    home = getattr(function, "__objclass__", function)  # str.split has no module
+    return f"{home.__module__}.{name}"
 
 
 def find_function(path: str) -> Any:
