@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def test_containers_of_texts(model: Any, texts: Any) -> None:
         ({"stop_words": "klingon"}, "'stop_words'"),
         ({"stop_words": ["the", ["a"]]}, "stop_words holds"),
         ({"tokenizer": lambda text: text.split()}, "tokenizer is a function without a name"),
+        ({"tokenizer": re.compile("[a-d]+").findall}, "tokenizer is a function without a name"),
         ({"analyzer": partial(str.split, sep=",")}, "analyzer is a function without a name"),
         ({"vocabulary": []}, "empty vocabulary"),
         ({"vocabulary": [1, 2]}, "other things than strings"),

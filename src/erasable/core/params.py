@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from itertools import takewhile
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -118,17 +118,16 @@ def function_path(function: Any) -> str:
 
     Examples
     --------
-    >>> function_path(np.log1p), function_path(np.mean), function_path(scipy.special.expit)
-    ('numpy.log1p', 'numpy.mean', 'scipy.special.expit')
-    >>> function_path(str.split)
-    'builtins.str.split'
+    >>> [function_path(each) for each in (np.log1p, np.mean, scipy.special.expit, str.split)]
+    ['numpy.log1p', 'numpy.mean', 'scipy.special.expit', 'builtins.str.split']
     """
     name: str = getattr(function, "__qualname__", None) or function.__name__
     if isinstance(function, np.ufunc):
         homes = (home for home, at in _UFUNCS.items() if getattr(at, name, None) is function)
         return f"{next(homes, 'unknown')}.{name}"
+    bound = not isinstance(getattr(function, "__self__", None), type | ModuleType | None)
     home = getattr(function, "__objclass__", function)  # str.split has no module
-    return f"{home.__module__}.{name}"
+    return f"<{name}>" if bound else f"{home.__module__}.{name}"
 
 
 def find_function(path: str) -> Any:

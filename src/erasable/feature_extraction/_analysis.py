@@ -19,6 +19,7 @@ from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
 from erasable.core.messages import refuse_no_texts
+from erasable.core.params import function_path
 from erasable.feature_extraction._counts import TermCounts
 from erasable.feature_extraction._words import cuts_plainly
 
@@ -104,7 +105,7 @@ def check_analysis(vectorizer: Any) -> None:
     """
     for name in ("strip_accents", "preprocessor", "tokenizer", "analyzer"):
         value = getattr(vectorizer, name)
-        if callable(value) and "<" in getattr(value, "__qualname__", "<"):
+        if callable(value) and (not hasattr(value, "__qualname__") or "<" in function_path(value)):
             raise InvalidParameterError(
                 f"{name} is a function without a name of its own; expected one that can be told "
                 "from others by its name; define it with def at the top of a module"

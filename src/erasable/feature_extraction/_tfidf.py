@@ -37,8 +37,8 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         Make letters small first?
     preprocessor : function, default=None
         Takes a text and returns a text, in the place of the two steps above. Like all functions
-        here it must have a name of its own (no lambda), by which the digest knows it, and give
-        the same for the same text.
+        here it must have a name of its own (no lambda, no method of an object), by which the
+        digest knows it, and give the same for the same text.
     tokenizer : function, default=None
         Takes a text and returns a list of words, in the place of `token_pattern`.
     analyzer : {"word", "char", "char_wb"} or function, default="word"
