@@ -221,6 +221,16 @@ def test_a_member_refuses_to_delete_on_its_own() -> None:
     assert pickle.loads(pickle.dumps(mine)).predict(X).shape == (60,)
 
 
+def test_a_tree_of_boosting_keeps_no_memory_that_it_does_not_fill() -> None:
+    """A file would have what lay there before, such as values of records that are gone."""
+    base = BASES["boosting"]
+    X, y, ids, _ = table(base)
+    model = clone(base).fit(X, y, ids=ids)
+    flats = model._accelerator.trees.flats
+    assert flats
+    assert all(flat.features.base is None for flat in flats)
+
+
 def test_shards_come_to_one_class_to_nothing_and_back() -> None:
     base = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2)
     X, y, ids, _ = table(base)
