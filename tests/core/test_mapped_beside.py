@@ -14,10 +14,13 @@ import erasable
 from erasable import Records, Refit, load
 from erasable.cluster import KMeans
 from erasable.core.artifact import write_artifact
+from erasable.core.digest import id_set_hash
 from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
 from erasable.core.lookup import _HASHES, HashIndex
 from erasable.core.mapped import beside, description
+from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
+from erasable.neighbors import KNeighborsRegressor
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 
@@ -76,6 +79,23 @@ def test_a_pipeline_deletes_from_its_files(path: Path) -> None:
         each.delete(IDS[5:9])
     assert again.digest() == model.digest()
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("head", [[], [StandardScaler()], [StandardScaler(), PCA(2)]], ids=len)
+def test_no_hash_of_a_deleted_id_is_left_in_the_files(path: Path, head: list[Any]) -> None:
+    """Nor in what is kept of the tables between the steps of a pipeline."""
+    make_pipeline(*head, KNeighborsRegressor()).fit(X, Y, ids=IDS).save(path, records=True)
+    keys = _HASHES.record_keys(np.array(IDS, dtype=object))
+    for n in range(2):
+        model = load(path, True)
+        model.delete(IDS[n : n + 1])
+        model.save(path, records=True)
+        folder = path.with_name("risk.model.records")
+        kept = b"".join(each.read_bytes() for each in folder.iterdir())
+        assert [key.tobytes() in kept for key in keys] == [False] * (n + 1) + [True] * (399 - n)
+    for each in (model, *(step for _, step in model.steps)):
+        assert IDS[0] not in each._held.records.ids
+        assert np.array_equal(each._held.id_set(), id_set_hash(model.ids_))
 
 
 @pytest.mark.parametrize("ids", [np.array(IDS, dtype=object), np.arange(400) * 7], ids=str)

@@ -156,6 +156,59 @@ def test_nothing_of_a_deleted_record_is_left_in_a_member() -> None:
     assert b"visit-7" not in pickle.dumps(model)
 
 
+@pytest.mark.parametrize("name", ["one class", "no record", "other values", "all learn again"])
+def test_nothing_of_a_deleted_record_is_left_in_a_member_that_another_replaces(name: str) -> None:
+    """Whoever has asked for the members keeps models that know nothing any more."""
+    base = ShardedClassifier(LogisticRegression(), 2)
+    X, y, ids, _ = table(base)
+    X[7] = 1234.5
+    model = sharded(base).fit(X, y, ids=ids)
+    ensemble, mine = model, (model.shards_ == model.shards_[7])
+    kept = "elm" if y[7] != "elm" else "oak"
+    gone: Any = ids[mine & (y != kept)] if name == "one class" else ids[mine]
+    if name == "other values":
+        model = make_pipeline(StandardScaler(), sharded(base)).fit(X, y, ids=ids)
+        ensemble, gone = model.steps[1][1], ids[[7]]
+    replaced = ensemble.estimators_
+    holders = [one for each in replaced for one in (each, *each.estimators_)]
+    held = [one._held for one in holders]
+    assert sum(ids[7] in each.ids for each in held) == 2
+    if name == "all learn again":
+        model.replace(ids[[7]], X[:1] + 1.0, np.array(["yew"]), ids=[1000])
+    else:
+        model.delete(gone)
+    for each in held:
+        assert ids[7] not in each.records.ids
+        assert not (each.records.matrix == 1234.5).any()
+    assert [each.__sklearn_is_fitted__() for each in replaced] == [
+        any(each is one for one in ensemble.estimators_) for each in replaced
+    ]
+
+
+def test_what_an_interrupted_deletion_has_prepared_is_not_used_for_other_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A record has come since, into one of the rows that were free."""
+    base = BASES["forest"]
+    X, y, ids, _ = table(base)
+    model = sharded(base).fit(X, y, ids=ids)
+    first, back, gone = np.flatnonzero(model.shards_ == 1)[:3]
+    other = np.flatnonzero(model.shards_ == 0)[0]
+    model.delete(ids[[back, gone, other]])
+
+    def interrupted(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(model), "_delete_checked", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.delete(ids[[first]])
+    model.add(X[[back]], y[[back]], ids=ids[[back]])
+    model.replace(ids[[first]], X[[other]], y[[other]], ids=ids[[other]])
+    left = np.delete(np.arange(60), [first, gone])
+    assert model.digest() == sharded(base).fit(X[left], y[left], ids=ids[left]).digest()
+
+
 def test_a_member_refuses_to_delete_on_its_own() -> None:
     X, y, ids, _ = table(Ridge())
     model = sharded(Ridge()).fit(X, y, ids=ids)
@@ -166,6 +219,16 @@ def test_a_member_refuses_to_delete_on_its_own() -> None:
     with pytest.raises(DetachedError, match="a member of an ensemble"):
         mine.delete(mine.ids_[:1])
     assert pickle.loads(pickle.dumps(mine)).predict(X).shape == (60,)
+
+
+def test_a_tree_of_boosting_keeps_no_memory_that_it_does_not_fill() -> None:
+    """A file would have what lay there before, such as values of records that are gone."""
+    base = BASES["boosting"]
+    X, y, ids, _ = table(base)
+    model = clone(base).fit(X, y, ids=ids)
+    flats = model._accelerator.trees.flats
+    assert flats
+    assert all(flat.features.base is None for flat in flats)
 
 
 def test_shards_come_to_one_class_to_nothing_and_back() -> None:

@@ -265,9 +265,6 @@ class Records(ReadingRecords, GrowingRecords):
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
-        index = self._id_index
-        if not isinstance(index, HashIndex):
-            index = HashIndex.of(self.ids, ~self._erased)
         own = ("matrix", "y", "weights", "feature_names", "numeric", "unsettled", "_id_set")
         return {
             **{name: getattr(self, name) for name in own},
@@ -275,9 +272,13 @@ class Records(ReadingRecords, GrowingRecords):
             "groups": None if self.groups is None else Names(self.groups),
             "_withdrawn": self._withdrawn,
             "_erased": self._erased,
-            "_id_index": index,
+            "_id_index": self._kept_index(),
             "_spare": [name for name in _ROOMY if self._has_room(name)],
         }
+
+    def _kept_index(self) -> HashIndex | None:
+        index = self._id_index
+        return index if isinstance(index, HashIndex) else HashIndex.of(self.ids, ~self._erased)
 
     def _has_room(self, name: str) -> bool:
         array, buffer = getattr(self, name), self._spare.get(name)

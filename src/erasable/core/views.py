@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from erasable.core.attachment import Attachment
 from erasable.core.records import Records
 from erasable.core.values import Values
@@ -19,6 +22,10 @@ class _Table(Records):
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
         self.feature_names = self.numeric = None
+        self._id_index = self._group_index = self._id_set = None  # the records' alone forget
+
+    def _kept_index(self) -> None:
+        """Keep none in files, either."""
 
     @property
     def matrix(self) -> Values:
@@ -68,6 +75,10 @@ class View(Attachment):
         self.records, self.live = _Table(self.held.records, matrix), self.held.live
         if before is not None:
             self.records.feature_names, self.records.numeric = before.feature_names, before.numeric
+
+    def id_set(self) -> NDArray[np.uint64]:
+        """See `Attachment`."""
+        return self.held.id_set()
 
     @property
     def n_live(self) -> int:  # type: ignore[override]

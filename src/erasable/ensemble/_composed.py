@@ -22,6 +22,8 @@ from sklearn.utils import Tags, get_tags
 from erasable.core._schema import Fields
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
+from erasable.core.attachment import Attachment
+from erasable.core.changes import Affine
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -37,7 +39,7 @@ from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._arriving import add_rows
 from erasable.ensemble._learning import Accelerator, Staged, learn_members, sample_task, told_of
 from erasable.ensemble._members import Member, carry_out, takes
-from erasable.ensemble._own import Own, recipe_of, refuse_unsuited_own
+from erasable.ensemble._own import Own, let_go_of, recipe_of, refuse_unsuited_own
 from erasable.ensemble._restoring import (
     ensemble_schema,
     have_their_records,
@@ -184,7 +186,18 @@ class Composed(MetaEstimatorMixin, Weighted):
             rows = rows[weights[rows] > 0]
         return rows[np.argsort(keys[rows])]  # no two are equal
 
+    def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
+        before = self.__dict__.get("_members", {})
+        super()._begin_again(held, affine)
+        let_go_of(before.values())
+
+    def _abandon(self) -> None:
+        before = self.__dict__.get("_members", {})
+        super()._abandon()
+        let_go_of(before.values())
+
     def _adopt_members(self, staged: Staged) -> None:
+        before = [self._members.get(member) for member in staged.members]
         members = {**self._members, **staged.members}
         there = {i: member for i, member in members.items() if member is not None}
         self._members = dict(sorted(there.items()))
@@ -192,6 +205,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         for member in staged.members:
             trails.pop(member, None)
         trails.update(staged.trails)
+        let_go_of(before)
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -242,6 +256,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         return not self._weighted
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
+        self._pending = None  # of a deletion that was interrupted, without these rows
         return add_rows(self, rows)
 
     # -- keeping -------------------------------------------------------------------------------
@@ -319,7 +334,10 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     @property
     def estimators_(self) -> list[Any]:
-        """Fitted estimators of the members that have records, in their order."""
+        """Fitted estimators of the members that have records, in their order.
+
+        A change of the records may put others in their place: ask again after it.
+        """
         self._check_fitted()
         return [member.estimator for member in self._members.values()]
 

@@ -6,7 +6,7 @@ of its own tape. By its own law it then is a function of these alone, whatever c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -128,6 +128,15 @@ class Own(Member):
         self.size, self.record_set = share.size(records.weights), share.record_set(records.ids)
         return Outcome(report.action, report.rows_touched, report.counts)
 
+    def let_go(self) -> None:
+        """Leave nothing of records in the model, which another replaces and somebody may keep."""
+        held = self.estimator.__dict__.get("_held")
+        if held is not None:
+            rows = held.live_rows()
+            held.exclude(rows)
+            held.release(rows)
+        self.estimator._abandon()
+
 
 @dataclass(frozen=True, eq=False)
 class Leaving:
@@ -144,6 +153,13 @@ class Leaving:
         outcome = model._delete_checked(model._attached(), self.rows)
         self.member.size, self.member.record_set = self.size, self.record_set
         return outcome
+
+
+def let_go_of(members: Iterable[Member | None]) -> None:
+    """Leave nothing of records in members that an ensemble has no more."""
+    for each in members:
+        if isinstance(each, Own):
+            each.let_go()
 
 
 def recipe_of(base: Any, owner: Erasable) -> Recipe:

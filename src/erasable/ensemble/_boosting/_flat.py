@@ -123,7 +123,7 @@ class Flat:
     def of(cls, tree: Tree, edges: Floats, categorical: NDArray[np.bool_]) -> Flat:
         """Flatten a tree."""
         n = tree.nodes.shape[0]
-        features, values = np.empty((2, n), dtype=np.int32)
+        features, values = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
         thresholds, flags = np.empty(n), np.empty(n, dtype=np.uint8)
         splits, ends = _flatten(tree, edges, categorical, features, thresholds, flags, values)
         return cls(
