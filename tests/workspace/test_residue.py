@@ -7,16 +7,18 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from backends import copy_of
+from backends import copy_of, files_of
 from contexts import write_csv
 from crashes import fork
 from crowd import Crowd, build
 from sqlalchemy import select
 from traces import compressed, numbers_in, texts_in, tokens_in
 
+from erasable.linear_model import Ridge
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.ledger import engine, sqlite
@@ -262,6 +264,17 @@ def test_what_is_compressed_is_found_out(tmp_path: Path) -> None:
     shutil.make_archive(str(folder / "archive"), "zip", folder, "plain")
     names = ["artifacts/archive.zip", "artifacts/packed", "artifacts/zipped"]
     assert compressed(tmp_path) == names
+
+
+def test_the_search_reads_small_arrays(tmp_path: Path) -> None:
+    (tmp_path / "accelerators").mkdir()
+    X, y = np.arange(60.0).reshape(20, 3) ** 2, np.arange(20.0)
+    y[7] = 1234.5
+    ids = [f"zqnote{n:06d}" for n in range(20)]
+    Ridge().fit(X, y, ids=ids).save(tmp_path / "accelerators" / "risk", records=True)
+    assert not any(np.float64(1234.5).tobytes() in path.read_bytes() for path in files_of(tmp_path))
+    assert numbers_in(tmp_path, [1234.5, 1234.25]) == {1234.5}
+    assert texts_in(tmp_path, [ids[0], "zqnote999999"]) == {ids[0]}
 
 
 @pytest.mark.parametrize("coding", ["utf-8", "utf-16-le", "utf-32-le"])

@@ -24,7 +24,7 @@ _ENCODED = re.compile(rb'"((?:[0-9A-Za-z+/]{4})+[0-9A-Za-z+/=]{4})"')
 
 
 def contents(path: Path) -> bytes:
-    """Return the bytes of a file, and behind them what an accelerator has as base64: small arrays."""
+    """Return the bytes of a file, and those of small arrays, which accelerators have as base64."""
     data = path.read_bytes()
     if "accelerators" not in path.parts:
         return data
