@@ -53,7 +53,7 @@ PARAMS = {
     },
 }
 
-BOOSTING, FEW = "ensemble.HistGradientBoostingClassifier", {"max_iter": 1, "random_state": 0}
+THEIRS = "sklearn.tree.DecisionTreeClassifier"
 
 
 def write(path: Path, first: int = 0, n: int = N) -> None:
@@ -211,7 +211,7 @@ def test_a_gap_is_found_when_it_is_read(tmp_path: Path) -> None:
 def test_who_cannot_learn_so_says_so_and_nothing_is_changed(made: Path, tmp_path: Path) -> None:
     workspace = copied(made, tmp_path / "ws", SMALL)
     with pytest.raises(WorkspaceError, match=f"expected at most --memory {SMALL}"):
-        workspace.fit("rounds", BOOSTING, datasets=["visits"], target="sick", params=FEW)
+        workspace.fit("theirs", THEIRS, datasets=["visits"], target="sick")
     workspace.context.memory = 1000
     with pytest.raises(
         WorkspaceError, match=r"a fragment of \d+ records takes (\d+) bytes"
@@ -248,7 +248,7 @@ def test_the_default_is_half_of_the_machine(made: Path, tmp_path: Path, monkeypa
     fit(workspace, "ridge")
     assert read
     # In memory, unasked.
-    workspace.fit("rounds", BOOSTING, datasets=["visits"], target="sick", params=FEW)
+    workspace.fit("theirs", THEIRS, datasets=["visits"], target="sick")
 
 
 @pytest.mark.parametrize(
