@@ -29,7 +29,7 @@ from erasable.model_selection import _leave_one_out
 from erasable.pipeline import _engine, _layout, _maps, _nodes, _selection, make_pipeline
 from erasable.preprocessing import OneHotEncoder, StandardScaler
 
-COUNT, EACH = 300, 10
+COUNT, EACH = 350, 10
 
 
 @pytest.mark.parametrize(
