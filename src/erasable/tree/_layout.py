@@ -241,7 +241,7 @@ class Work(NamedTuple):
 
 def beside(n_columns: int, n_rows: int) -> Words:
     """Make room for `Table.by_column`, of no contiguous type: kernels know one type of column."""
-    return np.empty((n_columns, n_rows + 1), dtype=np.uint64)[:, :n_rows].T
+    return np.zeros((n_columns, n_rows + 1), dtype=np.uint64)[:, :n_rows].T  # not all is written
 
 
 def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
