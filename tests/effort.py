@@ -39,19 +39,22 @@ def in_turn(number: int, of: int) -> bool:
 
 
 def sample(items: list[pytest.Item]) -> None:
-    """Keep every k-th of the parameters of a test that is marked ``sampled(k)``.
+    """Keep one in k of the parameters of a test that is marked ``sampled(k)``.
 
-    Where everything is tried, all. They are all marked `thorough`, too.
+    Of each k that follow one another, another one: the first, then the second, so that every value
+    of each parameter is tried where they are combined. Where everything is tried, all. They are all
+    marked `thorough`, too.
     """
     seen: Counter[str] = Counter()
     kept = []
     for item in items:
         mark = item.get_closest_marker("sampled")
-        place = 0
+        turn, place = 0, 0
         if mark is not None:
             item.add_marker("thorough")
             name = item.nodeid.partition("[")[0]
-            place, seen[name] = seen[name], seen[name] + 1
-        if mark is None or THOROUGH or place % mark.args[0] == 0:
+            turn, place = divmod(seen[name], mark.args[0])
+            seen[name] += 1
+        if mark is None or THOROUGH or turn % mark.args[0] == place:
             kept.append(item)
     items[:] = kept

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
@@ -210,7 +211,7 @@ def stored_groups(X: np.ndarray, cuts: Any, groups: Any, *, remote: bool) -> Rec
     return spread(pa.table({**columns, **others}), cuts, Simulated(2))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize(
     ("kind", "n", "options"),
@@ -230,7 +231,8 @@ def test_a_tree_is_that_of_memory_through_deletions(
     X, groups = table(kind, n, 3, rng), np.arange(n) // 3
     cuts = np.sort(rng.integers(0, n + 1, 5)).tolist()
     model = DivideAndConquerKMeans(4, random_state=1, n_jobs=2, **options)
-    twin = clone(model).fit(X, groups=groups)
+    named = pd.DataFrame(X, columns=[f"x{j}" for j in range(3)]) if remote else X
+    twin = clone(model).fit(named, groups=groups)
     records = stored_groups(X, cuts, groups, remote=remote)
     model.fit(records)
     while len(model.ids_) > 20:
