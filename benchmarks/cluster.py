@@ -152,10 +152,10 @@ def tables(found: dict[str, Any]) -> str:
     names = [name for name in MODELS if name in found["1"] and name in found.get("2", {})]
     lines = [
         f"{found['records']:,} records x {found['features']}, {found['partitions']} partitions, "
-        f"{found['cores']} cores, which had other work: the load was {_loads(found)}. So the clock "
-        "says little. *Processor* is the seconds of this process and of the worker that took most, "
-        "which is what the clock would say with a core for each. Records are ten clusters, whose "
-        "centres have a standard deviation of 2; *spread* is that of a cluster.",
+        f"{found['cores']} cores; the load, with this, was {_loads(found)}. *Processor* is "
+        "the seconds of this process and of the worker that took most, which is what the clock "
+        "would say with a core for each. Records are ten clusters, whose centres have a "
+        "standard deviation of 2; *spread* is that of a cluster.",
         "",
         "| fit of | spread | one worker: here, worker | two: here, worker | processor | clock |",
         "|---|---:|---:|---:|---:|---:|",
@@ -195,7 +195,7 @@ def tables(found: dict[str, Any]) -> str:
 def _loads(found: dict[str, Any]) -> str:
     runs = [run for k in ("1", "2") for each in found.get(k, {}).values() for run in each]
     loads = [run["load"] for run in runs]
-    return f"{min(loads):.0f} to {max(loads):.0f}"
+    return f"{min(loads):.1f} to {max(loads):.1f}"
 
 
 def main() -> None:
