@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,15 @@ from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from law_instances import first_instances
 from naming import named
+from suited_to_some import tables
 
 N = 300
 IDS, GROUPS = [f"visit-{n}" for n in range(N)], [f"person-{n // 3}" for n in range(N)]
 GONE = {*IDS[:7], *GROUPS[:6]}  # the third person keeps two records
 
 
-def _records() -> Iterator[tuple[Any, Any]]:
-    """Yield tables and targets; every estimator takes one of them."""
-    rng = np.random.default_rng(0)
-    X, noise = rng.normal(size=(N, 6)), rng.normal(size=N)
-    words = rng.choice(["ash", "elm", "fir", "oak", "yew"], (N, 5))
-    texts = np.array([" ".join(row) for row in words], dtype=object)
-    for table in (X, rng.integers(0, 5, (N, 6)), texts):
-        for y in ((X[:, 0] + noise > 0).astype(int), X[:, 0] + noise, np.abs(noise)):
-            yield table, y
-
-
 def _fitted(estimator: Any) -> Any:
-    for X, y in _records():
+    for X, y in tables(N):
         try:
             return clone(estimator).fit(X, y, ids=IDS, groups=GROUPS)
         except (ValueError, TypeError):

@@ -11,7 +11,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +22,15 @@ PATTERNS = [bytes([FILL]) * 8, bytes([FILL ^ 0xFF]) * 8]  # of what is freed, an
 N = 1500
 
 
-def _records() -> Iterator[tuple[Any, Any]]:
-    """Yield tables and targets; every estimator takes one of them."""
-    rng = np.random.default_rng(0)
-    X, noise = rng.normal(size=(N, 6)), rng.normal(size=N)
-    words = rng.choice(["ash", "elm", "fir", "oak", "yew"], (N, 5))
-    texts = np.array([" ".join(row) for row in words], dtype=object)
-    for table in (X, rng.integers(0, 5, (N, 6)), texts):
-        for y in ((X[:, 0] + noise > 0).astype(int), X[:, 0] + noise, np.abs(noise)):
-            yield table, y
-
-
 def _unfilled(estimator: Any) -> set[str]:
     """Return in which files of a model there is memory that was not filled."""
     from traces import contents
 
     from erasable import load
+    from suited_to_some import tables
 
     ids, found = [f"visit-{n}" for n in range(N)], set()
-    for X, y in _records():
+    for X, y in tables(N):
         try:
             model = estimator.fit(X, y, ids=ids)
         except (ValueError, TypeError):
