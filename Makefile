@@ -6,13 +6,15 @@ WORKERS ?= 2
 # `make soak SEED=2` is another soak: other commands, other kills, other points, other damaged files.
 SEED ?= 1
 # Of processes, on each database.
-KILLS ?= 100
-# Files of models with changed fields, in 200 seconds at most.
+KILLS ?= 60
+# Files of models with changed fields, in 120 seconds at most.
 FILES ?= 5000
 # Command lines at random, and as many damaged files of a workspace.
-FUZZ ?= 3000
+FUZZ ?= 2000
 # Seconds for compositions at random.
-COMPOSITIONS ?= 180
+COMPOSITIONS ?= 120
+# Seconds for random lives of models.
+LIVES ?= 150
 
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
@@ -20,7 +22,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural boosting wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +32,7 @@ help:
 	@echo "make docs    build the documentation site (in build/site)"
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (40 minutes)"
 	@echo "make neural  the tests of networks, which need torch"
+	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
@@ -68,16 +71,21 @@ soak: setup
 	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
 	$(BIN)/python -W ignore tests/soak/cluster_kills.py --seed $(SEED) --kills 10 --minutes 5
 	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
-	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 200 --workers $(WORKERS)
+	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 120 --workers $(WORKERS)
 	$(BIN)/python tests/soak/exits.py --seed $(SEED)
 	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
-	$(MAKE) neural compatibility wheel
+	$(BIN)/python -W ignore tests/soak/model_lives.py --seed $(SEED) --seconds $(LIVES) --workers $(WORKERS)
+	$(MAKE) neural boosting compatibility wheel
 
 # Networks need torch, of 200 MB and more, which nothing else does: it comes here, and tests and
 # documentation are run once more for what it adds.
 neural: setup $(VENV)/.installed-neural
 	$(BIN)/pytest -n $(WORKERS) tests/neural docs/how-to/networks.md src/erasable/neural
 	$(BIN)/python tests/check.py Embedding $(WORKERS)
+
+# XGBoost and LightGBM, which nothing else needs.
+boosting: setup $(VENV)/.installed-boosting
+	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py
 
 # In a virtual environment of its own, with nothing but what the wheel requires.
 wheel: $(VENV)/.installed
@@ -115,6 +123,10 @@ $(VENV)/.installed-bench: $(VENV)/.installed
 
 $(VENV)/.installed-neural: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[neural]'
+	@touch $@
+
+$(VENV)/.installed-boosting: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[boosting]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

@@ -59,6 +59,11 @@ def draw(name: str, kind: str) -> tuple[Any, ...]:
     return (X, targets[kind]) if kind in targets else (X,)
 
 
+def _home(cls: type[Any]) -> str:
+    """Return the public package of an estimator, whose module may be in a package of its own."""
+    return ".".join(cls.__module__.split(".")[:2])
+
+
 def made(name: str, home: str) -> Any:
     """Import an estimator and make one; those that are made of others are made of their kind."""
     cls = getattr(importlib.import_module(home), name)
@@ -143,7 +148,7 @@ def main() -> None:
     import erasable
 
     known = {
-        name: (cls.__module__.rpartition("._")[0], "regressor" if name == "Refit" else tags["kind"])
+        name: (_home(cls), "regressor" if name == "Refit" else tags["kind"])
         for name, cls, tags in erasable.all_estimators()
     }
     if unknown := sorted(set(said.only or ()) - set(known)):

@@ -108,7 +108,9 @@ patient (`docs/cli_page.py`).
 | `--json` | one JSON object on standard output, and nothing else; its names stay |
 | exit code 0 | done |
 | exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
-| exit code 2 | an error: one line on standard error, and nothing has changed |
+| exit code 2 | an error: one line on standard error; what failed has changed nothing |
+| exit code 3 | done, but standard output is closed, full or left: some of the text is lost |
+| exit code 130, 143, 129 | interrupted (Ctrl-C, SIGTERM, SIGHUP): a line says what became of it |
 | `ERASABLE_KEYS` | a key file elsewhere than in the workspace |
 | `ERASABLE_DEBUG=1` | errors come with a traceback |
 
@@ -123,6 +125,11 @@ double quotes: `--features '"dose, mg"," age"'`.
 
 What takes over a second says on standard error how far it is: a bar on a terminal, plain lines
 elsewhere.
+
+`process` and `model refresh` carry out what does not depend on what failed, and end with 2.
+
+A command does its work whether or not it can tell of it. Exit codes 1 and 2 stay what they are
+where nothing can be printed, and what standard error does not take changes no exit code.
 """
 
 

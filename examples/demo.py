@@ -1,8 +1,8 @@
 """The main job, from the command line: 20 people leave a data set and four models, provably.
 
 The data are scikit-learn's breast-cancer measurements, taken for three visits of each of 190
-patients. Every line that starts with $ is what you would type. The exit status is 1 if a check
-finds a difference.
+patients, with a day and a site of each, and gaps: as tables are. Every line that starts with $ is
+what you would type. The exit status is 1 if a check finds a difference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shlex
 import sys
 import tempfile
 from contextlib import ExitStack, redirect_stdout
+from datetime import date, timedelta
 from pathlib import Path
 
 from sklearn.datasets import load_breast_cancer
@@ -20,15 +21,16 @@ from sklearn.datasets import load_breast_cancer
 from erasable.cli.app import app
 
 VISITS_EACH = 3
+SITES = ("north", "south", "harbour")
+GAPS_EVERY = 97
 LEAVING = [f"patient-{number:03d}" for number in range(5, 185, 9)]
 
 STORY = [
     "init",
     "dataset add visits visits.csv --id visit --subject patient",
-    "model fit segments --dataset visits -p kmeans__n_clusters=3"
-    " --estimator preprocessing.StandardScaler,cluster.KMeans",
+    "model fit segments --dataset visits --estimator cluster.KMeans -p n_clusters=3",
     "model fit risk --dataset visits --target malignant"
-    " --estimator preprocessing.StandardScaler,linear_model.LogisticRegression",
+    " --estimator linear_model.LogisticRegression",
     "model fit bayes --dataset visits --target malignant --estimator naive_bayes.GaussianNB",
     "model fit forest --dataset visits --target malignant"
     " --estimator sklearn.ensemble.RandomForestClassifier",
@@ -47,10 +49,17 @@ def write_visits(path: Path) -> int:
     names = [name.replace(" ", "_") for name in data.feature_names]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["visit", "patient", *names, "malignant"])
+        writer.writerow(["visit", "patient", "seen", "site", *names, "malignant"])
         for number, (row, target) in enumerate(zip(data.data, data.target, strict=True)):
             patient = f"patient-{number // VISITS_EACH:03d}"
-            writer.writerow([f"visit-{number:04d}", patient, *row, int(target == 0)])
+            seen, site = date(2024, 1, 1) + timedelta(number), SITES[number % len(SITES)]
+            measured = [
+                "" if (number + place) % GAPS_EVERY == 0 else value
+                for place, value in enumerate(row)
+            ]
+            writer.writerow(
+                [f"visit-{number:04d}", patient, seen, site, *measured, int(target == 0)]
+            )
     return len(data.data)
 
 

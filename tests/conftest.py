@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import entropy
 import last_words
 import optional
-from effort import examples, sample
+from effort import THOROUGH, examples, sample
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -37,8 +38,10 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("erasable-ci", settings.get_profile("erasable"), derandomize=True)
-settings.load_profile("erasable-ci" if os.environ.get("CI") else "erasable")
+settings.register_profile(
+    "erasable-derandomized", settings.get_profile("erasable"), derandomize=True
+)
+settings.load_profile("erasable" if THOROUGH else "erasable-derandomized")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     cut: what has to be on the disk by when is tested by what was asked of it. Soak tests run on
     the disk itself.
     """
+    config.pluginmanager.register(entropy)
     config.pluginmanager.register(last_words)
     config.pluginmanager.register(optional)
     soaks = "soak" in config.getoption("markexpr").replace("not soak", "")

@@ -20,7 +20,7 @@ import pytest
 
 import erasable
 import integer_sums
-from erasable.core.errors import UnknownIdError
+from erasable.core.errors import ErasableError, UnknownIdError
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
 from pipeline import small_steps
@@ -48,20 +48,45 @@ GROUPS = {
 # -- interrupting ----------------------------------------------------------------------------------
 
 
-def interrupt(action: Callable[[], Any], at: int, ready: Callable[[], bool] = lambda: True) -> bool:
-    """Raise at the event of this number, of those when `ready`; tell whether there was one."""
-    left = at
+def interrupt(
+    action: Callable[[], Any],
+    at: int,
+    ready: Callable[[], bool] = lambda: True,
+    *,
+    error: type[BaseException] = KeyboardInterrupt,
+    where: tuple[str, ...] = OURS,
+) -> bool:
+    """Raise at the event of this number, of those when `ready`; tell whether there was one.
+
+    Events are those in files whose names begin with one of `where`.
+    """
+    return _left(action, at, ready, error, where) < 0
+
+
+def count_events(action: Callable[[], Any]) -> int:
+    """Count the events of an action, one that raises an error of erasable included."""
+    return sys.maxsize - _left(action, sys.maxsize, lambda: True, ErasableError, OURS)
+
+
+def _left(
+    action: Callable[[], Any],
+    left: int,
+    ready: Callable[[], bool],
+    error: type[BaseException],
+    where: tuple[str, ...],
+) -> int:
+    """Count down from a number with every event, and raise below 0; return what is left."""
 
     def watch(frame: Any, event: str, argument: Any) -> Any:
         nonlocal left
         code = frame.f_code
         # What a generator raises as it is closed, Python drops.
-        if not code.co_filename.startswith(OURS) or code.co_flags & inspect.CO_GENERATOR:
+        if not code.co_filename.startswith(where) or code.co_flags & inspect.CO_GENERATOR:
             return None
         if event in ("call", "line", "return") and ready():
             left -= 1
             if left < 0:
-                raise KeyboardInterrupt  # and Python calls `watch` no more
+                raise error  # and Python calls `watch` no more
         return watch
 
     before = sys.gettrace()
@@ -69,12 +94,12 @@ def interrupt(action: Callable[[], Any], at: int, ready: Callable[[], bool] = la
     sys.settrace(watch)
     try:
         action()
-    except KeyboardInterrupt:
+    except error:
         pass
     finally:
         sys.settrace(before)
         gc.enable()
-    return left < 0
+    return left
 
 
 class World:

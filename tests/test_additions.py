@@ -46,6 +46,7 @@ from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from erasable.utils._checks.compare import fit
 from erasable.utils._checks.data_sets import STANDARD, DataSet, suited
 from law_instances import first_instances
+from naming import named
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "add-and-correct.md"
 FIRST = first_instances()
@@ -442,6 +443,17 @@ def test_bad_additions_change_nothing(told: dict[str, Any], message: str) -> Non
     assert model.ids_.tolist() == list(range(12))
     model._info.digest = model._info.id_set = None
     assert model.digest() == digest
+
+
+@pytest.mark.parametrize(
+    "estimator", [e for e in FIRST if not e.__sklearn_tags__().target_tags.required], ids=named
+)
+def test_targets_alone_are_no_correction_of_a_model_without(estimator: Any) -> None:
+    life = Life(estimator, SEPARATED, 20)
+    before = life.model.digest()
+    with pytest.raises(InvalidInputError, match=r"given y alone, and \w+ learns from no targets"):
+        life.model.correct([3], y=[1.0])
+    assert life.model.digest() == before
 
 
 def test_a_class_that_was_left_out_is_refused() -> None:

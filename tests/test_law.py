@@ -10,18 +10,28 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from sklearn.utils.validation import has_fit_parameter
 
 import erasable
 from effort import examples
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
-from erasable.utils._checks.compare import assert_same, fit
-from erasable.utils._checks.data_sets import suited
+from erasable.utils._checks.compare import assert_same, fit, seeded
+from erasable.utils._checks.data_sets import MARKED, suited
+from erasable.utils._checks.erasure import marks_of
+from erasable.utils._checks.reach import traces
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
 from law_cases import check_law, check_law_of_variant, of_variants
 from law_instances import first_instances, instances_of, other_instances
+from naming import named
 
 FIRST, OTHERS = first_instances(), other_instances()
 INSTANCES = [*FIRST, *OTHERS]
+WEIGHED = [
+    each
+    for each in FIRST
+    if has_fit_parameter(each, "sample_weight")
+    and has_fit_parameter(getattr(each, "estimator", each), "sample_weight")
+]
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Without shrinking, which takes minutes: all data is small, and a failure prints its blob."""
 
@@ -37,6 +47,24 @@ def test_law(estimator: Any, check: Any) -> None:
 @of_variants(parametrize_with_law_checks(OTHERS, fast=True))
 def test_law_of_variants(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", WEIGHED, ids=named)
+def test_nothing_is_left_of_a_record_without_weight(estimator: Any) -> None:
+    (data,) = suited(MARKED[:1], estimator)
+    row = int(data.doomed[1])
+    rest, marks = np.delete(np.arange(len(data)), row), marks_of(data, row)
+
+    def fitted(rows: Any) -> Any:
+        weights = np.where(rows == row, 0.0, 1.0)
+        model = seeded(estimator)
+        return model.fit(data.X[rows], data.y[rows], ids=data.ids[rows], sample_weight=weights)
+
+    model = fitted(np.arange(len(data)))
+    assert traces(model, marks)
+    model.delete(data.ids[[row]])
+    assert traces(model, marks) <= traces(fitted(rest), marks)
 
 
 def test_every_estimator_is_tested() -> None:

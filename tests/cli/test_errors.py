@@ -22,6 +22,9 @@ from naming import named
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     make_tiny(folder)
+    (folder / "huge.csv").write_text(
+        "visit,patient,mail,age,dose,sick\nv1,p,m,3,2,1\nv2,p,m,4,1e39,0\n"
+    )
     return folder
 
 
@@ -63,6 +66,7 @@ def _error(*args: str, folder: Path, stdin: str | None = None) -> str:
         (["deny", "someone@example.org", "--reason", "x"], "that is no id of a request"),
         (["model", "fit", "m", "-p", "C"], "expected NAME=VALUE"),
         (["model", "predict", "risk", "more.csv", "--output", "x.txt"], "neither in .csv nor"),
+        (["model", "predict", "tree", "huge.csv"], "beyond float32, in row 1, column 'dose' of X"),
         (["log", "show", "--since", "-1"], "expected the number of an entry"),
         (["log", "verify", "--since", "visits.csv"], "holds no JSON object"),
         (["log", "head", "--output", "gone/head.json"], "No such file or directory"),
@@ -114,10 +118,10 @@ def test_a_fault_is_one_line(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (KeyboardInterrupt(), "interrupted"),
+        (MemoryError(), "the memory ran out"),
         (PermissionError(13, "Permission denied", "/x"), "'/x': Permission denied"),
     ],
-    ids=["interrupt", "system"],
+    ids=["memory", "system"],
 )
 def test_what_comes_from_outside(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, told: str
@@ -151,7 +155,7 @@ def test_a_reader_who_leaves_is_no_fault(tiny: Path) -> None:
         done = subprocess.run(
             line, cwd=tiny, stdout=pipe, stderr=subprocess.PIPE, check=False, env=os.environ
         )
-    assert (done.returncode, done.stderr) == (2, b"")
+    assert (done.returncode, done.stderr) == (3, b"")
 
 
 def test_a_terminal_is_not_taken_over() -> None:

@@ -132,5 +132,6 @@ def test_the_data_set_stays_as_it_is(tmp_path: Path) -> None:
     line = ["model", "fit", "m", "--dataset", "pool", "--estimator", "preprocessing.SimpleImputer"]
     assert told(*line, "--features", "age,dose", folder=tmp_path)["n_records"] == N - 7
     refused = erasable("model", "fit", "n", "--dataset", "pool", "--estimator",
-                       "cluster.KMeans", "--features", "age,dose", folder=tmp_path)  # fmt: skip
+                       "cluster.KMeans", "--features", "age,dose", "--prepare", "none",
+                       folder=tmp_path)  # fmt: skip
     assert "have gaps" in refused.stderr

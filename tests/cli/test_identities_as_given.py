@@ -151,7 +151,7 @@ LISTS = {
     "age": ["age"], "age,dose": ["age", "dose"], " age , dose ": ["age", "dose"],
     '"age"': ["age"], '" age","dose, mg"': [" age", "dose, mg"],
     'age, "a ""b""" ,c': ["age", 'a "b"', "c"], 'a"b,c': ['a"b', "c"], "a,,b": ["a", "", "b"],
-    "": [""], "a,": ["a", ""], '"a,b': ['"a', "b"], '"a" b,c': ['"a" b', "c"],
+    "": [], '""': [""], "a,": ["a", ""], '"a,b': ['"a', "b"], '"a" b,c': ['"a" b', "c"],
 }  # fmt: skip
 
 

@@ -461,7 +461,7 @@ CELLS = [
     ("1,a\n,b\n", [], "1 of 2 records have gaps, in 'x'"),
     ("1,a\nnan,b\n", [], "1 of 2 records have gaps, in 'x'"),
     ("1,a\ninf,b\n", [], "hold infinity"),
-    ("1,a\n1e999,b\n", ["--scale", "none"], "hold infinity"),
+    ("1,a\ninf,b\n", ["--scale", "none"], "hold infinity"),
     ("1e308,a\n-1e308,b\n", [], "too large to compute with"),
     ("one,a\ntwo,b\n", [], "holds numbers"),
     ("2026-03-01,a\n2026-03-02,b\n", ["--features", "x"], "hold date32[day]"),

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import io
 import pickle
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn.compose
 import sklearn.preprocessing
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
+from sklearn.compose import make_column_selector
 from sklearn.preprocessing import FunctionTransformer
 
 import erasable
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer, make_column_transformer
-from erasable.compose._columns import positions
+from erasable.core._column_choice import Columns, positions
 from erasable.core.errors import (
     ErasableError,
     InvalidDataError,
     InvalidInputError,
+    InvalidParameterError,
     UnsupportedStepError,
 )
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import MinMaxScaler, SimpleImputer, StandardScaler
+from erasable.preprocessing import MinMaxScaler, OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.utils._checks.compare import assert_same
 
 NAMES = ["age", "bmi", "city", "pulse"]
@@ -56,7 +60,7 @@ def frame() -> pd.DataFrame:
     ],
 )
 def test_columns_have_many_names(columns: Any, expected: list[int]) -> None:
-    assert positions(columns, 4, NAMES, "part") == expected
+    assert positions(columns, Columns(4, NAMES), "part") == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_columns_have_many_names(columns: Any, expected: list[int]) -> None:
 )
 def test_columns_that_are_not_there(columns: Any, names: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        positions(columns, 4, names, "part")
+        positions(columns, Columns(4, names), "part")
 
 
 def test_it_does_what_scikit_learns_does(frame: pd.DataFrame) -> None:
@@ -251,3 +255,79 @@ def test_a_part_begins_with_a_pipeline_without_steps() -> None:
     model.delete([3])
     rest = np.delete(np.arange(20), 3)
     assert model.digest() == clone(model).fit(X[rest], ids=rest).digest()
+
+
+def by_type(home: Any, room: Any) -> Any:
+    """Choose columns by type and by name."""
+    return home.make_column_transformer(
+        (room.StandardScaler(), make_column_selector(dtype_include="number")),
+        (room.OneHotEncoder(), make_column_selector(pattern="^ci", dtype_exclude=np.number)),
+        (room.MinMaxScaler(), make_column_selector(dtype_include=["float32"])),
+        sparse_threshold=0,
+    )
+
+
+def test_columns_are_selected_by_type_and_name(frame: pd.DataFrame, tmp_path: Any) -> None:
+    frame["when"] = pd.Timestamp("2024-01-01")
+    frame["age"] = frame["age"].round().astype(int)
+    model = by_type(erasable.compose, erasable.preprocessing).fit(frame)
+    theirs = by_type(sklearn.compose, sklearn.preprocessing).fit(frame)
+    np.testing.assert_allclose(model.transform(frame), theirs.transform(frame), atol=1e-7)
+    assert model.get_feature_names_out().tolist() == theirs.get_feature_names_out().tolist()
+    model.save(tmp_path / "model")
+    fresh = clone(model).fit(frame.drop(index=["p1"]))
+    # What was chosen stays chosen, whatever types the records have that come with a file.
+    same = frame.astype({"pulse": object})
+    for again in (
+        pickle.loads(pickle.dumps(model)),
+        erasable.load(tmp_path / "model", (frame, frame.index)),
+        erasable.load(tmp_path / "model", (same, frame.index)),
+        model,
+    ):
+        again.delete(["p1"])
+        assert_same(again, fresh, "selected")
+    other = frame.drop(index=["p1"]).assign(age="text")
+    assert clone(again).fit(other).get_feature_names_out()[0].endswith("bmi")
+
+
+def test_columns_are_selected_anywhere(frame: pd.DataFrame) -> None:
+    inner = make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="float")), remainder="passthrough"
+    )
+    nested = ColumnTransformer([("inner", make_pipeline(inner), ["pulse", "bmi"])])
+    model = make_pipeline(make_pipeline("passthrough"), nested, KMeans(2, random_state=0))
+    model.fit(erasable.Records(frame))
+    model.delete(["p2"])
+    assert_same(model, clone(model).fit(frame.drop(index=["p2"])), "nested")
+    names = make_column_transformer((StandardScaler(), make_column_selector(pattern="^(b|p)")))
+    assert names.fit(pl.from_pandas(frame)).get_feature_names_out().tolist() == [
+        "standardscaler__bmi",
+        "standardscaler__pulse",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "X", "message"),
+    [
+        (make_column_selector(dtype_include="number"), np.eye(3), "X has no names"),
+        (make_column_selector(dtype_include="number"), pl.DataFrame({"a": [1]}), "no frame of pan"),
+        (lambda X: [0], pd.DataFrame({"a": [1]}), "are a function"),
+    ],
+)
+def test_columns_that_cannot_be_selected(columns: Any, X: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        ColumnTransformer([("a", MinMaxScaler(), columns)]).fit(X)
+
+
+def test_the_output_is_dense_where_that_is_asked_for(frame: pd.DataFrame) -> None:
+    parts = [("city", OneHotEncoder(), ["city"]), ("n", StandardScaler(), ["age"])]
+    sparse, dense = ColumnTransformer(parts), ColumnTransformer(deepcopy(parts), sparse_threshold=0)
+    out = dense.fit_transform(frame)
+    assert issparse(sparse.fit_transform(frame))
+    np.testing.assert_array_equal(out, sparse.transform(frame).toarray())
+    model = make_pipeline(dense, KMeans(2, random_state=0)).fit(frame)
+    gone = frame.index[frame["city"] == "Ulm"].tolist()
+    model.delete(gone)
+    assert_same(model, clone(model).fit(frame.drop(index=gone)), "dense")
+    with pytest.raises(InvalidParameterError, match=r"sparse_threshold is 0\.3; expected 1"):
+        ColumnTransformer(parts, sparse_threshold=0.3).fit(frame)

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import sys
 import zipfile
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 import erasable
+from effort import skip
 from erasable import Records
+from erasable.core import artifact
 from erasable.core.artifact import read_artifact, write_artifact
 from erasable.core.digest import state_root
 from erasable.core.errors import (
@@ -26,6 +29,7 @@ from erasable.core.params import decode_params, encode_params
 from erasable.linear_model import LogisticRegression
 from erasable.preprocessing import MinMaxScaler
 from integer_sums import IntegerSums, MajorityClass, PlainSums, SortedValues
+from interruptions import OURS, interrupt
 
 X = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
 IDS = ["a", "b", "c", "d"]
@@ -87,6 +91,31 @@ def test_a_file_is_replaced(tmp_path):
     for number in range(2):
         write_artifact(tmp_path / "m", {}, {"a": number})
     assert read_artifact(tmp_path / "m")[1] == {"a": 1}
+
+
+def _die_while_writing(path):
+    child = os.fork()
+    if not child:
+        os.replace = lambda *paths: os._exit(0)
+        write_artifact(path, {}, STATE)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and locks")
+def test_what_a_process_left_that_died_is_removed_by_the_next_one(tmp_path):
+    """But not what another process is writing, or what was to be another file."""
+    import fcntl
+
+    _die_while_writing(tmp_path / "m")
+    (left,) = os.listdir(tmp_path)
+    _die_while_writing(tmp_path / "other")
+    (others,) = set(os.listdir(tmp_path)) - {left}
+    with open(tmp_path / left, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        write_artifact(tmp_path / "m", {}, {"a": 1})
+        assert set(os.listdir(tmp_path)) == {"m", left, others}
+    write_artifact(tmp_path / "m", {}, {"a": 2})
+    assert set(os.listdir(tmp_path)) == {"m", others}
 
 
 def test_every_truncation_and_every_flipped_bit_is_noticed(tmp_path):
@@ -406,3 +435,79 @@ def test_a_file_that_fails_is_told_of():
     assert caught.value.errno == errno.ENOSPC
     with pytest.raises(ArtifactFileError, match="Input/output"):
         read_artifact(Full())
+
+
+# -- what interrupts is what is raised -------------------------------------------------------------
+
+WHERE = (*OURS, zipfile.__file__)
+BRIEF = {"sums": np.arange(3), "n": 3}
+
+
+def surfaces(action, at, error):
+    """Tell whether an error was raised at an event of an action, and what then came out of it."""
+    raised = []
+
+    def noted():
+        try:
+            action()
+        except BaseException as one:
+            raised.append(type(one))
+            raise
+
+    try:
+        return interrupt(noted, at, error=error, where=WHERE), raised
+    except BaseException:
+        return True, raised
+
+
+def sweep_writing(tmp_path, stride):
+    path = tmp_path / "model"
+    write_artifact(path, {}, {"n": 2})
+    for at in range(0, 10_000, stride):
+        interrupted, raised = surfaces(
+            lambda: write_artifact(path, {}, BRIEF), at, KeyboardInterrupt
+        )
+        n = read_artifact(path)[1]["n"]
+        # Only what a finalizer raises is dropped, when the file is there.
+        assert raised == [KeyboardInterrupt] or (raised == [] and n == 3)
+        assert os.listdir(tmp_path) == ["model"]
+        if not interrupted:
+            return at
+        write_artifact(path, {}, {"n": 2})
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interruption_of_a_save_is_raised_as_it_is(tmp_path):
+    assert sweep_writing(tmp_path, skip(1)) > 300
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_error_of_closing_in_its_place_is_found(tmp_path, monkeypatch):
+    def pack(file, text, arrays):
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            artifact._add(archive, artifact._HEADER, text.encode())
+            for number, array in enumerate(arrays):
+                buffer = io.BytesIO()
+                np.lib.format.write_array(buffer, array, allow_pickle=False)
+                artifact._add(archive, artifact._member(number), buffer.getbuffer())
+
+    monkeypatch.setattr(artifact, "_pack", pack)
+    with pytest.raises(AssertionError):
+        sweep_writing(tmp_path, 1)
+
+
+def sweep_reading(file, stride):
+    for at in range(0, 10_000, stride):
+        interrupted, raised = surfaces(lambda: read_artifact(io.BytesIO(file)), at, MemoryError)
+        assert raised in ([MemoryError], [])
+        if not interrupted:
+            return at
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_file_is_not_called_damaged_where_memory_runs_out():
+    file = io.BytesIO()
+    write_artifact(file, {}, BRIEF)
+    assert sweep_reading(file.getvalue(), skip(1)) > 200

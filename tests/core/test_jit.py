@@ -323,6 +323,76 @@ def test_numba_makes_its_compiler_ready_for_what_it_loads(tmp_path: Path) -> Non
     assert asked(tmp_path, "inner", "inner") == ["12.0", "0", "True"]
 
 
+# -- folders that cannot be written to ------------------------------------------------------------
+
+USED = """
+import errno, sys
+from numba.core import caching
+
+def fail(*given):
+    raise OSError(errno.EROFS, "no room")
+
+{before}
+from erasable.core._jit import n_compiled
+from erasable.core._kernel_cache import can_save
+from used import f
+print(f({x}), n_compiled(), can_save())
+"""
+NO_FOLDER = "caching._CacheLocator.ensure_cache_path = fail"
+NO_ROOM = "caching.IndexDataCacheFile.save = fail"
+KERNEL = """
+import numba
+from erasable.core._jit import kernel
+
+@{make}
+def f(x):
+    return x + x
+"""
+
+
+def used(folder: Path, before: str, x: str = "2.0") -> subprocess.CompletedProcess[str]:
+    """Call a kernel in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", USED.format(before=before, x=x)], cwd=folder, capture_output=True,
+        text=True, check=False, env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+    )  # fmt: skip
+
+
+def saved(folder: Path) -> list[Path]:
+    return sorted((folder / "cache").rglob("*.nb?"))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_was_compiled_is_loaded_from_a_folder_that_cannot_be_written_to(
+    tmp_path: Path,
+) -> None:
+    """What was not is compiled in memory."""
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    assert used(tmp_path, NO_FOLDER).stdout.split() == ["4.0", "1", "False"]
+    assert not saved(tmp_path)
+    assert used(tmp_path, "").stdout.split() == ["4.0", "1", "True"]
+    before = saved(tmp_path)
+    assert len(before) == 2
+    assert used(tmp_path, NO_FOLDER).stdout.split() == ["4.0", "0", "False"]
+    assert used(tmp_path, NO_FOLDER, "3").stdout.split() == ["6", "1", "False"]
+    assert saved(tmp_path) == before
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_kernel_that_cannot_be_saved_is_used(tmp_path: Path) -> None:
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    assert used(tmp_path, NO_ROOM).stdout.split() == ["4.0", "1", "True"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize(("before", "error"), [(NO_FOLDER, "RuntimeError"), (NO_ROOM, "OSError")])
+def test_numba_fails_where_it_cannot_save(tmp_path: Path, before: str, error: str) -> None:
+    """The negative control."""
+    (tmp_path / "used.py").write_text(KERNEL.format(make="numba.njit(cache=True)"))
+    assert used(tmp_path, "").stdout.split() == ["4.0", "0", "True"]  # which counts kernels of ours
+    assert error in used(tmp_path, before, "3").stderr
+
+
 # -- subroutines ----------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from typing import Any
 
@@ -18,6 +19,7 @@ from erasable.core.lookup import HashIndex
 from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts
 from erasable.core.tape import Tape
+from interruptions import interrupt
 
 NAMES = st.one_of(st.integers(0, 30), st.integers(0, 30).map(str))
 STEPS = st.lists(
@@ -96,6 +98,32 @@ def test_ids_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
         life.step(*step)
         life.check()
     assert life.index.later is not None
+
+
+def test_what_was_half_forgotten_is_forgotten_by_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Wherever the first one was interrupted; two of the ids have one hash."""
+    own = Tape.record_keys
+
+    def of_tens(tape: Tape, ids: Any) -> Any:
+        return own(tape, np.array([each // 10 for each in ids.tolist()]))
+
+    monkeypatch.setattr(Tape, "record_keys", of_tens)
+    names, gone, half = np.array([11, 12, 20, 31, 40, 41]), [0, 1, 2, 4], 0
+    keys = {
+        key: name for name, key in zip(names.tolist(), lookup._keys(names.tolist()), strict=True)
+    }
+    for at in range(1000):
+        index = HashIndex.of(names, np.ones(6, dtype=bool))
+        forget = functools.partial(index.forget, np.array(gone), names[gone].tolist())
+        if not interrupt(forget, at):
+            break
+        half += {keys[key] // 10 for key in index.keys if key} != {1, 2, 3, 4}
+        forget()
+        assert {keys[key] // 10 for key in index.keys if key} == {3, 4}
+        assert index.find(names.tolist()).tolist() == [-1, -1, -1, 3, -1, 5]
+    assert at > half > 5
 
 
 def test_an_index_of_an_earlier_file_has_one_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,10 @@ from erasable import Records, Refit, load
 from erasable.cluster import KMeans
 from erasable.core.artifact import write_artifact
 from erasable.core.digest import id_set_hash
-from erasable.core.errors import ArtifactError, DetachedError, InvalidInputError
+from erasable.core.errors import ArtifactError, ArtifactFileError, DetachedError, InvalidInputError
 from erasable.core.lookup import _HASHES, HashIndex
-from erasable.core.mapped import beside, description
+from erasable.core.mapped import beside, description, disk, memory
+from erasable.core.mapped.disk import Folder
 from erasable.decomposition import PCA
 from erasable.linear_model import Ridge
 from erasable.neighbors import KNeighborsRegressor
@@ -228,6 +232,46 @@ def _die(*args: Any) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("made", [Ridge, KNeighborsRegressor], ids=str)
+def test_two_who_load_the_same_files_do_not_see_each_others_changes(path: Path, made: Any) -> None:
+    made().fit(X, Y, ids=IDS).save(path, records=True)
+    one, other = load(path, True), load(path, True)
+    before = other.predict(X)
+    one.delete(IDS[:50])
+    one.save(path, records=True)
+    assert one.digest() == made().fit(X[50:], Y[50:], ids=IDS[50:]).digest()
+    np.testing.assert_array_equal(other.predict(X), before)
+    other.delete(IDS[-3:])
+    expected = made().fit(X[:-3], Y[:-3], ids=IDS[:-3])
+    assert other.digest() == expected.digest()
+    other.save(path, records=True)  # the last who saves is right, as with any file
+    again = load(path, True)
+    assert again.digest() == expected.digest()
+    np.testing.assert_array_equal(again.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("effect", ["writing", "patch"])
+def test_a_full_disk_costs_no_records(
+    path: Path, effect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was saved last is there, or what is saved now once there is room."""
+    _fit().save(path, records=True)
+    model = load(path, True)
+    model.delete(IDS[:2])
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, effect, _full)
+        with pytest.raises(ArtifactFileError, match=r"cannot be written \(No space"):
+            model.save(path, records=True)
+        if effect == "patch":
+            with pytest.raises(ArtifactError, match=r"cannot be used: .*No space"):
+                load(path, True)
+    assert load(path, True).digest() == _fit(2 if effect == "patch" else 0).digest()
+
+
+def _full(*args: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_mistakes(path: Path) -> None:
     model = _fit()
     with pytest.raises(InvalidInputError, match="file that is open; expected a path"):
@@ -342,3 +386,88 @@ def test_records_that_cannot_be_used_are_kept(
         assert _contents(path) == before
     _fit(2).save(path, records=True)  # which is meant to take their place
     assert load(path, True).digest() == _fit(2).digest()
+
+
+# -- what others have put there ------------------------------------------------------------------
+
+
+def _with_a_change(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Save a model in a process that dies before its records are changed; return their file."""
+    _fit().save(path, records=True)
+    model = load(path, True)
+    model.delete(IDS[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(beside, "settle_records", _die)
+        with pytest.raises(KeyboardInterrupt):
+            model.save(path, records=True)
+    return path.with_name("risk.model.records") / "arrays"
+
+
+def test_what_a_link_points_at_is_not_written_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control comes last."""
+    for is_checked in (True, False):
+        arrays, other = _with_a_change(path, monkeypatch), path.with_name("other")
+        before = arrays.read_bytes()
+        shutil.move(arrays, other)
+        arrays.symlink_to(other)
+        if not is_checked:
+            monkeypatch.setattr(disk, "link_in", lambda root, key: None)
+            for module in (disk, memory):
+                monkeypatch.setattr(module, "open_no_link", os.open)
+            load(path, True)
+        else:
+            with pytest.raises(ArtifactError, match="is a symbolic link; expected a file"):
+                load(path, True)
+        assert (other.read_bytes() == before) is is_checked
+        shutil.rmtree(arrays.parent)
+
+
+def test_another_name_of_the_file_is_not_written_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control comes last."""
+    for is_checked in (True, False):
+        arrays, other = _with_a_change(path, monkeypatch), path.with_name(f"other-{is_checked}")
+        before = arrays.read_bytes()
+        os.link(arrays, other)
+        if not is_checked:
+            monkeypatch.setattr(disk, "separate", lambda *given: None)
+        assert load(path, True).digest() == _fit(1).digest()
+        assert (other.read_bytes() == before) is is_checked
+
+
+@pytest.mark.parametrize("records", [True, False])
+@pytest.mark.parametrize("suffix", [".records", ".records.next"])
+def test_a_link_in_the_place_of_the_folder_is_refused_first(
+    path: Path, suffix: str, records: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control is refused when the model has been written already."""
+    _fit().save(path)
+    before, other = path.read_bytes(), path.with_name("other")
+    other.mkdir()
+    (other / "arrays").write_bytes(b"precious")
+    path.with_name(path.name + suffix).symlink_to(other)
+    with pytest.raises(ArtifactError, match="is a symbolic link; expected a file or folder"):
+        _fit(1).save(path, records=records)
+    assert path.read_bytes() == before
+    monkeypatch.setattr(beside, "refuse_others", lambda *given, records: None)
+    with pytest.raises(ArtifactError, match="is a symbolic link"):
+        _fit(1).save(path, records=records)
+    assert (path.read_bytes() == before) is (records and suffix == ".records.next")
+    assert (other / "arrays").read_bytes() == b"precious"
+
+
+def test_a_folder_of_others_is_not_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = path.with_name("risk.model.records") / "notes"
+    notes.parent.mkdir()
+    notes.write_bytes(b"precious")
+    with pytest.raises(ArtifactError, match=r"is not what save.* wrote; expected nothing there"):
+        _fit().save(path, records=True)
+    assert not path.exists()
+    _fit().save(path)
+    assert notes.read_bytes() == b"precious"
+    monkeypatch.setattr(beside, "_is_made", lambda place: True)  # the negative control
+    _fit().save(path)
+    assert not notes.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from erasable.core.mapped import objects
 from erasable.core.mapped.beside import make_ready
 from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts, as_array, as_texts
+from erasable.core.row_arrays import Slot, buffer_of
 from erasable.utils._checks.compare import trained
 from erasable.utils._checks.data_sets import FAST
 from law_instances import first_instances, other_instances
@@ -139,6 +141,43 @@ def test_every_model_is_kept_but_those_of_others(estimator: Any) -> None:
         assert of_others
     else:
         assert not of_others
+
+
+def _in_rooms_of_others(root: Any) -> int:
+    """Count the arrays of an object that begin in the room which another one has to grow."""
+    arrays: list[Any] = []
+
+    def describe(self: Any, array: Any, number: int) -> Any:
+        arrays.append(array)
+        return right(self, array, number)
+
+    right = objects._Apart._array
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects._Apart, "_array", describe)
+        take_apart(root)
+    kept = [each for each in arrays if each.dtype != object and each.size]
+    begins = np.array([objects._address(each) for each in kept])
+    rooms = [(each, buffer_of(each)) for each in kept]
+    return sum(
+        int(np.count_nonzero((begins >= begin + each.nbytes) & (begins < begin + room.nbytes)))
+        for begin, (each, room) in zip(begins, rooms, strict=True)
+        if room is not None
+    )
+
+
+@pytest.mark.parametrize("room", ["its own", "all"])
+def test_no_array_of_a_file_grows_into_another(room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if room == "all":
+        whole = property(lambda slot: slot.size, lambda *given: None)
+        monkeypatch.setattr(Slot, "room", whole, raising=False)
+    n_found: int = 0
+    for estimator in first_instances():
+        ((_, model),) = trained(estimator, FAST[:1])
+        with contextlib.suppress(UnkeptError):
+            description, arrays = take_apart(make_ready(model))
+            slots = [Slot(each.size, np.uint8, bytearray(each[:])) for each in arrays]
+            n_found += _in_rooms_of_others(put_together(description, slots))
+    assert n_found > 10 if room == "all" else n_found == 0
 
 
 def test_objects_of_erasable_come_back() -> None:

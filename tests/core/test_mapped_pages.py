@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from hashlib import blake2b
@@ -271,3 +272,59 @@ def test_a_file_that_was_copied_is_checked_once(tmp_path: Path, monkeypatch: Any
     for _ in range(2):
         _assert_is(MappedFile.open(files, "b", "one")[1], _root())
     assert len(checked) == 1
+
+
+# -- what others have written ----------------------------------------------------------------------
+
+SECRET = b"of the workspace"
+
+
+def _forged(files: Folder, label: str, to: str, runs: list[tuple[int, bytes]], key: bytes) -> None:
+    """Write a change as the format says, of the description that is there."""
+    described = files.path("a/now").read_bytes()
+    told = {
+        "from": label, "to": to, "now": len(described),
+        "runs": [[offset, len(data)] for offset, data in runs],
+    }  # fmt: skip
+    head = json.dumps(told).encode()
+    body = len(head).to_bytes(8, "little") + head + described + b"".join(data for _, data in runs)
+    closing = blake2b(body, digest_size=16, key=key).digest()
+    files.path("a/change").write_bytes(body + closing)
+
+
+@pytest.mark.parametrize(("key", "is_taken"), [(b"", False), (b"guess", False), (SECRET, True)])
+def test_a_change_without_the_secret_is_none(tmp_path: Path, key: bytes, is_taken: bool) -> None:
+    """Whoever can write files, but has not the secret, has nothing patched and vouched for."""
+    files = Folder(tmp_path)
+    MappedFile.make(files, "a", "one", _root(), SECRET)
+    before = files.path("a/arrays").read_bytes()
+    _forged(files, "one", "one", [(4096, b"x" * 4096)], key)
+    assert settle(files, "a", "one", SECRET)
+    assert not files.path("a/change").exists()
+    assert (files.path("a/arrays").read_bytes() != before) is is_taken
+    if not is_taken:
+        _assert_is(MappedFile.open(files, "a", "one", SECRET)[1], _root())
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_a_change_does_not_vouch_for_what_was_altered_meanwhile(
+    tmp_path: Path, is_altered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does not change is checked where it is not what was last checked."""
+    files, checked, check = Folder(tmp_path), [], pages.check_blocks
+    MappedFile.make(files, "a", "one", _root(), SECRET)
+    file, root = MappedFile.open(files, "a", "one", SECRET)
+    root["large"][0] = -1.0
+    file.prepare(root, "two")
+    if is_altered:
+        with open(files.path("a/arrays"), "r+b") as written:
+            written.seek(200_000)
+            written.write(b"x")
+    assert settle(files, "a", "two", SECRET)
+    monkeypatch.setattr(pages, "check_blocks", lambda *args: (checked.append(1), check(*args)))
+    if is_altered:
+        with pytest.raises(StaleError, match="damaged"):
+            MappedFile.open(files, "a", "two", SECRET)
+    else:
+        _assert_is(MappedFile.open(files, "a", "two", SECRET)[1], root)
+    assert bool(checked) is is_altered

@@ -22,6 +22,7 @@ from sklearn.linear_model import Ridge as TheirRidge
 import erasable
 from erasable import Records
 from erasable.cluster import KMeans, QuantizedKMeans
+from erasable.core import parquet
 from erasable.core.errors import (
     ArtifactError,
     ErasableError,
@@ -40,7 +41,7 @@ from erasable.linear_model import Ridge
 from erasable.model_selection import leave_one_out
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, StandardScaler
 from erasable.refit import Refit
 from visits_table import BLOCKWISE, OF_COUNTS, make
 
@@ -446,3 +447,65 @@ def test_who_learns_otherwise_asks_for_memory(visits: Visits, tmp_path: Path) ->
     model.fit(visits.in_memory()).save(tmp_path / "model")
     with pytest.raises((InvalidInputError, ArtifactError), match=r"records.in_memory\(\)"):
         erasable.load(tmp_path / "model", records)
+
+
+# -- types of text ---------------------------------------------------------------------------------
+
+CITIES = ["Bonn", "Köln", None, "Bonn", "Ulm", "Köln"]
+TEXTS = {
+    "string": pa.array(CITIES, pa.string()),
+    "large_string": pa.array(CITIES, pa.large_string()),
+    "string_view": pa.array(CITIES, pa.string_view()),
+    "dictionary": pa.array(CITIES, pa.string()).dictionary_encode(),
+    "large dictionary": pa.array(CITIES, pa.large_string()).dictionary_encode(),
+}
+
+
+def _of_texts(folder: Path, texts: Any) -> Records:
+    kind = texts.type if pa.types.is_string_view(texts.type) else pa.string()
+    names = pa.array([f"visit {i}" for i in range(len(CITIES))], kind)
+    targets = pa.array([each or "Bonn" for each in CITIES], kind)
+    table = pa.table({"visit": names, "city": texts, "sick": targets})
+    pq.write_table(table, folder / "visits.parquet", row_group_size=4)
+    return Records.from_parquet(
+        folder / "visits.parquet", ids="visit", target="sick", features=["city"]
+    )
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_type_of_text_is_text(kind: str, tmp_path: Path) -> None:
+    encoder = make_pipeline(OneHotEncoder(sparse_output=False), GaussianNB())
+    frame = pd.DataFrame({"city": CITIES})
+    targets = np.array([each or "Bonn" for each in CITIES], dtype=object)
+    ids = np.array([f"visit {i}" for i in range(len(CITIES))], dtype=object)
+    model = clone(encoder).fit(_of_texts(tmp_path, TEXTS[kind]))
+    assert model.digest() == clone(encoder).fit(frame, targets, ids=ids).digest()
+    model.delete(["visit 4"])
+    left = [0, 1, 2, 3, 5]
+    fresh = clone(encoder).fit(frame.iloc[left], targets[left], ids=ids[left])
+    assert model.digest() == fresh.digest()
+
+
+def test_files_of_different_types_of_one_text_are_alike(tmp_path: Path) -> None:
+    for name in ("string", "string_view"):
+        pq.write_table(pa.table({"city": TEXTS[name]}), tmp_path / f"{name}.parquet")
+    assert len(Records.from_parquet(tmp_path, features=["city"])) == 2 * len(CITIES)
+
+
+def test_control_of_views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "plain_schema", lambda schema: schema.remove_metadata())
+    with pytest.raises(InvalidDataError, match=r"neither numbers nor text \(string_view\)"):
+        _of_texts(tmp_path, TEXTS["string_view"])
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.binary_view()], ids=str)
+def test_other_types_are_named(kind: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"tags": pa.nulls(2, kind)}), tmp_path / "visits.parquet")
+    with pytest.raises(InvalidDataError, match=r"'tags' are neither numbers nor text \(\w+"):
+        Records.from_parquet(tmp_path, features=["tags"])
+
+
+@pytest.mark.parametrize("nothing", [[], ()])
+def test_no_files_are_told(nothing: Any) -> None:
+    with pytest.raises(InvalidInputError, match="path is an empty list; expected the path"):
+        Records.from_parquet(nothing)

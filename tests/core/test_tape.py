@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -357,6 +358,15 @@ def test_no_random_state_draws_another_seed_each_time() -> None:
     drawn = {seed_from(None) for _ in range(8)} | {draw_seed() for _ in range(8)}
     assert len(drawn) == 16
     assert all(0 <= seed < 2**64 for seed in drawn)
+
+
+def test_what_is_drawn_without_a_random_state_does_not_follow_from_a_global_seed() -> None:
+    drawn = set()
+    for _ in range(2):
+        random.seed(1)
+        np.random.seed(1)
+        drawn |= {seed_from(None), draw_seed()}
+    assert len(drawn) == 4
 
 
 @pytest.mark.parametrize("bad", [-1, 2**64, 0.5, True, "0", np.random, np.timedelta64(1)])

@@ -146,6 +146,8 @@ class _Oracle:
         self.params, self.loss = model.get_params(), model._loss
         d = X.shape[1]
         self.categorical = [f in (self.params["categorical_features"] or []) for f in range(d)]
+        gaps = (X < 0) & np.array(self.categorical)  # as scikit-learn reads them
+        X = np.where(gaps, np.nan, X)
         tape = model._tape.child("feature")
         self.keys = [tape.key_of(name) for name in model._call_columns()]
         most = self.params["max_bins"] - 1

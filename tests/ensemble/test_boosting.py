@@ -418,3 +418,22 @@ def test_what_is_not_taken_is_refused() -> None:
     for name, value in (("max_bins", 256), ("max_leaf_nodes", 1), ("learning_rate", 0.0)):
         with pytest.raises(ErasableError, match=name):
             Classifier(**{name: value}).fit(X, y)
+
+
+def test_categories_below_0_are_gaps() -> None:
+    """As in scikit-learn, whose encoders write -1 for what is unknown."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.integers(-1, 4, 200), rng.normal(size=200)]).astype(float)
+    y = np.where(X[:, 0] < 0, 3.0, X[:, 0] % 2) + 0.1 * X[:, 1]
+    gaps = X.copy()
+    gaps[X[:, 0] < 0, 0] = np.nan
+    params: dict[str, Any] = {"categorical_features": [0], "max_iter": 5, "random_state": 0}
+    model, other = Regressor(**params).fit(X, y), Regressor(**params).fit(gaps, y)
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+    np.testing.assert_array_equal(model.predict(gaps), other.predict(gaps))
+    model.delete(range(50))
+    left = np.arange(50, 200)
+    assert model.digest() == Regressor(**params).fit(X[left], y[left], ids=left).digest()
+    numbers = Regressor(**{**params, "categorical_features": None})
+    twice = clone(numbers).fit(gaps, y)
+    assert numbers.fit(X, y).predict(X).tolist() != twice.predict(gaps).tolist()  # there they count

@@ -19,6 +19,8 @@ from erasable.linear_model._lattice import STEP
 from erasable.linear_model._solver import Solver
 from linear_model.logistic_oracle import expected, optimum
 
+pytestmark = pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
+
 
 def teetering(seed: int, shift: float = 0.06) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Return records, classes and weights in which balanced weights go away and come back.

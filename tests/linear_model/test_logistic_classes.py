@@ -55,6 +55,7 @@ def test_a_fixed_class_without_records_is_impossible() -> None:
         LogisticRegression(classes=[0, 1]).fit(X[y == 0], y[y == 0])
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 def test_records_without_weight_teach_nothing() -> None:
     X, y = blobs(3, n=60)
     X = X.copy()

@@ -332,6 +332,7 @@ def test_a_model_whose_records_are_vouched_for_forgets_alike(tmp_path, pipeline)
         erasable.load(tmp_path / "wrong", short, vouched=True)
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 def test_a_step_does_not_end_behind_a_wall() -> None:
     """Large values make a wall of the loss, and the search along a line ended on its far side."""
     X = [

@@ -66,6 +66,7 @@ def canonical(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("most", [1500, 0], ids=["hessian", "conjugate"])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csr with intercept"])
@@ -200,6 +201,7 @@ def absurd(seed: int) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
     return X, y, weights, params
 
 
+@pytest.mark.filterwarnings("ignore::erasable.core.grid.PrecisionWarning")
 @pytest.mark.thorough
 @pytest.mark.parametrize("most", [1500, 0], ids=["hessian", "conjugate"])
 @pytest.mark.parametrize("seed", range(few(30)))

@@ -12,17 +12,19 @@ import sklearn
 import sklearn.pipeline
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from erasable import Records
 from erasable.cluster import KMeans
 from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidDataError
+from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.linear_model import Ridge
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import Pipeline, make_pipeline
-from erasable.preprocessing import MinMaxScaler, StandardScaler
+from erasable.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from pipeline.small_steps import Sums
 
 X = np.random.default_rng(2).normal(size=(80, 3)) * [1.0, 20.0, 300.0]
@@ -201,3 +203,53 @@ def test_classes_are_those_of_the_last_step() -> None:
     assert not hasattr(make_pipeline(StandardScaler(), KMeans(2)).fit(X), "classes_")
     scores = cross_val_score(model, np.tile(X, (5, 1)), ["a", "b", "a", "b"] * 5, scoring="roc_auc")
     assert len(scores) == 5
+
+
+def test_a_step_is_told_that_no_column_is_left() -> None:
+    """An encoder makes none of a single category; after a deletion, too."""
+    pipe = make_pipeline(OneHotEncoder(drop="first", sparse_output=False), Normalizer(), Ridge())
+    X, y = np.array([["a"], ["a"], ["b"]], dtype=object), [0.0, 1.0, 2.0]
+    with pytest.raises(InvalidDataError, match=r"0 feature\(s\) .* required by Normalizer"):
+        clone(pipe).fit(X[:2], y[:2])
+    model = pipe.fit(X, y, ids=["r", "s", "t"])
+    before = model.digest()
+    with pytest.raises(InvalidDataError, match=r"0 feature\(s\) .* required by Normalizer"):
+        model.delete(["t"])
+    assert model.digest() == before
+
+
+def weighted(*steps: Any) -> Pipeline:
+    return make_pipeline(StandardScaler(), *steps, Ridge())
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "ridge__sample_weight"])
+def test_weights_are_those_of_the_records(name: str) -> None:
+    y, weights = X @ [1.0, 2.0, 3.0], np.arange(80.0) % 3
+    model = weighted().fit(X, y, **{name: weights})
+    assert model.digest() == weighted().fit(Records(X, y, sample_weight=weights)).digest()
+    assert model.digest() != weighted().fit(X, y).digest()
+    model.delete([7, 11])
+    left = np.delete(np.arange(80), [7, 11])
+    fresh = weighted().fit(X[left], y[left], ids=left, **{name: weights[left]})
+    assert model.digest() == fresh.digest()
+
+
+def test_weights_of_a_part_inside() -> None:
+    y, weights = X @ [1.0, 2.0, 3.0], np.arange(80.0) % 3
+    inner = make_pipeline(make_pipeline(MinMaxScaler(), Ridge()))
+    model = inner.fit(X, y, pipeline__ridge__sample_weight=weights)
+    assert model.digest() == clone(inner).fit(X, y, sample_weight=weights).digest()
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "expected"),
+    [
+        (weighted(), {"weights": 1}, "expected sample_weight or ridge__sample_weight"),
+        (weighted(), {"standardscaler__sample_weight": 1}, "some of ridge take weights"),
+        (weighted(), {"sample_weight": 1, "ridge__sample_weight": 1}, "expected sample_weight or"),
+        (clusters(), {"sample_weight": 1}, "expected none, as no part takes weights"),
+    ],
+)
+def test_what_fit_does_not_take(model: Pipeline, given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InvalidInputError, match=expected):
+        clone(model).fit(X, X[:, 0], **given)

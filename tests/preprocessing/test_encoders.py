@@ -205,6 +205,20 @@ def test_bad_fixed_numbers_are_refused(categories: Any, told: str) -> None:
         OneHotEncoder(categories=categories).fit([[1.0], [2.0]])
 
 
+@pytest.mark.parametrize("cls", [OneHotEncoder, OrdinalEncoder])
+def test_categories_that_are_not_given_are_refused_when_they_come_later(cls: Any) -> None:
+    frame = pd.DataFrame({"size": [1.0, 2.0], "age": [5.0, 6.0]})
+    encoder = cls(categories=[[1.0, 2.0], [5.0, 6.0, 7.0]]).fit(frame, ids=["a", "b"])
+    digest = encoder.digest()
+    new = frame.assign(age=[8.0, 9.0])
+    told = r"unknown categories in 2 values of columns 'age' during fit"
+    with pytest.raises(InvalidDataError, match=told):
+        encoder.add(new, ids=["c", "d"])
+    with pytest.raises(InvalidDataError, match=told):
+        encoder.correct(["a", "b"], new)
+    assert encoder.digest() == digest
+
+
 # --------------------------------------------------------------------------- what goes in and out
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
@@ -26,6 +26,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import erasable.preprocessing
 from erasable import load
@@ -39,6 +40,7 @@ from erasable.core.errors import (
     TooFewRecordsError,
     UnlearnableError,
 )
+from erasable.ensemble import BaggingClassifier, ShardedClassifier
 from erasable.refit import Refit
 from refit.estimators import (
     ONE_DIMENSIONAL,
@@ -342,3 +344,58 @@ def test_the_estimator_that_is_given_is_not_changed() -> None:
     Refit(given).fit(X, [0, 1] * 3).delete([0])
     assert given.random_state is None
     assert not hasattr(given, "estimators_")
+
+
+BEYOND = [[1.0, 2.0, 3.0], [4.0, 1e39, 6.0], [-2e38, 8.0, -1e200]]
+NUMBERS = np.arange(36.0).reshape(12, 3)
+
+
+def as_frame(rows: Any) -> Any:
+    return pd.DataFrame(rows, columns=["age", "dose", "pulse"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Refit(RandomForestClassifier(2)),
+        ShardedClassifier(DecisionTreeClassifier(), n_shards=2),
+        BaggingClassifier(DecisionTreeClassifier(), n_estimators=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("read", [np.asarray, csr_array, as_frame])
+def test_queries_that_float32_does_not_hold(model: Any, read: Any) -> None:
+    y = np.arange(12) % 2
+    model = clone(model).fit(read(NUMBERS), y)
+    named = isinstance(model, Refit) and read is as_frame
+    column = "column 'dose'" if named else "column 1"
+    for method in ("predict", "predict_proba", "score"):
+        targets = [y[:3]] if method == "score" else []
+        with pytest.raises(MagnitudeError, match=f"float32, in row 1, {column} of X") as told:
+            getattr(model, method)(read(BEYOND), *targets)
+        assert "\n" not in str(told.value)
+        assert "e+" not in str(told.value)  # no value of a record
+        getattr(model, method)(read(np.clip(BEYOND, -3.4e38, 3.4e38)), *targets)
+
+
+def test_columns_of_bags_and_of_estimators_with_names_are_named_as_given() -> None:
+    y = np.arange(12) % 2
+    one = BaggingClassifier(DecisionTreeClassifier(), n_estimators=8, max_features=1)
+    with pytest.raises(MagnitudeError, match=r"row (1, column 1|2, column 2) of X"):
+        one.fit(NUMBERS, y).predict(BEYOND)
+    trees = make_pipeline(
+        make_column_transformer(("passthrough", ["dose"])), RandomForestClassifier(2)
+    )
+    model = Refit(trees).fit(as_frame(NUMBERS), y)
+    with pytest.raises(MagnitudeError, match="row 1, column 'dose' of X"):
+        model.predict(as_frame(BEYOND))
+
+
+def test_what_else_an_estimator_cannot_answer_is_told_without_values() -> None:
+    y = np.arange(12) % 2
+    model = Refit(OneHotEncoder()).fit(NUMBERS, y)
+    with pytest.raises(InvalidDataError, match=r"OneHotEncoder cannot answer transform \(Value"):
+        model.transform([[1234.5, 1.0, 2.0]])
+    with pytest.raises(InvalidDataError) as told:
+        model.transform([[1234.5, 1.0, 2.0]])
+    assert "1234" not in str(told.value)

@@ -23,11 +23,6 @@ pytestmark = [
 ]
 
 
-def test_ours_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cluster_kills.main(["--kills", "4", "--seed", "3"]) == 0
-    assert "'driver': 4" in capsys.readouterr().out
-
-
 def test_too_few_kills_fail(capsys: pytest.CaptureFixture[str]) -> None:
     assert cluster_kills.main(["--kills", "4", "--minutes", "0"]) == 1
     assert "too few kills in time" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from cli.running import make_tiny
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
-from exits import Command, Forks, commands, end, how  # noqa: E402
+from exits import Command, Forks, end, how  # noqa: E402
 
 pytestmark = pytest.mark.soak
 
@@ -22,17 +22,6 @@ def make(tmp_path: Path) -> Path:
     folder.mkdir()
     make_tiny(folder)
     return folder
-
-
-def test_commands_end_with_their_codes(tmp_path: Path) -> None:
-    folder = make(tmp_path)
-    some = {
-        command.words[:2]: command
-        for command, _ in zip(commands(2, folder), range(200), strict=False)
-    }
-    wrong, codes = end(folder, some.values(), 120.0, loops=1)
-    assert not wrong, wrong
-    assert set(codes) == {0, 1, 2}
 
 
 def test_a_wrong_code_is_found(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from typing import Any
 import numba
 import pytest
 
+from erasable.core.errors import ErasableError
+from erasable.utils import compiling
+
 AHEAD = """
 import json
 from erasable.utils.compiling import compile_kernels
@@ -47,6 +50,21 @@ def test_what_was_not_compiled_ahead_is_found_to_be_missing(tmp_path: Path) -> N
     """The negative control."""
     printed(AHEAD, tmp_path)
     assert printed(AFTERWARDS.format(name="StandardScaler"), tmp_path) > 0
+
+
+@pytest.mark.parametrize(("n_kernels", "is_kept"), [(3, True), (3, False), (0, False)])
+def test_what_cannot_be_kept_is_told(
+    n_kernels: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative controls: kernels that are kept, and none that would have to be."""
+    made = compiling.Compiled("MinMaxScaler", n_kernels, 0.1)
+    monkeypatch.setattr(compiling, "_compile", lambda *given: made)
+    monkeypatch.setattr(compiling, "can_save", lambda: is_kept)
+    if n_kernels and not is_kept:
+        with pytest.raises(ErasableError, match="3 kernels were compiled, and none of them is kep"):
+            compiling.compile_kernels(["MinMaxScaler"], n_jobs=1)
+    else:
+        assert compiling.compile_kernels(["MinMaxScaler"], n_jobs=1) == [made]
 
 
 # -- which kernels there are ----------------------------------------------------------------------

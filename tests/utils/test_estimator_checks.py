@@ -304,13 +304,34 @@ class InState(Totals):
         return outcome
 
 
+class AsRestored(Totals):
+    """Keeps the state that it came back with."""
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._first = self._held.records.matrix.copy()
+
+
 @pytest.mark.parametrize(
     ("estimator", "place"),
-    [(InPickle(), "unpickled"), (InFile(), r"the bytes of save\(\)"), (InState(), r"state\(\)")],
+    [
+        (AsRestored(), "model._first"),
+        (InPickle(), "unpickled"),
+        (InFile(), r"the bytes of save\(\)"),
+        (InState(), r"state\(\)"),
+    ],
 )
 def test_a_record_is_found_in_every_form_of_a_model(estimator: Any, place: str) -> None:
     with pytest.raises(AssertionError, match=f"found in: .*{place}"):
         LAW_CHECKS["check_nothing_left"](estimator, MARKED[:1])
+
+
+def test_values_in_values_are_told_apart_by_name() -> None:
+    one = {"steps": [{"missing": float("nan"), "n": 1}]}
+    assert differing(one, {"steps": [{"missing": float("nan"), "n": 1}]}) is None
+    other = {"steps": [{"missing": float("nan"), "n": 2}]}
+    assert differing(one, other) == "at 'steps': at 0: at 'n': 1 against 2"
+    assert "'n'" in str(differing(one["steps"], [{"missing": float("nan")}]))
 
 
 def test_what_is_not_the_record_is_not_found() -> None:

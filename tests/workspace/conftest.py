@@ -38,7 +38,7 @@ ON_BOTH = {
     "requests": [
         "test_after_an_erasure", "test_failing_models", "test_few_statements",
         "test_held_and_exported", "test_history", "test_hooks", "test_late_records",
-        "test_no_match", "test_restoring", "test_types", "test_working",
+        "test_no_match", "test_persons", "test_restoring", "test_types", "test_working",
     ],
     "backups": ["test_restore"],
     "": [
@@ -51,10 +51,10 @@ ON_BOTH = {
 IN_SOAK = {
     "test_after_an_erasure", "test_clock", "test_consistency", "test_data_sets", "test_deleting",
     "test_fitting", "test_history", "test_holders", "test_hooks", "test_keeping", "test_leavers",
-    "test_log", "test_no_match", "test_older_versions", "test_outside", "test_pulling",
-    "test_pulling_fails", "test_receipts", "test_recipes", "test_reliance", "test_report",
-    "test_restore", "test_restoring", "test_subjects", "test_suppression", "test_suppressions",
-    "test_syncing", "test_types", "test_using", "test_verifying",
+    "test_log", "test_no_match", "test_older_versions", "test_outside", "test_persons",
+    "test_pulling", "test_pulling_fails", "test_receipts", "test_recipes", "test_reliance",
+    "test_report", "test_restore", "test_restoring", "test_subjects", "test_suppression",
+    "test_suppressions", "test_syncing", "test_types", "test_using", "test_verifying",
 }  # fmt: skip
 """Of these, what `make test` has no time for on PostgreSQL; soaks run it there in turns."""
 

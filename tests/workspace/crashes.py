@@ -100,9 +100,9 @@ def fork(run: Callable[[], object]) -> int:
 
 
 def fail_at(
-    number: int, error: OSError, action: Callable[[Workspace], object], path: Path
+    number: int, error: BaseException, action: Callable[[Workspace], object], path: Path
 ) -> BaseException | None:
-    """Run an action with a disk that fails at a point; return what it raised, if anything."""
+    """Run an action in which something is raised at a point; return what it raised, if anything."""
     passed = 0
 
     def fail(effect: str, where: str) -> None:

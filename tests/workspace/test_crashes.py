@@ -244,10 +244,17 @@ def points_of(name: str, path: Path) -> list[str]:
     return passed
 
 
-def die_and_check(prepared: Path, folder: Path, name: str, number: int) -> bool:
-    """Have a command die at a point, and return whether it was done; it is, or it is not."""
+def interrupt_at(number: int, action: Callable[[Workspace], object], path: Path) -> bool:
+    """Interrupt an action at a point; return whether it got there."""
+    return isinstance(fail_at(number, KeyboardInterrupt(), action, path), KeyboardInterrupt)
+
+
+def stop_and_check(
+    prepared: Path, folder: Path, name: str, number: int, stop: Callable[..., bool] = die_at
+) -> bool:
+    """Stop a command at a point, and return whether it was done; it is, or it is not."""
     path = copy_of(prepared, folder / str(number) / "ws")
-    assert die_at(number, OTHERS[name], path)
+    assert stop(number, OTHERS[name], path)
     done = content(path) != content(prepared)
     workspace = Workspace.open(path)
     left = workspace.verify_log()
@@ -274,16 +281,34 @@ def test_other_commands_are_not_done_before_they_commit(
     prepared: Path, tmp_path: Path, name: str
 ) -> None:
     effects = points_of(name, copy_of(prepared, tmp_path / "count" / "ws"))
-    assert not die_and_check(prepared, tmp_path, name, effects.index("commit") + 1)
+    assert not stop_and_check(prepared, tmp_path, name, effects.index("commit") + 1)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.backend("sqlite")
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_commands_that_are_interrupted(
+    prepared: Path, tmp_path: Path, name: str, after: int
+) -> None:
+    """At their first commit, and at the effect after it, if there is one."""
+    effects = points_of(name, copy_of(prepared, tmp_path / "count" / "ws"))
+    number = effects.index("commit") + 1 + after
+    if number <= len(effects):
+        done = stop_and_check(prepared, tmp_path, name, number, interrupt_at)
+        assert done is bool(after)
 
 
 @pytest.mark.soak
 @pytest.mark.backend("sqlite", "postgres", "objects")
+@pytest.mark.parametrize("stop", [die_at, interrupt_at])
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_commands_are_done_or_not(prepared: Path, tmp_path: Path, name: str) -> None:
+def test_other_commands_are_done_or_not(
+    prepared: Path, tmp_path: Path, name: str, stop: Callable[..., bool]
+) -> None:
     effects = points_of(name, copy_of(prepared, tmp_path / "count" / "ws"))
     numbers = range(1, len(effects) + 1)
-    done = [die_and_check(prepared, tmp_path, name, number) for number in numbers]
+    done = [stop_and_check(prepared, tmp_path, name, number, stop) for number in numbers]
     assert done == sorted(done)  # once it is done it stays so
     assert not done[effects.index("commit")]
 

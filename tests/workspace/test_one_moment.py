@@ -76,7 +76,7 @@ def test_a_prediction_is_of_one_model_though_another_takes_its_place(
     assert calls
     workspace.export("risk", tmp_path / "risk.model")
     now = erasable.load(tmp_path / "risk.model")
-    columns = pyarrow.csv.read_csv(tmp_path / "new.csv").select(["age", "weight"])
+    columns = pyarrow.csv.read_csv(tmp_path / "new.csv").select([*now.feature_names_in_])
     assert found["prediction"].to_pylist() == now.predict(columns).tolist()
     assert found.column_names == before.column_names
 

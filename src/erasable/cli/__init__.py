@@ -2,8 +2,8 @@
 
 The law kept here: a command parses, calls the workspace and prints. What it prints for programs
 (``--json``) is one object with names that stay; what goes wrong is one line on standard error and
-exit code 2; a check that found a difference is exit code 1. An identity that came in is never
-printed.
+exit code 2; a check that found a difference is exit code 1; what was done and could not be printed
+is exit code 3. An identity that came in is never printed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,14 @@ def main() -> None:
 
 def run() -> None:
     """Be the command, in a process that ends with it."""
-    from erasable.cli.deferred import defer
+    from erasable.cli import interrupts
 
+    interrupts.take()  # first: what follows imports for a fifth of a second
+
+    from erasable.cli.deferred import defer
+    from erasable.cli.streams import occupy
+
+    occupy()
     gc.set_threshold(_OBJECTS)
     defer()
     try:

@@ -9,15 +9,25 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import Group, command, opened
-from erasable.cli.options import FOLDER, JSON, argument, option, switch
+from erasable.cli.options import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    FOLDER,
+    JSON,
+    argument,
+    option,
+    switch,
+)  # fmt: skip
+from erasable.cli.options import columns as listed
 
 app = typer.Typer()
 
 NAME = argument("NAME", "The name of the data set.")
 SOURCE = argument(
     "SOURCE",
-    "A CSV or TSV file, a Parquet file, a folder of them or its URL in an object store, or the URL "
-    "of a database, such as sqlite:///shop.db#visits.",
+    "A CSV or TSV file, JSON lines, a Parquet file, a folder of Parquet files or its URL in an "
+    "object store, or the URL of a database, such as sqlite:///shop.db#visits.",
 )
 UPDATE = switch(
     "--update-models",
@@ -51,17 +61,28 @@ def add(
         "these hold is taken into the data set.",
     ),
     query: str | None = QUERY,
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Take a data set in."""
     columns, arrays = [
-        [column for each in given or () for column in each.split(",") if column]
+        [column for each in given or () for column in listed(each) or () if column]
         for given in (subject, files)
     ]
     _print_change(
         opened(folder).add_dataset(
-            name, source, id_column=id_column, subjects=columns, files=arrays, query=query
+            name,
+            source,
+            id_column=id_column,
+            subjects=columns,
+            files=arrays,
+            query=query,
+            delimiter=delimiter,
+            decimal=decimal,
+            encoding=encoding,
         ),
         as_json,
     )
@@ -72,13 +93,19 @@ def append(
     name: str = NAME,
     source: str = SOURCE,
     query: str | None = QUERY,
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     update_models: bool = UPDATE,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Add new records to a data set: its next version."""
     found = opened(folder)
-    change = found.append(name, source, query=query, update_models=update_models)
+    change = found.append(
+        name, source, query=query, update_models=update_models,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
+    )  # fmt: skip
     _print_change(change, as_json)
 
 
@@ -87,13 +114,19 @@ def sync(
     name: str = NAME,
     source: str | None = argument("SOURCE", "By default where the data came from.", default=None),
     query: str | None = option("SQL", "By default what the data was selected by."),
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     update_models: bool = UPDATE,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
     """Bring a data set up to date with its source: what is new, changed or gone there."""
     found = opened(folder)
-    change = found.sync(name, source, query=query, update_models=update_models)
+    change = found.sync(
+        name, source, query=query, update_models=update_models,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
+    )  # fmt: skip
     _print_change(change, as_json)
 
 
@@ -120,6 +153,7 @@ def list_datasets(folder: str = FOLDER, as_json: bool = JSON) -> None:
 def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Show a data set: its columns, its versions, and the models trained on it."""
     found = opened(folder).dataset(name)
+    show.warn(found["warnings"])
     if show.printed(as_json, found):
         return
     columns = ", ".join(f"{each['name']} ({each['type']})" for each in found["columns"])
@@ -129,7 +163,7 @@ def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -
             ("records", show.count(found["n_records"])),
             ("id", found["id_column"]),
             ("subjects", _subjects(found)),
-            ("source", found["source"].get("place", show.NONE)),
+            ("source", _place(found["source"])),
             ("columns", columns),
             ("models", ", ".join(found["models"]) or "none"),
         ]
@@ -150,6 +184,12 @@ def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -
 
 def _subjects(found: dict[str, Any]) -> str:
     return ", ".join(f"{each['column']}:{each['type']}" for each in found["subjects"]) or show.NONE
+
+
+def _place(source: dict[str, Any]) -> str:
+    said = ", ".join(f"{name} {value!r}" for name, value in source.get("dialect", {}).items())
+    place = str(source.get("place", show.NONE))
+    return f"{place} ({said})" if said else place
 
 
 def _print_change(change: Any, as_json: bool) -> None:

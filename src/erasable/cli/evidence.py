@@ -153,6 +153,11 @@ def _asked(says: dict[str, Any]) -> tuple[str, str]:
     return "looked for", show.types(says["types"]) if says.get("types") else "by a condition"
 
 
+def _followed(steps: list[dict[str, Any]]) -> str:
+    """Say by what other identities of the person were found."""
+    return "; ".join(f"{show.count(each['identities'])} by {show.steps([each])}" for each in steps)
+
+
 def _print_receipt(says: dict[str, Any]) -> None:
     late = "" if says["in_time"] is None else ", in time" if says["in_time"] else ", LATE"
     searched = says.get("searched")  # older receipts do not say
@@ -166,6 +171,7 @@ def _print_receipt(says: dict[str, Any]) -> None:
             ("records", f"{says['records']:,}" if says["matched"] else says["outcome"]),
             _asked(says),
             *([("searched", show.columns(searched))] if searched is not None else []),
+            *([("followed", _followed(says["followed"]))] if says.get("followed") else []),
             ("log", f"entry {says['log']['position']} of {says['log']['size']}"),
             *([("restored", _branch(says["restored"]))] if "restored" in says else []),
         ]

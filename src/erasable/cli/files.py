@@ -36,6 +36,8 @@ def load(path: str, what: str, *, stdin: bool = False) -> bytes:
     erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
     """
     reads_input = stdin and path == "-"
+    if reads_input and sys.stdin is None:
+        raise NotInWorkspaceError(f"standard input is closed; expected {what}")
     try:
         with nullcontext(sys.stdin.buffer) if reads_input else Path(path).open("rb") as opened:
             data = opened.read(_LARGEST + 1)

@@ -16,6 +16,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from erasable.cli import interrupts
+from erasable.cli.streams import Stream, forgiving
+from erasable.core._interruptions import explained as became
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 
 DEBUG = "ERASABLE_DEBUG"
@@ -135,7 +138,7 @@ def _as_typed(param: Any) -> Any:
 
 
 class Root(Group):
-    """The whole command line: it ends with 0, 1 or 2, and tells errors in one line.
+    """The whole command line: it ends with an exit code of docs/cli.md, and tells errors in a line.
 
     Examples
     --------
@@ -167,20 +170,16 @@ class Root(Group):
         if COMPLETE in os.environ:  # a shell asks what could come next
             super().main(args, prog_name)
         given = list(sys.argv[1:] if args is None else args) or ["--help"]
-        _forgive_terminals()
-        with _quiet_warnings():
+        with forgiving() as output, interrupts.raised(), _quiet_warnings():
             try:
                 with self.make_context(prog_name or "erasable", given) as context:
                     self.invoke(context)
                 code = 0
             except Exception as error:
                 code = _report(error)
-            except KeyboardInterrupt:
-                code = _say(
-                    "the command was interrupted; expected it to end; nothing is half-done, "
-                    "run it again"
-                )
-            code = _flush(code)
+            except KeyboardInterrupt as error:
+                code = _interrupted(error)
+            code = _told(output, code)
         sys.exit(code)
 
 
@@ -253,8 +252,6 @@ def _report(error: Exception) -> int:
     """Tell what went wrong; return the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError):
-        return 2  # the reader has closed the pipe, and knows
     if os.environ.get(DEBUG):
         import traceback
 
@@ -268,6 +265,11 @@ def _report(error: Exception) -> int:
         return 1  # as `log verify` ends, which finds the same
     if isinstance(error, ErasableError):
         return _say(str(error) or type(error).__name__)
+    if isinstance(error, MemoryError):
+        return _say(
+            "the memory ran out; expected enough for the data and models concerned; nothing is "
+            "half-done: give it more, and run it again"
+        )
     if isinstance(error, OSError):
         named = "" if error.filename is None else f"{os.fsdecode(error.filename)!r}: "
         reason = error.strerror or type(error).__name__
@@ -284,28 +286,28 @@ def _report(error: Exception) -> int:
 def _say(message: str) -> int:
     from erasable.cli.show import one_line
 
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"error: {one_line(message)}\n")
+    sys.stderr.write(f"error: {one_line(message)}\n")
     return 2
 
 
-def _flush(code: int) -> int:
-    """Write out what was printed; its reader may have closed the pipe."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        with contextlib.suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter complains at its end
-        return 2
-    return code
+def _interrupted(error: KeyboardInterrupt) -> int:
+    """Tell what became of what was interrupted; return the exit code."""
+    _say(f"the command was interrupted; expected it to end; {became(error)}")
+    return interrupts.exit_code(error)
 
 
-def _forgive_terminals() -> None:
-    """Print what the terminal's encoding lacks as escapes, rather than fail."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+def _told(output: Stream, code: int) -> int:
+    """Return the exit code, in view of whether what was printed could be written."""
+    output.flush()
+    if output.failed is None or code != 0:
+        return code
+    if not isinstance(output.failed, BrokenPipeError):  # else its reader has left, and knows
+        reason = getattr(output.failed, "strerror", None) or str(output.failed)
+        _say(
+            f"standard output cannot be written ({reason}); expected a place for what the command "
+            "prints; it has done what it was asked for, and some of what it printed is lost"
+        )
+    return 3
 
 
 @contextlib.contextmanager

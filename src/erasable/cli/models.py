@@ -13,6 +13,9 @@ from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import Group, command, fail, opened
 from erasable.cli.options import (
     DASK,
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
     FOLDER,
     JSON,
     MEMORY,
@@ -91,12 +94,21 @@ def fit(
     estimator: str | None = option(
         "DOTTED",
         "An estimator of erasable, or of scikit-learn (sklearn.svm.SVC), which is refitted; "
-        "several, joined by commas, make a pipeline; or module:function.",
+        "several, joined by commas, make a pipeline; or module:function; or a file, recipe.json, "
+        "as `erasable model show --recipe` writes it.",
     ),
     target: str | None = option("COL", "The column to predict."),
     features: str | None = option(
         "A,B",
-        "Columns to learn from; by default every numeric one but ids, subjects and the target.",
+        "Columns to learn from; by default all but ids, subjects, the target, an index, and text "
+        "that tells most records apart.",
+    ),
+    prepare: str = option(
+        "HOW",
+        "auto: gaps are filled, text and times become numbers, where the estimator cannot learn "
+        "from them as they are; none: it learns from the numbers alone. Pipelines are left as they "
+        "are.",
+        default="auto",
     ),
     params: list[str] | None = option(
         "NAME=VALUE",
@@ -119,8 +131,9 @@ def fit(
             estimator,
             datasets=_split(dataset),
             target=target,
-            features=None if features is None else _split([features]),
+            features=columns(features),
             params=_params(params),
+            prepare=prepare,
             hook=hook,
             policy=policy,
         ),
@@ -216,9 +229,20 @@ def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
 
 
 @command(group, "show", example="erasable model show risk")
-def show_model(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
+def show_model(
+    name: str = NAME,
+    recipe: bool = switch(
+        "--recipe", "Print its recipe alone, as JSON, to be edited and fitted again."
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
     """Show a model: its recipe, its data, its versions, and what deletions cost."""
     found = opened(folder).model(name)
+    if recipe:
+        # A fit of it draws its own seeds, unless random_state is set.
+        show.print_json({name: each for name, each in found["recipe"].items() if name != "seeds"})
+        return
     if show.printed(as_json, found):
         return
     _print_model(found)
@@ -227,8 +251,11 @@ def show_model(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> 
 @command(group, "predict", example="erasable model predict risk new.csv --output risks.csv")
 def predict(
     name: str = NAME,
-    source: str = argument("SOURCE", "Records: a CSV or Parquet file."),
+    source: str = argument("SOURCE", "Records: a CSV, JSON lines or Parquet file."),
     output: str | None = option("FILE", "Write them there, as .csv or .parquet."),
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
@@ -239,7 +266,9 @@ def predict(
             "file so"
         )
     with perhaps(output, folder) as place:
-        found = opened(folder).predict(name, source)
+        found = opened(folder).predict(
+            name, source, delimiter=delimiter, decimal=decimal, encoding=encoding
+        )
         if place is not None:
             _write(found, place, as_parquet=str(output).endswith(".parquet"))
     if as_json:
@@ -333,12 +362,18 @@ def _print_fitted(fitted: Any, as_json: bool) -> None:
     show.warn(fitted.warnings)
     if show.printed(as_json, asdict(fitted)):
         return
+    if fitted.prepared:
+        show.line(f"prepared: {fitted.prepared}")
     learned = "" if not fitted.features else f" on {show.words(len(fitted.features), 'feature')}"
     target = f" to predict {fitted.target}" if fitted.target else ""
     show.line(
         f"{fitted.name} version {fitted.version}: {show.words(fitted.n_records, 'record')}"
         f"{learned}{target}, {show.seconds(fitted.seconds)}"
     )
+
+
+def _listed(columns: Any) -> str:
+    return ", ".join(map(str, columns)) if isinstance(columns, list) else str(columns)
 
 
 def _write(table: Any, place: Path, *, as_parquet: bool) -> None:
@@ -352,7 +387,15 @@ def _print_model(found: dict[str, Any]) -> None:
         name if version is None else f"{name} version {version}"
         for name, version in found["datasets"].items()
     )
-    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    params = ", ".join(
+        f"{name}={value}"
+        for name, value in found["params"].items()
+        if "prepare__" not in name  # of steps that were not asked for
+    )
+    columns = [
+        (name, f"{' -> '.join(path.rpartition('.')[2] for path in paths)} of {_listed(given)}")
+        for name, (paths, given) in found["columns"].items()
+    ]
     others = {
         name: f"{name} (the target of {', '.join(models)})"
         for name, models in found["others_targets"].items()
@@ -363,6 +406,7 @@ def _print_model(found: dict[str, Any]) -> None:
             ("name", found["name"]),
             ("state", found["state"]),
             ("estimator", found["estimator"] or found["kind"]),
+            *columns,
             ("parameters", params or "as they are by default"),
             ("data", data),
             ("features", ", ".join(features) or show.NONE),

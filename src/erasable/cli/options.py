@@ -55,6 +55,19 @@ DASK = option(
     "Have models that can learn block by block learn on a Dask cluster, such as "
     "tcp://10.0.0.5:8786. Its workers read data sets from the store of the workspace.",
 )
+DELIMITER = option(
+    "C",
+    "What separates the columns of a text file, such as ';' or tab. By default that is as the file "
+    "shows where no other fits, or as the data set is read.",
+)
+DECIMAL = option(
+    "C", "What stands before decimals in a text file: '.' or ','. By default as for --delimiter."
+)
+ENCODING = option(
+    "NAME",
+    "The encoding of a text file, such as latin1. By default as its mark or the data set says, or "
+    "UTF-8.",
+)
 SEED = option("N", "For what is drawn: the same, the same choice.", default="0")
 DATABASE = option(
     "URL",
@@ -138,15 +151,17 @@ def columns(text: str | None) -> list[str] | None:
     """Return the names of a list of columns.
 
     Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
-    double quotes, as in CSV.
+    double quotes, as in CSV; so does the empty name of a column without one.
 
     Examples
     --------
-    >>> columns('age, dose'), columns('"dose, mg", " age"')
-    (['age', 'dose'], ['dose, mg', ' age'])
+    >>> columns('age, dose'), columns('"dose, mg", " age", ""')
+    (['age', 'dose'], ['dose, mg', ' age', ''])
     """
     if text is None:
         return None
+    if not text.strip():
+        return []
     parts = [found[0].strip() for found in _LISTED.finditer(text)]
     return [part[1:-1].replace('""', '"') if _QUOTED.fullmatch(part) else part for part in parts]
 

@@ -67,6 +67,11 @@ def show_subject(
     show.facts(
         [
             ("identities", show.count(found["n_identities"])),
+            *(
+                ("followed", f"{show.count(each['identities'])} by {show.steps(each['path'])}")
+                for each in found["followed"]
+            ),
+            *(("shared", each) for each in found["shared"]),
             ("data sets", counts["datasets"]),
             ("models", counts["models"]),
             ("open requests", ", ".join(found["requests"]) or "none"),

@@ -11,9 +11,13 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import command, fail, opened, request_id
-from erasable.cli.identities import gathered
+from erasable.cli.identities import asked as asked_for
+from erasable.cli.identities import moment
 from erasable.cli.options import (
     DASK,
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
     FOLDER,
     JSON,
     MEMORY,
@@ -50,6 +54,12 @@ def request(
         "A file with an identity a line, - for standard input: they do not reach the list of "
         "processes.",
     ),
+    column: list[str] | None = option(
+        "COL",
+        "The column of the identity, where the file is CSV with a header; and as type=COL, "
+        "reference=COL (what you call the request, such as a ticket) and received=COL those of "
+        "what is said of each line.",
+    ),
     condition: str | None = option(
         "CONDITION",
         "In the place of identities, a condition on records: \"age < 18 and site = 'north'\".",
@@ -61,6 +71,16 @@ def request(
         "The type of the identities: id, email, integer or exact; by default each is tried that a "
         "data set or a link has used so far, and no other later.",
         "--type",
+    ),
+    only: bool = switch(
+        "--only",
+        "Erase the records of the identities as they are given; follow no other identity of the "
+        "person.",
+    ),
+    reach: str | None = option(
+        "N",
+        "Follow identities that up to N people share, and erase all of them; by default a request "
+        "that meets a shared identity waits on hold.",
     ),
     regulation: str = option(
         "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
@@ -74,9 +94,12 @@ def request(
     """Take in requests to erase, one per identity; print their ids and due dates."""
     _check_one_of("--regulation", regulation, REGULATIONS)
     received_at = _moment(received)
-    values = gathered(identities or (), file)
+    named = [each if "=" in each else f"identity={each}" for each in column or ()]
+    values = asked_for(identities or (), file, pairs(named, "--column"))
     found = opened(folder)
-    asked: dict[str, Any] = {"type": type_, "where": condition, "dataset": dataset}
+    asked: dict[str, Any] = {
+        "type": type_, "reach": _reach(only, reach), "where": condition, "dataset": dataset,
+    }  # fmt: skip
     if dry_run:
         _print_preview(found.preview(values, **asked), as_json)
         return
@@ -86,10 +109,11 @@ def request(
     if show.printed(as_json, {"requests": taken}):
         return
     now = datetime.now(UTC)
-    rows = [(each.id, show.due(each.due_at, now)) for each in taken]
-    show.table(["request", "due"], rows)
-    tried = next((each.types for each in taken), None)
-    if tried is not None:
+    rows = [(each.id, show.due(each.due_at, now), each.reference or "") for each in taken]
+    width = 3 if any(each.reference for each in taken) else 2
+    show.table(["request", "due", "reference"][:width], [row[:width] for row in rows])
+    tried = sorted({kind for each in taken for kind in each.types or ()})
+    if tried:
         show.line()
         show.line(f"looked for under the {show.types(tried)}; --type names another")
 
@@ -105,9 +129,12 @@ def correct(
     ),
     file: str | None = option(
         "F",
-        "In the place of ids and values, a CSV or Parquet file with the ids and the columns that "
-        "are to be corrected.",
+        "In the place of ids and values, a CSV, JSON lines or Parquet file with the ids and the "
+        "columns that are to be corrected.",
     ),
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     regulation: str = option(
         "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
     ),
@@ -127,6 +154,7 @@ def correct(
     taken, warnings = opened(folder).correct(
         dataset, file, ids=list(ids or ()), values=pairs(values, "--set"),
         regulation=regulation, hold=hold, received_at=received_at,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
     )  # fmt: skip
     show.warn(warnings)
     if show.printed(as_json, {"request": taken, "warnings": warnings}):
@@ -251,12 +279,15 @@ def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: boo
     if show.printed(as_json, {"requests": found}):
         return
     now = datetime.now(UTC)
+    named = any(each.reference for each in found)
     show.table(
-        ["request", "asks for", "state", "received", "due", "records", "note"],
+        ["request", "asks for", "state", "received", "due", "records",
+         *(["reference"] if named else []), "note"],
         [
             (
                 each.id, each.kind, each.label, show.day(each.received_at), _due(each, now),
-                show.count(each.matched), each.note or "",
+                show.count(each.matched), *([each.reference or ""] if named else []),
+                each.note or "",
             )
             for each in found
         ],
@@ -335,12 +366,23 @@ def _print_request(request: Any, as_json: bool) -> None:
 
 def _print_preview(preview: Any, as_json: bool) -> None:
     if as_json:
-        names = ("n_records", "seconds", "effects", "n_unmatched", "types", "searched")
+        names = (
+            "n_records", "seconds", "effects", "n_unmatched", "types", "searched", "followed",
+            "shared", "n_identities",
+        )  # fmt: skip
         show.print_json(show.picked(preview, *names))
         return
     show.effects(preview.effects)
     show.line()
+    if preview.followed:
+        rows = [(show.count(e["identities"]), show.steps(e["path"])) for e in preview.followed]
+        show.table(["other identities", "found by"], rows, right="other identities")
+        show.line()
+    for line in preview.shared:
+        show.line(f"would wait on hold: {line}")
     records = show.words(preview.n_records, "record")
+    if preview.shared:
+        records = f"once that is answered, at least {records}"
     show.line(f"{records} would be erased, in about {show.seconds(preview.seconds)}; none was")
     if preview.n_unmatched:
         n = show.words(preview.n_unmatched, "request")
@@ -356,6 +398,12 @@ def _looked_for(preview: Any) -> str:
     )
 
 
+def _reach(only: bool, reach: str | None) -> int | None:
+    if only and reach is not None:
+        fail("request was given --only and --reach; expected one of them")
+    return 0 if only else None if reach is None else whole(reach, "--reach")
+
+
 def _due(request: Any, now: datetime) -> str:
     if request.state in ("denied", "cancelled"):
         return show.day(request.due_at)
@@ -368,13 +416,4 @@ def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
 
 
 def _moment(given: str | None) -> datetime | None:
-    if given is None:
-        return None
-    try:
-        at = datetime.fromisoformat(given)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        fail(
-            f"--received is {show.one_line(given)[:40]!r}; expected a date or time as 2026-03-31 "
-            "or 2026-03-31T09:30"
-        )
+    return None if given is None else moment(given, "--received")

@@ -13,7 +13,17 @@ from erasable.cli import options, show
 from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import command, opened
 from erasable.cli.identities import gathered
-from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option
+from erasable.cli.options import (
+    DECIMAL,
+    DELIMITER,
+    ENCODING,
+    FILL,
+    FOLDER,
+    JSON,
+    SEED,
+    argument,
+    option,
+)  # fmt: skip
 
 app = typer.Typer()
 
@@ -27,8 +37,8 @@ app = typer.Typer()
 def choose(
     source: str = argument(
         "SOURCE",
-        "The records to choose from: a CSV or TSV file, a Parquet file or a folder of them, or the "
-        "URL of a database, such as sqlite:///shop.db#visits.",
+        "The records to choose from: a CSV or TSV file, JSON lines, a Parquet file or a folder of "
+        "them, or the URL of a database, such as sqlite:///shop.db#visits.",
     ),
     k: str = option(
         "K", "How many to choose; with --cost, for how much in all.", "-k", "--k", default=...
@@ -95,6 +105,9 @@ def choose(
     ),
     cost: str | None = option("COL", "The column of what each record costs; --k is paid."),
     seed: str = SEED,
+    delimiter: str | None = DELIMITER,
+    decimal: str | None = DECIMAL,
+    encoding: str | None = ENCODING,
     output: str | None = option(
         "FILE",
         "Write the ids there, in the order of choice: .txt, an id a line; or .csv, with what each "
@@ -115,6 +128,7 @@ def choose(
     before = [] if held is None else gathered([], held)
 
     from erasable.cli import selection_show
+    from erasable.workspace.data.dialects import Dialect
     from erasable.workspace.selection.choice import select
 
     def history(name: str, since: datetime | None) -> Any:
@@ -126,6 +140,7 @@ def choose(
             features=options.columns(features), fill=fill, scale=scale, utility=utility,
             metric=metric, n_neighbors=nearest, objective=objective, samples=n_samples,
             held=before, cost=cost, random_state=drawn, history=history,
+            dialect=Dialect.of(delimiter, decimal, encoding),
         )  # fmt: skip
         if ids_file is not None:
             columns_of = (id_column or "row", "gain")

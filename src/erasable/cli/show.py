@@ -254,6 +254,24 @@ def columns(searched: Sequence[Mapping[str, str]]) -> str:
     return ", ".join(named) or "no column"
 
 
+def steps(path: Sequence[Mapping[str, Any]]) -> str:
+    """Say how one identity of a person led to another.
+
+    Examples
+    --------
+    >>> mail = {"dataset": "customers", "from": "mail", "to": "who"}
+    >>> link = {"dataset": None, "from_type": "id", "to_type": "email"}
+    >>> steps([link, mail])
+    'link: id > email, customers: mail > who'
+    """
+    return ", ".join(
+        f"link: {each['from_type']} > {each['to_type']}"
+        if each["dataset"] is None
+        else f"{each['dataset']}: {each['from']} > {each['to']}"
+        for each in path
+    )
+
+
 def count(n: int | None) -> str:
     """Write a number, or that there is none.
 

@@ -14,6 +14,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.frame import command, opened
+from erasable.cli.interrupts import Stopped
 from erasable.cli.options import DASK, FOLDER, JSON, argument, number, option, switch, whole
 from erasable.cli.requests import besides, counted
 
@@ -169,7 +170,7 @@ def _until_stopped(place: Any) -> Iterator[threading.Event]:
 
     def stop(number: int, frame: Any) -> None:
         if stopped.is_set():
-            raise KeyboardInterrupt
+            raise Stopped(number)
         stopped.set()
         show.warn(["stopping after what is under way; once more stops at once, and loses nothing"])
 

@@ -96,6 +96,7 @@ class DivideAndConquerKMeans(CentroidModel):
     }
 
     _reads_blocks: ClassVar[bool] = True
+    _restored: Any  # of a file or a pickle, until the tree is made
 
     def __init__(
         self,
@@ -132,6 +133,7 @@ class DivideAndConquerKMeans(CentroidModel):
         self._centers = tree.root.centers
         self._inertia = None
         self._width = tree.width
+        self._restored = None
 
     def _schema(self) -> Fields:
         refuse_many(int(self._info.n_records or 0))

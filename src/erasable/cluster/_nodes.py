@@ -183,14 +183,14 @@ class StoredLeaf(Node):
 class Merge(Node):
     """A node over others: k-means over the centroids they hand up, learned anew each time."""
 
-    grid: Grid
+    grid: Grid | None = None
 
     def fit(self, children: list[Node], weighted: bool) -> int:
         """Learn from the children's centroids; return how many there were."""
         there = [(i, child) for i, child in enumerate(children) if not child.is_empty]
         self.changed()
         if not there:
-            self.run = None
+            self.run = self.grid = None  # a grid has values of the records that left
             return 0
         matrix = np.concatenate([child.centers for _, child in there])
         # Weighted, a centroid without records counts for nothing; it is a seed if all others are.
@@ -209,7 +209,7 @@ class Merge(Node):
     @property
     def origin(self) -> Floats | float:
         """Origin of the grid of the children's centroids."""
-        return self.grid.origin
+        return 0.0 if self.grid is None else self.grid.origin
 
 
 def default_width(n: int) -> int:

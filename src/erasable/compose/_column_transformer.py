@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,25 +12,31 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
+from sklearn.utils._param_validation import Interval
 
-from erasable.compose._columns import accepts_of, has_names, is_empty, positions
-from erasable.core._schema import DictOf, Fields, Integer
+from erasable.core._column_choice import Columns, has_names, is_empty, is_selector, positions
+from erasable.core._schema import DictOf, Fields, Integer, Part
+from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import refuse_unbounded
 from erasable.core.arrays import Flags
-from erasable.core.errors import InvalidInputError
+from erasable.core.attachment import Attachment
+from erasable.core.changes import Affine
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.params import decode_param, encoded_parts
+from erasable.core.protocol import Learner
 from erasable.core.rows import Rows
-from erasable.core.values import Accepts
+from erasable.core.values import ANYTHING, Accepts
 from erasable.pipeline._composition import Composition
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import Blocks, Widths
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Concat, Node, Select
-from erasable.pipeline._reading import as_table, check_steps, names_after
+from erasable.pipeline._reading import as_table
 from erasable.pipeline._selection import Selection
+from erasable.pipeline._stateless import check_steps, names_after
 
-_REST = "remainder"
+_REST, _THRESHOLD = "remainder", "sparse_threshold"
 _WORDS = ("drop", "passthrough")
 
 
@@ -45,10 +52,13 @@ class ColumnTransformer(TransformerMixin, Composition):
     ----------
     transformers : list of (name, transformer, columns)
         Estimators of erasable, stateless transformers of scikit-learn, "drop" or "passthrough".
-        Columns are a name, a position, a list or slice of these, or a mask. They are fitted in
-        place.
+        Columns are a name, a position, a list or slice of these, a mask, or scikit-learn's
+        `make_column_selector`, which chooses once, at `fit`. Transformers are fitted in place.
+        Columns that none of them uses are not read.
     remainder : {"drop", "passthrough"} or transformer, default="drop"
         What to do with columns that no transformer takes.
+    sparse_threshold : {0, 1}, default=1
+        Whether the output is sparse where that of any transformer is (1), or always dense (0).
     verbose_feature_names_out : bool, default=True
         Whether names of output columns begin with the name of their transformer.
 
@@ -75,9 +85,9 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     Notes
     -----
-    Differs from scikit-learn's: the output is sparse where that of any transformer is, whatever
-    its density (there is no ``sparse_threshold``); columns are not chosen by a function; every
-    column of a frame has to be there, in the order of `fit`.
+    Differs from scikit-learn's: whether the output is sparse does not depend on its density, which
+    is that of the records; columns are not chosen by a function of your own; every column of a
+    frame has to be there, in the order of `fit`.
 
     Examples
     --------
@@ -98,9 +108,12 @@ class ColumnTransformer(TransformerMixin, Composition):
     _checks_gaps = True  # in the columns that each part is given
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "transformers": [list],
+        _THRESHOLD: [Interval(Real, 0, 1, closed="both")],
         "verbose_feature_names_out": ["boolean"],
     }
     _columns: dict[str, Any]
+    _selected: dict[str, list[int]]
+    """What selectors chose when it was fitted, by the names of the transformers."""
     _selections: dict[str, Selection]
     _chains: dict[str, Layout]
     _widths: Widths
@@ -110,10 +123,12 @@ class ColumnTransformer(TransformerMixin, Composition):
         transformers: list[tuple[str, Any, Any]],
         *,
         remainder: Any = "drop",
+        sparse_threshold: float = 1.0,
         verbose_feature_names_out: bool = True,
     ) -> None:
         self.transformers = transformers
         self.remainder = remainder
+        self.sparse_threshold = sparse_threshold
         self.verbose_feature_names_out = verbose_feature_names_out
 
     # -- parts ---------------------------------------------------------------------------------
@@ -149,6 +164,19 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _keep_columns(self) -> None:
         parts = encoded_parts(self._info.params["transformers"])
         self._columns = {name: decode_param(columns) for name, (_, columns) in parts.items()}
+        selectors = {name: each for name, each in self._columns.items() if is_selector(each)}
+        if "_selected" not in self.__dict__:
+            types = None if self._held is None else self._held.records.types
+            there = Columns(self.n_features_in_, self._column_names, types)
+            self._selected = {n: positions(each, there, n) for n, each in selectors.items()}
+        self._columns |= self._selected
+
+    def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
+        # A selector chooses columns at a fit; learning again from what is left keeps them.
+        chosen = self.__dict__.get("_selected") if "_info" in self.__dict__ else None
+        super()._begin_again(held, affine)
+        if chosen is not None:
+            self._selected = chosen
 
     def _rest(self) -> Any:
         """Return `remainder`, once fitted the word that it was at `fit`, or the transformer."""
@@ -171,7 +199,18 @@ class ColumnTransformer(TransformerMixin, Composition):
             parts.append((_REST, rest))
         return parts
 
+    @property
+    def _without_effect(self) -> tuple[str, ...]:
+        """Leave the parameter out of digests where it is as in versions that had none."""
+        return (_THRESHOLD,) if self.sparse_threshold == 1 else ()
+
     def _check_parts(self) -> None:
+        if self.sparse_threshold not in (0, 1):
+            raise InvalidParameterError(
+                f"sparse_threshold is {self.sparse_threshold}; expected 1, for an output that is "
+                "sparse where that of a transformer is, or 0, for a dense one; between them it "
+                "would depend on the zeros of the records; set one of the two"
+            )
         try:
             items = [(name, part) for name, part, _ in self.transformers]
         except (TypeError, ValueError):
@@ -187,7 +226,7 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _plan(self, source: Node) -> Layout:
         told = self._column_names
         places = {
-            name: positions(columns, self.n_features_in_, told, name)
+            name: positions(columns, Columns(self.n_features_in_, told), name)
             for name, _, columns in self._items()
         }
         parts = [(name, part) for name, part, _ in self._chosen()]
@@ -203,7 +242,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             selection = Selection(
                 chosen,
                 [known[place] for place in chosen],
-                accepts_of(name, part, chosen),
+                _accepts_of(name, part, chosen),
                 named=bool(told),
                 n_features=self.n_features_in_,
             )
@@ -214,11 +253,12 @@ class ColumnTransformer(TransformerMixin, Composition):
             self._widths = Widths({}, {})
         chains, widths = self._chains, self._widths
         maps = {name: chain.maps for name, chain in chains.items()}
+        dense = self._info.params.get(_THRESHOLD, 1) == 0
         return Layout(
             source,
             tuple(learning for chain in chains.values() for learning in chain.learners),
-            Concat(source, widths, {name: chain.output for name, chain in chains.items()}),
-            Concat(source, widths, {name: chain.raw for name, chain in chains.items()}),
+            Concat(source, widths, {name: chain.output for name, chain in chains.items()}, dense),
+            Concat(source, widths, {name: chain.raw for name, chain in chains.items()}, dense),
             (Blocks(widths, maps),) if any(maps.values()) else (),
             (),
             source,
@@ -228,6 +268,24 @@ class ColumnTransformer(TransformerMixin, Composition):
     def _lay_out(self, source: Node) -> None:
         self._keep_columns()
         super()._lay_out(source)
+
+    def _unread(self, columns: Columns) -> list[int]:
+        read: set[int] = set()
+        named: set[int] = set()
+        rest = self._rest()
+        for name, part, chosen in [*self._items(), (_REST, rest, None)]:
+            if chosen is None:
+                chosen = [place for place in range(columns.size) if place not in named]
+            else:
+                chosen = positions(chosen, columns, name)
+                named.update(chosen)
+            unread: list[int] = []
+            if isinstance(part, Learner):
+                unread = part._unread(columns.at(chosen))
+            if not (isinstance(part, str) and part == "drop"):
+                left = set(range(len(chosen))).difference(unread)
+                read.update(chosen[place] for place in left)
+        return [place for place in range(columns.size) if place not in read]
 
     def _rows(self) -> Iterable[Layout]:
         return self._chains.values()
@@ -244,6 +302,7 @@ class ColumnTransformer(TransformerMixin, Composition):
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _end_learning(self, engine: Engine) -> None:
+        super()._end_learning(engine)
         self._widths.now = {
             name: int(engine.first_row(self, chain.raw).shape[1])
             for name, chain in self._chains.items()
@@ -262,16 +321,26 @@ class ColumnTransformer(TransformerMixin, Composition):
                 self._widths.now[name] = change.origin.size
 
     def _state(self) -> dict[str, Any]:
-        return {**super()._state(), "widths": dict(self._widths.now)}
+        return {**super()._state(), **self._own_state()}
+
+    def _own_state(self) -> dict[str, Any]:
+        chosen = {name: np.array(each, dtype=np.int64) for name, each in self._selected.items()}
+        return {"widths": dict(self._widths.now), **({"selected": chosen} if chosen else {})}
 
     def _digest_state(self) -> dict[str, Any]:
-        return {**super()._digest_state(), "widths": dict(self._widths.now)}
+        return {**super()._digest_state(), **self._own_state()}
 
     def _schema(self) -> Fields:
         refuse_unbounded(self)
-        return super()._schema().joined(Fields({"widths": DictOf(Integer(0, 2**31 - 1))}))
+        parts: dict[str, Part] = {"widths": DictOf(Integer(0, 2**31 - 1))}
+        if any(is_selector(columns) for _, _, columns in self._items()):
+            most = self.n_features_in_ - 1
+            parts["selected"] = DictOf(Array("int64", (None,), least=0, most=most))
+        return super()._schema().joined(Fields(parts))
 
     def _restore(self, state: dict[str, Any]) -> None:
+        selected = state.get("selected", {})
+        self._selected = {name: places.tolist() for name, places in selected.items()}
         super()._restore(state)
         # In the order of the chains: that of a file is alphabetical.
         self._widths.now = {name: state["widths"][name] for name in self._chains}
@@ -284,8 +353,8 @@ class ColumnTransformer(TransformerMixin, Composition):
     @property
     def _asks_by_name(self) -> bool:
         inner = (part for _, part in self._parts() if isinstance(part, Nested))
-        columns = (columns for _, _, columns in self._items())
-        return any(part._asks_by_name for part in inner) or any(map(has_names, columns))
+        chosen = [*self.__dict__.get("_selected", ()), *(c for _, _, c in self._items())]
+        return any(part._asks_by_name for part in inner) or any(map(has_names, chosen))
 
     @property
     def _ends_in_map(self) -> bool:
@@ -393,3 +462,18 @@ def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransfo
     named = _name_estimators([part for part, _ in transformers])
     items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
     return ColumnTransformer(items, **options)
+
+
+def _accepts_of(name: str, part: Any, places: list[int]) -> Accepts:
+    """Return what a part takes of the columns that it is given."""
+    if not places:
+        raise InvalidInputError(
+            f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"
+        )
+    accepts = ANYTHING if isinstance(part, str) else Accepts.of(part)
+    if accepts.documents and len(places) > 1:
+        raise InvalidInputError(
+            f"{name!r} reads texts and is given {len(places)} columns; expected one; "
+            "make one transformer for each column"
+        )
+    return accepts

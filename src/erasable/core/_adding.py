@@ -28,8 +28,12 @@ from erasable.core.ids import as_id_array, as_request, name_some
 from erasable.core.inputs import Table
 from erasable.core.messages import too_few
 from erasable.core.targets import check_target
-from erasable.core.unsettled import refuse_mixed_numbers, refuse_rows_without_text
-from erasable.core.values import refuse_unsuited
+from erasable.core.unsettled import (
+    refuse_mixed_numbers,
+    refuse_rounded,
+    refuse_rows_without_text,
+)
+from erasable.core.values import Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -113,6 +117,11 @@ class Change:
         if rows.size == 0:
             return self._do(Correction, None, rows, records.ids[rows])
         refuse_stored(records)
+        if X is None and sample_weight is None and y is not None and self._target(y) is None:
+            raise InvalidInputError(
+                f"correct was given y alone, and {type(self._asked).__name__} learns from no "
+                "targets; expected X or sample_weight"
+            )
         was = records._table().take(rows)
         table = corrected(records, was, X, self._target(y), sample_weight)
         others = _differing(was, table)
@@ -228,19 +237,16 @@ class Change:
 
 
 def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> list[Outcome]:
-    """Have records change and models follow, or have all be as it was."""
+    """Have records change and models follow, or have all be as it was.
+
+    What is raised meanwhile is treated as by `erasable.core._deleting.delete_or_undo`.
+    """
     outcomes: list[Outcome] = []
     begun: list[tuple[Attachment, Erasable]] = []
     done = whole = False
-    try:
-        growth.begin()
-        for held, model in models:
-            begun.append((held, model))
-            outcomes.append(_follow(growth, held, model))
-        done = True
-        growth.finish()
-        whole = True
-    except BaseException:
+
+    def make_whole() -> None:
+        nonlocal whole
         if done:
             growth.finish()
         else:
@@ -250,6 +256,21 @@ def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> lis
                 for held, model in begun:
                     model._relearn(held)
         whole = True
+
+    try:
+        try:
+            growth.begin()
+            for held, model in models:
+                begun.append((held, model))
+                outcomes.append(_follow(growth, held, model))
+            done = True
+            make_whole()
+        except Exception:  # no interruption; if one comes meanwhile, it is the first
+            make_whole()
+            raise
+    except BaseException:
+        if not whole:
+            make_whole()
         raise
     finally:
         if not whole:
@@ -341,6 +362,8 @@ def _check(model: Erasable, records: Records, table: Table) -> None:
         )
     if "X" in table.unsettled and model._heeds_objects:
         refuse_rows_without_text(name)
+    if "rounded" in table.unsettled and Accepts.of(model).objects:
+        refuse_rounded(name)
     if table.y is None or records.y is None:
         return
     same = table.y.dtype == records.y.dtype

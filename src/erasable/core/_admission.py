@@ -18,7 +18,8 @@ from erasable.core.params import class_path, find_class
 from erasable.core.passes import Remote, Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
-from erasable.core.unsettled import refuse_rows_without_text
+from erasable.core.unsettled import may_be_rounded, refuse_rounded, refuse_rows_without_text
+from erasable.core.values import Accepts
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -60,6 +61,7 @@ def read_records(
     model._refuse_mixed_numbers(records)
     if "X" in records.unsettled and model._heeds_objects:
         refuse_rows_without_text(type(model).__name__)
+    _refuse_rounded(model, records)
     return records
 
 
@@ -73,6 +75,13 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
             "not learn; expected an estimator that learns block by block, as all of erasable do "
             f"but {IN_MEMORY}; pass records.in_memory(){parts[0]._instead_of_memory}"
         )
+
+
+def _refuse_rounded(model: Stateful, records: Records) -> None:
+    if Accepts.of(model).objects:
+        stored = isinstance(records.matrix, Stored) and may_be_rounded(records.matrix)
+        if stored or "rounded" in records.unsettled:
+            refuse_rounded(type(model).__name__, stored=stored)
 
 
 def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -> None:
@@ -102,6 +111,8 @@ def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
     predicts = get_tags(model).target_tags.required
     if not isinstance(records, Records):
         records = _from_tuple(model, records, predicts)
+    if model._info.values is not None and model._info.values.tells_objects:
+        records.read_as_objects()
     if predicts and records.y is None:
         raise ArtifactError(
             f"the records have no targets, from which {type(model).__name__} learns; expected "
@@ -142,7 +153,8 @@ def _from_tuple(model: Stateful, given: tuple[Any, ...], predicts: bool) -> Reco
     parts = dict(zip(forms[len(given)], given, strict=True))
     if not predicts:
         parts.pop("y", None)
-    records = Records(**parts)
+    hashed = model._info.values  # of old files with what stands in all columns
+    records = Records._read_for(model if hashed is None or hashed.unread else None, **parts)
     if records.y is not None:
         records.y = check_target(model, records.y)  # a column of one, as `fit` takes it
     return records

@@ -11,9 +11,9 @@ case: they are given files and buffers of Arrow's, none of Python's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
 """What stands for a gap in columns of text files that are not text."""
 
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 _AT_ONCE = 1 << 16  # records of a batch, at most
 _BYTES = 1 << 24  # of a batch, as the file has them
 _BUFFER = 1 << 18  # bytes of each column that are read ahead
@@ -51,11 +52,12 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     """
     file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
     if columns is None:
-        return file.read(use_threads=False)
+        return _without_views(file.read(use_threads=False))
     wanted, there = list(columns), file.schema_arrow.names
     if missing := [name for name in wanted if name not in there]:
         raise ValueError(f"the file has no column {missing[0]!r}")
-    return file.read(wanted, use_threads=False).select(wanted)  # which has them in the file's order
+    # The file has them in its own order.
+    return _without_views(file.read(wanted, use_threads=False).select(wanted))
 
 
 def table_bytes(table: pa.Table) -> pa.Buffer:
@@ -84,6 +86,19 @@ def table_of(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(_arrows_own(data)).read_all()
 
 
+def whole(part: pa.RecordBatch | pa.Array) -> pa.Table | pa.ChunkedArray:
+    """Return a batch as a table, or an array as a column of one.
+
+    Examples
+    --------
+    >>> whole(pa.record_batch({"id": [1, 2]})).num_rows, whole(pa.array([1, 2])).num_chunks
+    (2, 1)
+    """
+    if isinstance(part, pa.Array):
+        return pa.chunked_array([part])
+    return pa.Table.from_batches([part])
+
+
 def array_of_texts(texts: Sequence[str]) -> pa.StringArray:
     """Make an Arrow array of texts.
 
@@ -103,7 +118,29 @@ def array_of_texts(texts: Sequence[str]) -> pa.StringArray:
 
 def parquet_schema(file: pa.NativeFile) -> pa.Schema:
     """Return the columns and types of a Parquet file, without metadata."""
-    return pq.ParquetFile(file, pre_buffer=False).schema_arrow.remove_metadata()
+    return plain_schema(pq.ParquetFile(file, pre_buffer=False).schema_arrow)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns and types that are read of a file with a schema, without metadata.
+
+    Views of text are read as text: most functions of Arrow take no views.
+
+    Examples
+    --------
+    >>> plain_schema(pa.schema([("city", pa.string_view()), ("age", pa.int8())])).types
+    [DataType(string), DataType(int8)]
+    """
+    plain = [
+        field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(plain)
+
+
+def _without_views(table: _Rows) -> _Rows:
+    plain = plain_schema(table.schema)
+    return table if plain.types == table.schema.types else table.cast(plain)
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
@@ -116,7 +153,7 @@ def parquet_row_group(
 ) -> pa.Table:
     """Read some columns of a row group, in the thread that calls."""
     file = pq.ParquetFile(path, metadata=footer, pre_buffer=False)
-    return file.read_row_group(number, list(columns), use_threads=False)
+    return _without_views(file.read_row_group(number, list(columns), use_threads=False))
 
 
 def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
@@ -133,7 +170,8 @@ def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
     each = max((g.total_byte_size // max(1, g.num_rows) for g in groups), default=1)
     del groups
     at_once = max(1, min(_AT_ONCE, _BYTES // max(1, each)))
-    yield from parquet.iter_batches(at_once, use_threads=False)
+    for batch in parquet.iter_batches(at_once, use_threads=False):
+        yield _without_views(batch)
 
 
 def parquet_bytes(table: pa.Table, *, use_dictionary: bool) -> memoryview:
@@ -154,7 +192,10 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def csv_reader(
-    source: Path | bytes, separator: str, types: Mapping[str, pa.DataType], block_size: int
+    source: Path | bytes | pa.Buffer,
+    separator: str,
+    types: Mapping[str, pa.DataType],
+    block_size: int,
 ) -> pa.csv.CSVStreamingReader:
     r"""Read a text file with separators and a header, block by block.
 
@@ -162,8 +203,8 @@ def csv_reader(
 
     Parameters
     ----------
-    source : Path or bytes
-        A file, or what such a file would hold.
+    source : Path, bytes or pyarrow.Buffer
+        A file, or what such a file would hold; a buffer is Arrow's own.
     separator : str
     types : mapping of str to pyarrow.DataType
         Of some columns; the first block suggests those of the others.
@@ -175,8 +216,10 @@ def csv_reader(
     >>> csv_reader(b"id,age\n1,40\n", ",", {"id": pa.string()}, 100).read_all().to_pydict()
     {'id': ['1'], 'age': [40]}
     """
+    if isinstance(source, bytes):
+        source = _arrows_own(source)
     return pa.csv.open_csv(
-        pa.BufferReader(_arrows_own(source)) if isinstance(source, bytes) else str(source),
+        str(source) if isinstance(source, Path) else pa.BufferReader(source),
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=block_size),
         parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         # NA and the like are gaps in columns of numbers, and text in those of text: there they
@@ -186,18 +229,21 @@ def csv_reader(
 
 
 def _arrows_own(data: bytes) -> pa.Buffer:
-    """Copy bytes into memory that a thread frees without Python."""
+    return buffer_of([data])
+
+
+def buffer_of(parts: Iterable[bytes]) -> pa.Buffer:
+    """Copy bytes into memory that a thread frees without Python.
+
+    Examples
+    --------
+    >>> buffer_of([b"id,", b"age"]).to_pybytes()
+    b'id,age'
+    """
     sink = pa.BufferOutputStream()
-    sink.write(data)
+    for part in parts:
+        sink.write(part)
     return sink.getvalue()
-
-
-def csv_bytes(table: pa.Table) -> bytes:
-    """Return a table as text with commas and a header."""
-    sink = pa.BufferOutputStream()
-    pa.csv.write_csv(table, sink)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

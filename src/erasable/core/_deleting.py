@@ -29,7 +29,8 @@ def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -
     """Delete rows that may be deleted.
 
     Whatever is raised meanwhile is raised again once the model is whole: as it was, or without
-    the rows. Where a second interruption prevents that, the model becomes unfitted.
+    the rows. Where an interruption while that is done follows a refusal, it is done again. Where
+    it follows an interruption, the model becomes unfitted.
     """
     id_set = model._info.id_set_without(held.records.ids[rows])
     values = model._info.values
@@ -37,13 +38,9 @@ def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -
         values = values.without(held, rows)
     outcome: Outcome | None = None
     whole = False
-    try:
-        held.exclude(rows)
-        outcome = forget_rows(model, rows)
-        model._info.settle(rows, id_set, values)
-        held.release(rows)
-        whole = True
-    except BaseException:
+
+    def make_whole() -> None:
+        nonlocal whole
         if outcome is None:
             held.readmit(rows)
             with warnings.catch_warnings():
@@ -53,6 +50,18 @@ def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -
             model._info.settle(rows, id_set, values)
             held.release(rows)
         whole = True
+
+    try:
+        try:
+            held.exclude(rows)
+            outcome = forget_rows(model, rows)
+            make_whole()
+        except Exception:  # no interruption; if one comes meanwhile, it is the first
+            make_whole()
+            raise
+    except BaseException:
+        if not whole:
+            make_whole()
         raise
     finally:
         if not whole:

@@ -50,7 +50,9 @@ def read_model(cls: type[Any], path: Place, *, trusted: bool, with_records: bool
             model._adopt(state, None, foreign=not trusted)
         model.set_params(**model._seeds())
         if "records" in header:
-            model._info.values = ValueHash.from_file(header["records"])
+            told = model._info.values = ValueHash.from_file(header["records"])
+            if told.unread not in ((), tuple(model._unread_columns())):  # old files have none
+                raise ValueError("the model looks at other columns")
         same = model.digest() == header["digest"]
     except (ArtifactError, MemoryError):
         raise

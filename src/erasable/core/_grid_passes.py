@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Block, Pass
+from erasable.core.passes import Block, Pass, at_hand
 
 if TYPE_CHECKING:
     from erasable.core.grid import Grid
+
+
+SAMPLE = 2_000
 
 
 class Count(Pass[tuple[Ints, Ints]]):
@@ -69,6 +73,29 @@ class Regrid(Pass[Ints]):
 
     def merge(self, one: Ints, other: Ints) -> Ints:
         return one + other
+
+
+def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> Ints:
+    """Count, in a sample of the rows, values that are not at the origin, and those that vanish.
+
+    Examples
+    --------
+    >>> values = np.array([[1e10, 5.0], [1.0, 6.0], [0.0, 7.0]])
+    >>> sampled_values(values, np.arange(3), np.zeros(2), np.array([256.0, 2.0**-23]))
+    array([[2, 3],
+           [1, 0]])
+    """
+    matrix, rows = at_hand(matrix, rows[:: max(1, -(-rows.size // SAMPLE))])
+    sample: Any = matrix[rows]
+    if issparse(sample):
+        offsets, places = sample.data - origin[sample.indices], sample.indices
+    else:
+        offsets = sample.astype(np.float64) - origin
+        places = np.broadcast_to(np.arange(origin.size), offsets.shape)
+    nonzero = offsets != 0
+    vanished = nonzero & (np.abs(offsets) <= quantum[places] / 2)
+    counts = [np.bincount(places[each], minlength=origin.size) for each in (nonzero, vanished)]
+    return np.stack(counts)
 
 
 def skewed_columns(sampled: Ints) -> Ints:

@@ -19,7 +19,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
-from ._kernel_cache import share_cache
+from ._kernel_cache import KernelCache
 from ._waiting import Wait
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -216,7 +216,7 @@ def _part(function: F, **options: Any) -> F:
     return cast(F, compiled)
 
 
-def _compiled(function: F, **options: Any) -> F:
+def _compiled(function: F, *, cache: bool = False, **options: Any) -> F:
     compiled: Any = numba.njit(**{**_OPTIONS, **options})(function)
     if hasattr(compiled, "get_call_template"):
         template = compiled.get_call_template
@@ -228,7 +228,8 @@ def _compiled(function: F, **options: Any) -> F:
             )
 
         compiled.get_call_template = plain
-    share_cache(compiled)
+        if cache:
+            compiled._cache = KernelCache(function)
     return cast(F, compiled)
 
 
@@ -302,8 +303,5 @@ def _compile(missing: list[tuple[Any, Any]]) -> None:
 def _is_cached(compiled: Any, types: tuple[Any, ...]) -> bool:
     if types in compiled.overloads:
         return True
-    file = getattr(compiled._cache, "_cache_file", None)
-    if file is None:
-        return False
-    key = compiled._cache._index_key(types, compiled.targetctx.codegen())
-    return key in file._load_index()
+    cache = compiled._cache
+    return isinstance(cache, KernelCache) and cache.holds(types, compiled.targetctx)

@@ -6,11 +6,16 @@ types. It relies on private parts of numba, for which `pyproject.toml` has bound
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
 import secrets
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import llvmlite.binding  # type: ignore[import-untyped]
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
@@ -18,9 +23,14 @@ from numba.core.runtime.nrt import rtsys
 from erasable.core._kernel_sources import fingerprint
 
 
-def share_cache(compiled: Any) -> None:
-    """Let processes share a cache that compile at the same time, and versions one after the other.
+class KernelCache(NullCache):
+    """What numba asks for a kernel that was compiled before, and tells of one that it compiled.
 
+    Kernels are saved where numba finds a folder that it may write to. Where there is none, as in a
+    container that is read-only, or saving fails, they are compiled in memory. Kernels in a folder
+    that cannot be written to, such as the package's own in an image, are loaded as well.
+
+    Processes may share a folder that compile at the same time, and versions one after the other.
     numba counts up the files of a function, one for each combination of types, from what the
     index of the cache says. Two processes that read the index together give one number to two
     combinations, and a process that reads the cache runs the code of the other: a crash at best.
@@ -28,39 +38,122 @@ def share_cache(compiled: Any) -> None:
     And numba reads all of an index before it looks whether that is of this source: an index that an
     earlier version has left, with a type that is not there any more, raises. What it takes for the
     source is the kernel's own file; `fingerprint` tells what else a kernel is made of.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel, as it was written.
     """
-    cache = getattr(compiled, "_cache", None)
-    file = getattr(cache, "_cache_file", None)
-    if cache is None or file is None:  # where compiling, or caching, is switched off
-        return
-    pattern, load = file._data_name_pattern, file._load_index
-    file._source_stamp = fingerprint(compiled.py_func.__code__.co_filename) or file._source_stamp
 
-    def load_index() -> Any:
+    def __init__(self, function: Any) -> None:
+        self._py_func = function
+        self._saving: Any = None
+        self._cache_file: Any = None
         try:
-            return load()
-        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
-            return {}
+            self._saving = FunctionCache(function)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # numba finds no folder that it may write to
+            return
+        self._cache_file = _shared(self._saving._cache_file, function)
 
-    def load_overload(types: Any, context: Any) -> Any:
+    @property
+    def cache_path(self) -> Any:
+        """The folder that kernels are saved in."""
+        return None if self._saving is None else self._saving.cache_path
+
+    def load_overload(self, types: Any, context: Any) -> Any:
         """Load a kernel; the compiler, which numba makes ready before that, is not needed for it.
 
         It would be most of the time: a tenth of what a command takes.
         """
         rtsys.initialize(context)
-        if not cache._enabled:
-            return None
-        with cache._guard_against_spurious_io_errors():
-            data = file.load(cache._index_key(types, context.codegen()))
-            if data is None:
-                return None
-            found: Any = CompileResult
-            return found._rebuild(_FromCache(context), *data)._replace(target_context=context)
-        return None  # where another process has the file, on Windows
+        key = self._key(types, context)
+        for file in self._files():
+            with contextlib.suppress(OSError):  # another process has the file, on Windows
+                data = file.load(key)
+                if data is not None:
+                    found: Any = CompileResult
+                    made = found._rebuild(_FromCache(context), *data)
+                    return made._replace(target_context=context)
+        return None
 
-    cache.load_overload = load_overload
+    def save_overload(self, types: Any, data: Any) -> None:
+        """Save a kernel, where there is room."""
+        if self._saving is not None:
+            with contextlib.suppress(OSError):
+                self._saving.save_overload(types, data)
+
+    def holds(self, types: Any, context: Any) -> bool:
+        """Tell whether a kernel can be loaded for some types."""
+        key = self._key(types, context)
+        return any(key in file._load_index() for file in self._files())
+
+    def _key(self, types: Any, context: Any) -> Any:
+        index_key: Any = FunctionCache._index_key
+        return index_key(self, types, context.codegen())
+
+    def _files(self) -> Iterator[Any]:
+        if self._cache_file is not None:
+            yield self._cache_file
+        yield from self._read_only
+
+    @cached_property
+    def _read_only(self) -> list[Any]:
+        """Indexes in folders that cannot be written to."""
+        found = []
+        implementation: Any = FunctionCache._impl_class
+        for locator in implementation._locator_classes:
+            of_locator = {"_locator_classes": [_read_only(locator)]}
+            made: Any = type("_Implementation", (implementation,), of_locator)
+            cache: Any = type("_Cache", (FunctionCache,), {"_impl_class": made})
+            try:
+                found.append(_shared(cache(self._py_func)._cache_file, self._py_func))
+            except RuntimeError:  # it has none
+                continue
+        return found
+
+
+def can_save() -> bool:
+    """Tell whether there is a folder that compiled kernels can be saved in.
+
+    Examples
+    --------
+    >>> isinstance(can_save(), bool)
+    True
+    """
+    return KernelCache(can_save).cache_path is not None
+
+
+def _read_only(locator: Any) -> Any:
+    """Return numba's locator of a folder, which finds it if it cannot be written to."""
+
+    class ReadOnly(locator):
+        def ensure_cache_path(self) -> None:
+            path = self.get_cache_path()
+            if not os.path.isdir(path):
+                raise FileNotFoundError(path)
+            try:
+                super().ensure_cache_path()
+            except OSError:
+                return
+            raise FileExistsError(path)
+
+    return ReadOnly
+
+
+def _shared(file: Any, function: Any) -> Any:
+    """Have processes and versions share an index; see `KernelCache`."""
+    pattern, load = file._data_name_pattern, file._load_index
+    file._source_stamp = fingerprint(function.__code__.co_filename) or file._source_stamp
+
+    def load_index() -> Any:
+        try:
+            return load()
+        except (OSError, AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            return {}
+
     file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
     file._load_index = load_index
+    return file
 
 
 class _Cached(JITCodeLibrary):

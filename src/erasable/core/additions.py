@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["corrected", "joined_names", "read_addition", "refuse_stored"]
 
 _AS_OBJECTS = Accepts(missing=True, objects=True)
+_AS_NUMBERS = Accepts(sparse=True, missing=True)
 _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O": "strings"}
 
 
@@ -75,9 +76,16 @@ def read_addition(
     listed = objects and isinstance(X, list | tuple) and not _is_text(X)
     if listed or (objects and isinstance(X, np.ndarray) and X.ndim == 2):
         X = np.array(X, dtype=object)
-    accepts = _AS_OBJECTS if objects and isinstance(X, np.ndarray) and X.ndim == 2 else ANYTHING
-    table = read_table(X, y, sample_weight=sample_weight, ids=ids, groups=groups, accepts=accepts)
-    _refuse_other_columns(records, table, is_frame=as_frame(X) is not None)
+    is_frame, accepts = as_frame(X) is not None, ANYTHING
+    if objects and isinstance(X, np.ndarray) and X.ndim == 2:
+        accepts = _AS_OBJECTS
+    elif is_frame and not objects:
+        accepts = _AS_NUMBERS
+    table = read_table(
+        X, y, sample_weight=sample_weight, ids=ids, groups=groups, accepts=accepts,
+        unread=records.unread,
+    )  # fmt: skip
+    _refuse_other_columns(records, table, is_frame=is_frame)
     unsettled = table.unsettled - {"X"}
     if listed and not all(any(type(cell) is str for cell in row) for row in table.matrix.tolist()):
         unsettled |= {"X"}
@@ -110,6 +118,7 @@ def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
         and X.shape[0] > 0
         and X.shape[1] == records.n_features
         and records.feature_names is None
+        and not records.unread
         and not isinstance(ids, str)
         and not isinstance(groups, str)
         and isfinite(X.sum())

@@ -2,7 +2,8 @@
 
 A file is a zip of ``header.json`` and one ``.npy`` for each array, stored uncompressed with fixed
 times and in a fixed order, so that equal models are equal files. A path is written beside its
-place, synced and renamed, so that there is a whole file or none. A file that the caller has opened
+place, synced and renamed, so that there is a whole file or none. What a process left beside it
+that died meanwhile is removed when the path is written next. A file that the caller has opened
 is written to, and what it makes of that is the caller's.
 """
 
@@ -16,6 +17,7 @@ import os
 import secrets
 import zipfile
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypeGuard
 
@@ -30,7 +32,20 @@ from erasable.core.errors import (
     InvalidInputError,
 )
 
-__all__ = ["Place", "name_of", "read_artifact", "read_header", "sync_folder", "write_artifact"]
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "Place",
+    "name_of",
+    "not_written",
+    "read_artifact",
+    "read_header",
+    "sync_folder",
+    "write_artifact",
+]
 
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO
 """Where a model is: a path, or a binary file that is open."""
@@ -81,19 +96,41 @@ def write_artifact(path: Place, header: Mapping[str, Any], state: Mapping[str, A
         _write_to(path, text, arrays)
         return
     target = _as_path(path)
-    beside = target.parent / f".erasable-{secrets.token_hex(8)}.tmp"
+    begin = f".erasable-{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}-"
+    beside = target.parent / f"{begin}{secrets.token_hex(8)}.tmp"
     try:
         with open(beside, "xb") as file:
+            _lock(file)
             _pack(file, text, arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
     except OSError as error:
-        raise _not_written(target, error) from None
+        raise not_written(target, error) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+    for left in target.parent.glob(f"{begin}*.tmp"):
+        _remove_if_unlocked(left)
     sync_folder(target.parent)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file for as long as it is open and the process lives; return whether it is."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another process has it, or the file system has no locks
+        return False
+    return True
+
+
+def _remove_if_unlocked(path: Path) -> None:
+    """Remove what a process left that died while it wrote; it holds records as they were then."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if _lock(file) and os.fstat(file.fileno()).st_size:  # an empty one is not locked yet
+            path.unlink()
 
 
 def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -151,6 +188,8 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
             header = json.loads(archive.read(_HEADER))
     except OSError as error:
         raise _not_read(source, error) from None
+    except MemoryError:
+        raise
     except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON.
         header = None
     if not isinstance(header, dict) or not isinstance(header.get("digest"), str):
@@ -177,12 +216,17 @@ def _is_open(path: Place, method: str) -> TypeGuard[BinaryIO]:
 
 
 def _pack(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+    try:
         _add(archive, _HEADER, text.encode())
         for number, array in enumerate(arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, array, allow_pickle=False)
             _add(archive, _member(number), buffer.getbuffer())
+        archive.close()
+    except BaseException:
+        archive.fp = None  # to close it now would raise another error in the place of this one
+        raise
 
 
 def _write_to(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
@@ -194,7 +238,7 @@ def _write_to(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
     except TypeError:
         raise _not_binary(file) from None
     except OSError as error:
-        raise _not_written(Path(name_of(file)), error) from None
+        raise not_written(Path(name_of(file)), error) from None
 
 
 def _read_all(file: BinaryIO) -> bytes:
@@ -230,7 +274,7 @@ def _read(path: str, file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
             unread = dict.fromkeys(range(len(archive.infolist()) - 1))
             state = _from_json(state, archive, unread)
             whole = _holds_nothing_else(file, archive) and not unread
-    except ArtifactError:
+    except (ArtifactError, MemoryError):
         raise
     except Exception:  # A damaged zip can fail in any way: struct, zlib, seek, JSON, NumPy.
         raise _broken(path, "damaged, or no model of erasable") from None
@@ -270,7 +314,15 @@ def _not_read(path: Path, error: OSError) -> ArtifactFileError:
     return _file_error(path, told, error)
 
 
-def _not_written(path: Path, error: OSError) -> ArtifactFileError:
+def not_written(path: Path, error: OSError) -> ArtifactFileError:
+    """Return the error of a file, or of what lies beside it, that cannot be written.
+
+    Examples
+    --------
+    >>> raise not_written(Path("model"), OSError(28, "No space left on device"))
+    Traceback (most recent call last):
+    erasable.core.errors.ArtifactFileError: 'model' cannot be written (No space left on device); ...
+    """
     if path.is_dir():
         told = "is a folder; expected the name of a file; add one"
     elif isinstance(error, FileNotFoundError) and not path.parent.is_dir():

@@ -84,6 +84,11 @@ class Attachment(Kept):
         """Ids of the live rows, in row order; a copy."""
         return self.records.ids[self.live]
 
+    @property
+    def column_names(self) -> list[str] | None:
+        """Names of the columns, for messages."""
+        return self.records.feature_names
+
     def id_set(self) -> NDArray[np.uint64]:
         """Hash the set of live ids; see `erasable.core.digest.id_set_hash`."""
         if self.n_live < self.records.n_rows:

@@ -49,6 +49,7 @@ __all__ = [
     "ArtifactNotFoundError",
     "ClusterError",
     "DetachedError",
+    "DialectWarning",
     "ElsewhereError",
     "ErasableError",
     "EvidenceError",
@@ -205,6 +206,10 @@ def __getattr__(name: str) -> Any:
 
 class AcceleratorWarning(UserWarning):
     """What lets a model of a workspace delete fast cannot be used; it is made again."""
+
+
+class DialectWarning(UserWarning):
+    """A text file is read in another dialect than is usual, as it shows, or may be meant so."""
 
 
 class OutdatedModelWarning(UserWarning):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from erasable.core._admission import read_records
+from erasable.core._all_or_nothing import AllOrNothing
 from erasable.core._deleting import delete_or_undo
 from erasable.core._fit_info import FitInfo
 from erasable.core.artifact import Place
@@ -25,7 +26,7 @@ from erasable.core.errors import InvalidIdsError, KeyCollisionError
 from erasable.core.growing import Growing
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix
-from erasable.core.messages import too_few
+from erasable.core.messages import refuse_parameters, too_few
 from erasable.core.params import encode_params
 from erasable.core.passes import Stored
 from erasable.core.records import Records
@@ -154,6 +155,7 @@ class Erasable(Growing):
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
+        **params: Any,
     ) -> Self:
         """Learn from records.
 
@@ -167,6 +169,8 @@ class Erasable(Growing):
             Which record each row is. By default a pandas frame's index, or 0..n-1.
         groups : array-like of int or str, or the name of a column, default=None
             Which records leave together.
+        **params : none
+            What else scikit-learn's estimators take is refused, and what to do is said.
 
         Returns
         -------
@@ -180,21 +184,19 @@ class Erasable(Growing):
         TooFewRecordsError
             Fewer records than the model needs.
         """
+        refuse_parameters(self, "fit", params)
         return self._fit(X, y, None, ids, groups)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
-        before = dict(self.__dict__)
-        try:
+        unchanged = AllOrNothing([self])
+        with unchanged, unchanged:
             self._forget_learned()
             self._validate_params()
             records = self._read_records(X, y, sample_weight, ids, groups)
             self._draw_seed()
             self._begin(records.attach().of(self))
             self._fit_rows()
-            self._info.values = ValueHash.of(self._learns_from())
-        except BaseException:
-            self.__dict__ = before
-            raise
+            self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
         return self
 
     def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
@@ -221,7 +223,7 @@ class Erasable(Growing):
         if before is None:
             self._info = FitInfo.of(self, encode_params(self))
         else:
-            values = None if before.values is None else ValueHash(before.values.parts)
+            values = None if before.values is None else before.values.unknown()
             self._info = FitInfo(before.params, decoded=before.decoded, values=values)
         if held.n_live < (least := self._minimum_records()):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)

@@ -7,12 +7,14 @@ whether what came with it is in the same order. Errors name columns, never a val
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Container
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core.arrays import is_arrow_array, of_objects
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.ids import name_some, shorten
 
@@ -20,17 +22,24 @@ __all__ = [
     "as_frame",
     "as_series",
     "difference",
+    "index_columns",
     "index_of",
+    "is_gap",
+    "is_index",
     "is_numeric",
     "make_frame",
+    "of_numbers",
     "refuse_missing_column",
     "refuse_other_index",
     "refuse_other_names",
-    "refuse_text_columns",
     "texts_of",
+    "types_of",
+    "without_index",
 ]
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
+_INDEX = re.compile(r"(Unnamed: \d+|__index_level_\d+__|__null_dask_index__|)")
+"""Names of columns that pandas and Dask write the index of a frame to, or read it from."""
 _PLAIN = (np.ndarray, list, tuple, str, type(None))
 
 
@@ -53,6 +62,7 @@ def as_frame(X: Any) -> Any:
     import narwhals.stable.v1 as nw
     from narwhals.exceptions import NarwhalsError
 
+    X = _whole(X)
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -83,8 +93,48 @@ def as_series(X: Any) -> Any:
         return None
     import narwhals.stable.v1 as nw
 
-    series = nw.from_native(X, series_only=True, pass_through=True)
+    series = nw.from_native(_whole(X), series_only=True, pass_through=True)
     return series if isinstance(series, nw.Series) else None
+
+
+def is_index(name: str) -> bool:
+    """Tell whether a column has the name of a written index, such as one of a CSV without a name.
+
+    Examples
+    --------
+    >>> [is_index(name) for name in ("", "Unnamed: 0", "__index_level_0__", "age")]
+    [True, True, True, False]
+    """
+    return _INDEX.fullmatch(name) is not None
+
+
+def index_columns(schema: Any) -> list[str]:
+    """Return the columns of an Arrow schema that hold the index of a pandas frame.
+
+    Examples
+    --------
+    >>> import pandas as pd, pyarrow as pa
+    >>> index_columns(pa.Schema.from_pandas(pd.DataFrame({"age": [40, 50]}, index=["a", "b"])))
+    ['__index_level_0__']
+    """
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name in told or name.startswith("__index_level_")]
+
+
+def without_index(X: Any, keep: Container[Any] = ()) -> Any:
+    """Return an Arrow table without the index of the frame it was made of; all else as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd, pyarrow as pa
+    >>> table = pa.Table.from_pandas(pd.DataFrame({"age": [40, 50]}, index=["a", "b"]))
+    >>> without_index(table).column_names, without_index(table.to_batches()[0]).column_names
+    (['age'], ['age'])
+    """
+    table = _whole(X)
+    index = index_columns(table.schema) if _is_of_arrow(table, "Table") else []
+    dropped = [name for name in index if name not in keep]
+    return table.drop_columns(dropped) if dropped else table
 
 
 def is_numeric(dtype: Any) -> bool:
@@ -179,6 +229,20 @@ def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ())
             dtype = nw.String()
         columns.append(nw.new_series(name, values, dtype, backend=backend))
     return nw.from_dict({column.name: column for column in columns}).to_native()
+
+
+def types_of(frame: Any) -> tuple[str, ...] | None:
+    """Return the names of the types of columns, as pandas has them; None of other frames.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> types_of(as_frame(pd.DataFrame({"age": [40], "city": pd.Categorical(["Bonn"])})))
+    ('int64', 'category')
+    """
+    if not frame.implementation.is_pandas():
+        return None
+    return tuple(map(str, frame.to_native().dtypes))
 
 
 def difference(names: list[str], expected: list[str]) -> str:
@@ -303,22 +367,87 @@ def refuse_other_names(frame: Any, expected: list[str]) -> None:
     )
 
 
-def refuse_text_columns(frame: Any) -> None:
-    """Raise InvalidDataError, naming some, if columns hold anything but numbers.
+def of_numbers(frame: Any) -> Any:
+    """Return a frame of numbers: columns of objects, categories and text are read cell by cell.
+
+    Parameters
+    ----------
+    frame : what `as_frame` returned
+
+    Returns
+    -------
+    frame
+        As it was passed, but for columns that are of no numeric type: these are float64, gaps NaN.
+
+    Raises
+    ------
+    InvalidDataError
+        Some columns have cells that are no numbers. It names them.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> refuse_text_columns(as_frame(pd.DataFrame({"city": ["Bonn"], "age": [40]})))
+    >>> of_numbers(as_frame(pd.DataFrame({"dose": ["0.5", None], "age": [40, 50]}))).dtypes.tolist()
+    [dtype('float64'), dtype('int64')]
+    >>> of_numbers(as_frame(pd.DataFrame({"city": ["Bonn"], "age": [40]})))
     Traceback (most recent call last):
     erasable.core.errors.InvalidDataError: 1 of 2 columns hold no numbers: 'city'; ...
     """
-    refused = [name for name, dtype in frame.schema.items() if not is_numeric(dtype)]
+    import narwhals.stable.v1 as nw
+
+    read = {
+        name: _numbers_in(frame.get_column(name))
+        for name, dtype in frame.schema.items()
+        if not is_numeric(dtype)
+    }
+    refused = [name for name, values in read.items() if values is None]
     if refused:
         raise InvalidDataError(
             f"{len(refused)} of {len(frame.columns)} columns hold no numbers: "
             f"{name_some(refused)}; expected numbers; encode or drop them, or name one with ids="
         )
+    if not read:
+        return frame.to_native()
+    columns = [
+        nw.new_series(name, values, nw.Float64(), backend=frame.implementation)
+        for name, values in read.items()
+    ]
+    return frame.with_columns(*columns).to_native()
+
+
+def _numbers_in(column: Any) -> NDArray[np.float64] | None:
+    """Read each cell on its own, as the law asks; None where one is no number."""
+    if column.dtype.is_temporal():
+        return None
+    try:
+        cells = [np.nan if is_gap(cell) else cell for cell in column.to_list()]
+        return of_objects(cells).astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def is_gap(cell: Any) -> bool:
+    """Tell whether a cell is None, NA or NaT.
+
+    Examples
+    --------
+    >>> is_gap(None), is_gap(0.0)
+    (True, False)
+    """
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _whole(X: Any) -> Any:
+    """Make a table of a batch of Arrow, and a column of an array; all else stays as it is."""
+    if not (_is_of_arrow(X, "RecordBatch") or is_arrow_array(X)):
+        return X
+    from erasable.core._arrow_files import whole
+
+    return whole(X)
+
+
+def _is_of_arrow(X: Any, kind: str) -> bool:
+    return type(X).__module__.partition(".")[0] == "pyarrow" and type(X).__name__ == kind
 
 
 def _index(labelled: Any) -> Any:

@@ -22,7 +22,15 @@ from numpy.typing import DTypeLike, NDArray
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_change import GridChange, unchanged
 from erasable.core._grid_kernels import NO_ROWS
-from erasable.core._grid_passes import Count, Find, Regrid, Regridded, skewed_columns
+from erasable.core._grid_passes import (
+    SAMPLE,
+    Count,
+    Find,
+    Regrid,
+    Regridded,
+    sampled_values,
+    skewed_columns,
+)
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
 from erasable.core.messages import (
@@ -33,10 +41,9 @@ from erasable.core.messages import (
 )
 from erasable.core.passes import Pass, Stored, Together, at_hand, run
 
-__all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning"]
+__all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
 
 MAX_ROWS = 2**27
-SAMPLE = 2_000
 
 
 class PrecisionWarning(UserWarning):
@@ -66,6 +73,8 @@ class Grid:
         ``2**(top + 26)``, what the kernels round with.
     n_rows : int
         Number of live rows.
+    told : tuple of a list of str, or None
+        Where additions are to warn as `fit` does: names of the columns, if they have any.
 
     Notes
     -----
@@ -93,6 +102,7 @@ class Grid:
     coarse: Ints
     magic: Floats
     n_rows: int
+    told: tuple[list[str]] | None = None
 
     @classmethod
     def fit(
@@ -187,7 +197,9 @@ class Grid:
             found = run(Together(*passes(grid)), matrix, live_rows, n_jobs=n_jobs)
         (grid.coarse, sampled), *others = found
         if warn and not grid.lossless:
-            _warn_of_skew(skewed_columns(sampled), names)
+            warn_of_skew(skewed_columns(sampled), names)
+        if warn:
+            grid.told = ([] if names is None else list(names),)
         return grid, others[0] if others else None
 
     @classmethod
@@ -306,7 +318,14 @@ class Grid:
         if extremes is not None:
             refuse_huge_columns(_huge(self.low, self.high), f"2**{kernels.MAX_TOP}")
         kernels.meet_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
-        return self._follow(extremes, matrix, live_rows)
+        top = self.top.copy()
+        change = self._follow(extremes, matrix, live_rows)
+        told = getattr(self, "told", None)  # old files have none
+        if change and told is not None and (self.top > top).any():
+            sampled = sampled_values(matrix, live_rows(), self.origin, self.quantum)
+            skewed = skewed_columns(sampled)
+            warn_of_skew(skewed[self.top[skewed] > top[skewed]], told[0] or None)
+        return change
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
         """Forget rows, in O(n_features) a row while no extreme goes with them.
@@ -377,13 +396,19 @@ class Grid:
         return skewed_columns(run(Count(self, max(1, -(-n_rows // SAMPLE))), matrix, live_rows)[1])
 
 
-def _warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:
+def warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:
+    """Warn of columns in which many small values become 0.
+
+    Examples
+    --------
+    >>> warn_of_skew(np.array([], dtype=np.int64), None)
+    """
     if skewed.size:
         named = name_columns(skewed, names)
         warnings.warn(
             f"{skewed.size} skewed columns ({named}): more than 1 % of their nonzero values "
             "are below 2**-27 of the largest magnitude and count as 0; "
-            "take a logarithm of such columns.",
+            "correct what is wrong by orders of magnitude, or take a logarithm of such columns.",
             PrecisionWarning,
             stacklevel=4,
         )

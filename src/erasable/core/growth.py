@@ -20,7 +20,7 @@ from erasable.core.inputs import Table
 from erasable.core.lookup import HashIndex, IdIndex
 from erasable.core.mapped.texts import Texts, as_array
 from erasable.core.row_arrays import begins, padded
-from erasable.core.sparse import blank_of, blank_rows, parts
+from erasable.core.sparse import blank_of, blank_rows, overwrite, parts
 
 if TYPE_CHECKING:
     from erasable.core.records import Records
@@ -143,7 +143,8 @@ class Growth:
             changed["_id_index"] = index.grown(new["ids"], self.rows, table.ids)
         else:
             changed["_id_index"] = None
-        records.__dict__.update({**changed, "_id_set": None, "_group_index": None, "source": None})
+        forgotten = dict.fromkeys(["_id_set", "_group_index", "source", "_cells"])
+        records.__dict__.update({**changed, **forgotten})
         for held, was in self._held:
             live, leaving = self._flags(was["live"]), self.leaving_of(held)
             if leaving.size:
@@ -181,7 +182,7 @@ class Growth:
                 held._unreleased[self.leaving] = False
             self._records._let_go(self.leaving)
         for buffer in self._left:
-            _overwrite(buffer)
+            overwrite(buffer)
 
     def undo(self) -> None:
         """Put everything back; models still have to learn again."""
@@ -200,7 +201,7 @@ class Growth:
                     array[inside] = blank_of(array)
         for buffer in self._made:
             if not any(_shares(buffer, self._before[name]) for name in _ARRAYS):
-                _overwrite(buffer)
+                overwrite(buffer)
         for names in (records.ids, records.groups):
             if isinstance(names, Texts):
                 names.empty_room()
@@ -288,7 +289,3 @@ def _memory(array: Any) -> list[NDArray[Any]]:
 
 def _shares(buffer: NDArray[Any], array: Any) -> bool:
     return array is not None and any(np.may_share_memory(buffer, one) for one in _memory(array))
-
-
-def _overwrite(buffer: NDArray[Any]) -> None:
-    buffer[...] = blank_of(buffer)

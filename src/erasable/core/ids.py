@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import of_objects
+from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidIdsError
 from erasable.core.surrogates import refuse_surrogates
 
@@ -187,7 +187,7 @@ def _no_sequence(value: Any, name: str) -> InvalidIdsError:
 
 def _to_numpy(values: Any, name: str) -> Any:
     try:
-        return values.to_numpy()
+        return numpy_of(values)
     except Exception:  # Each library has errors of its own for a type that NumPy does not know.
         raise InvalidIdsError(
             f"{name} have dtype {getattr(values, 'dtype', 'unknown')}, which NumPy does not have; "

@@ -8,7 +8,7 @@ print a value, because a value may be personal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from erasable.core._column_choice import Columns
+from erasable.core._unread import blanks_of, replaced
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.frames import (
     as_frame,
@@ -25,12 +27,15 @@ from erasable.core.frames import (
     refuse_missing_column,
     refuse_other_index,
     refuse_other_names,
+    types_of,
+    without_index,
 )
 from erasable.core.ids import as_id_array, refuse_repeats
+from erasable.core.protocol import Learner
 from erasable.core.sparse import take_rows
 from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import check_target, read_target, read_weights
-from erasable.core.unsettled import find_unsettled
+from erasable.core.unsettled import are_rounded, find_unsettled, refuse_rounded
 from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
 
 if TYPE_CHECKING:
@@ -59,8 +64,12 @@ class Table:
     feature_names : list of str, or None
     numeric : ndarray of shape (n_features,), bool, or None
         Which columns the frame declares to hold numbers, where `matrix` is one of objects.
-    unsettled : frozenset of {"X", "y"}
+    unsettled : frozenset of {"X", "y", "rounded"}
         See `erasable.core.unsettled.find_unsettled`.
+    unread : dict of int to float or str
+        What stands in columns that the model they were read for does not look at.
+    types : tuple of str, or None
+        Names of the types of the columns of a frame of pandas.
 
     Examples
     --------
@@ -76,6 +85,8 @@ class Table:
     weights: NDArray[np.float64] | None = None
     numeric: NDArray[np.bool_] | None = None
     unsettled: frozenset[str] = frozenset()
+    unread: Mapping[int, float | str] = field(default_factory=dict)
+    types: tuple[str, ...] | None = None
 
     def take(self, rows: Any, matrix: Values | None = None) -> Table:
         """Copy some rows; `matrix` holds their values, if that is known."""
@@ -88,6 +99,8 @@ class Table:
             weights=None if self.weights is None else self.weights[rows],
             numeric=self.numeric,
             unsettled=self.unsettled,
+            unread=self.unread,
+            types=self.types,
         )
 
 
@@ -100,6 +113,7 @@ def read_table(
     groups: str | Iterable[Any] | None = None,
     estimator: BaseEstimator | None = None,
     accepts: Accepts | None = None,
+    unread: Mapping[int, float | str] | BaseEstimator | None = None,
 ) -> Table:
     """Read records, checked and copied.
 
@@ -121,6 +135,9 @@ def read_table(
         Gets `n_features_in_` and `feature_names_in_`, and is named in messages.
     accepts : Accepts, default=None
         What is taken as X; by default what the estimator takes, or anything without one.
+    unread : dict or estimator, default=None
+        Positions of columns that are not read, and what is to stand there; or an estimator, by
+        default the same, which does not look at them.
 
     Returns
     -------
@@ -142,6 +159,7 @@ def read_table(
     """
     reader = _Reader() if estimator is None else estimator
     refuse_masked(X)
+    X = without_index(X, keep=[name for name in (ids, groups) if isinstance(name, str)])
     frame, series = as_frame(X), as_series(X)
     if series is not None and not is_numeric(series.dtype):
         X = series.to_list()
@@ -161,6 +179,9 @@ def read_table(
         id_values, advice = index, _FROM_INDEX
     if accepts is None:  # records of no estimator yet may hold any values
         accepts = ANYTHING if estimator is None else Accepts.of(estimator)
+    types = None if frame is None else types_of(frame)
+    blanks = _blanks(reader if unread is None else unread, X, frame)
+    X, frame = replaced(X, frame, blanks)
     matrix = read_values(reader, X, frame, accepts, reset=True, copy=True)
     n_records = matrix.shape[0]
     numeric = None
@@ -188,7 +209,32 @@ def read_table(
         weights=weights,
         numeric=numeric,
         unsettled=find_unsettled(X, frame, matrix, accepts, y, target),
+        unread=blanks,
+        types=types,
     )
+
+
+def _blanks(reader: Any, X: Any, frame: Any) -> Mapping[int, float | str]:
+    """Return what is to stand in columns that an estimator does not look at."""
+    if isinstance(reader, Mapping):
+        return reader
+    if not isinstance(reader, Learner):
+        return {}
+    names, types, n_columns = None, None, 0
+    if frame is not None:
+        n_columns, types = len(frame.columns), types_of(frame)
+        named = all(isinstance(name, str) for name in frame.columns)
+        names = frame.columns if named else None
+    elif hasattr(X, "shape"):
+        n_columns = X.shape[1] if len(X.shape) == 2 else 0
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
+        n_columns = len(X[0])
+    # Another error tells what is wrong with the width.
+    if not n_columns or n_columns != getattr(reader, "n_features_in_", n_columns):
+        return {}
+    unread = reader._unread(Columns(n_columns, names, types))
+    text = reader._marks_unread_text and Accepts.of(reader).objects
+    return blanks_of(frame, unread, text=text) if unread else {}
 
 
 def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
@@ -211,15 +257,20 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     array([[4., 5.]])
     """
     refuse_masked(X)
+    X = without_index(X)
     frame = as_frame(X)
     if frame is not None:
         names = getattr(estimator, "feature_names_in_", None)
         if names is not None:
             refuse_other_names(frame, names.tolist())
+    X, frame = replaced(X, frame, _blanks(estimator, X, frame))
     accepts = Accepts.of(estimator)
     if accepts.documents and (series := as_series(X)) is not None:
         X = series.to_list()
-    return read_values(estimator, X, frame, accepts, reset=False, copy=False)
+    matrix = read_values(estimator, X, frame, accepts, reset=False, copy=False)
+    if accepts.objects and are_rounded(X, frame, matrix):
+        refuse_rounded(type(estimator).__name__)
+    return matrix
 
 
 def refuse_records(estimator: BaseEstimator, records: Records) -> None:

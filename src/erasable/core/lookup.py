@@ -191,16 +191,16 @@ class HashIndex(Kept):
     def _forget(self, rows: NDArray[np.int64], keys: NDArray[np.uint64]) -> None:
         for row, key in zip(rows.tolist(), keys, strict=True):
             # By its row, not its id: another row may have the id by now.
-            at = int(np.searchsorted(self.keys, key))
+            first = at = int(np.searchsorted(self.keys, key))
             while at < self.keys.size and self.keys[at] == key and self.rows[at] != row:
                 at += 1
-            if at == self.keys.size or self.keys[at] != key:
-                continue
-            self.rows[at] = -1
-            before = self.keys[at - 1] if at else np.uint64(0)
-            while at < self.keys.size and self.keys[at] == key and self.rows[at] < 0:
-                self.keys[at] = before
-                at += 1
+            if at < self.keys.size and self.keys[at] == key:
+                self.rows[at] = -1
+            # From the first one on, for a call that was interrupted here has marked the row.
+            before = self.keys[first - 1] if first else np.uint64(0)
+            while first < self.keys.size and self.keys[first] == key and self.rows[first] < 0:
+                self.keys[first] = before
+                first += 1
 
     def _row(self, name: int | str, key: np.uint64, at: int) -> int:
         """Return the row of an id, whose hash is at a place or is not there."""

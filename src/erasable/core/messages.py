@@ -7,13 +7,14 @@ repeated, because it may print data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from erasable.core.errors import (
     InvalidDataError,
+    InvalidInputError,
     InvalidTypeError,
     MagnitudeError,
     TooFewRecordsError,
@@ -30,6 +31,7 @@ __all__ = [
     "refuse_no_columns",
     "refuse_no_texts",
     "refuse_not_finite",
+    "refuse_parameters",
     "too_few",
 ]
 
@@ -234,6 +236,28 @@ def refuse_many_rows(n_rows: int, most: int) -> None:
         raise MagnitudeError(
             f"{n_rows} rows were given; sums are exact for at most {most} (2**27); split the data"
         )
+
+
+def refuse_parameters(estimator: Any, method: str, given: Mapping[str, Any]) -> None:
+    """Raise InvalidInputError for weights that an estimator does not take, as TypeError for others.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> refuse_parameters(KNeighborsClassifier(), "fit", {"sample_weight": [1.0, 2.0]})
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidInputError: KNeighborsClassifier.fit was given sample_weight; ...
+    """
+    name = f"{type(estimator).__name__}.{method}"
+    for parameter, value in given.items():
+        if parameter != "sample_weight":
+            raise TypeError(f"{name}() got an unexpected keyword argument {parameter!r}")
+        if value is not None:
+            raise InvalidInputError(
+                f"{name} was given sample_weight; expected none, as all records count alike here; "
+                "leave it out, or wrap scikit-learn's estimator, where that takes weights: "
+                "Refit(...).fit(X, y, sample_weight)"
+            )
 
 
 def name_columns(columns: Any, names: Sequence[str] | None) -> str:

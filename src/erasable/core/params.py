@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _param_validation as sklearn_validation
 
+from erasable.core._column_choice import is_selector
 from erasable.core.arrays import of_objects
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
@@ -26,6 +27,7 @@ from erasable.core.ids import shorten
 from erasable.core.surrogates import refuse_surrogates
 
 __all__ = [
+    "BOOSTED",
     "as_encoded",
     "check_params",
     "class_path",
@@ -41,9 +43,19 @@ __all__ = [
 ]
 
 _ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
+_SELECTOR, _TYPES = "__selector__", ("dtype_include", "dtype_exclude")
 _TUPLE, _SLICE, _MAPPING = "__tuple__", "__slice__", "__mapping__"
 _KEYS = (bool, int, float, str, np.generic)
 _LOADABLE = ("erasable.", "sklearn.")
+BOOSTED = frozenset(
+    f"{library}.sklearn.{kind}"
+    for library, kinds in {
+        "lightgbm": ("LGBMClassifier", "LGBMRegressor"),
+        "xgboost": ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor"),
+    }.items()
+    for kind in kinds
+)
+"""Estimators of other libraries that a file may name; see `erasable.refit.Refit`."""
 _UFUNCS = {"numpy": np, "scipy.special": scipy.special}
 _COMPUTING = (
     "sklearn.cluster._kmeans.",
@@ -186,7 +198,7 @@ def find_class(path: str) -> type[BaseEstimator]:
     """
     module, _, name = path.rpartition(".")
     found = None
-    if path.startswith(_LOADABLE):
+    if path.startswith(_LOADABLE) or path in BOOSTED:
         try:
             found = getattr(importlib.import_module(module), name, None)
         except ImportError:
@@ -194,7 +206,8 @@ def find_class(path: str) -> type[BaseEstimator]:
     if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
         raise ArtifactError(
             f"the file holds a {path!r}; expected an estimator of erasable or scikit-learn; "
-            "load a class of your own with MyEstimator.load(path)"
+            "load a class of your own with MyEstimator.load(path), and install the library that "
+            "it is from"
         )
     return found
 
@@ -348,6 +361,9 @@ def _encode(name: str, value: Any) -> Any:
         return {_ESTIMATOR: class_path(type(value)), "params": encode_params(value)}
     if value is float or value is int or isinstance(value, np.dtype):
         return {_FUNCTION: f"numpy.{np.dtype(value).name}"}
+    if is_selector(value):
+        types = {each: _encode_types(name, getattr(value, each)) for each in _TYPES}
+        return {_SELECTOR: {"pattern": _encode(name, value.pattern), **types}}
     if isinstance(value, np.ufunc) or (callable(value) and hasattr(value, "__qualname__")):
         return {_FUNCTION: function_path(value)}
     if hasattr(value, "__array__"):
@@ -357,6 +373,22 @@ def _encode(name: str, value: Any) -> Any:
         "estimator, a function, or a list or dict of these, so that it can be part of a digest; "
         "pass one of these"
     )
+
+
+def _encode_types(name: str, types: Any) -> Any:
+    """Encode types of columns by the names that pandas takes for them."""
+    if types is None or isinstance(types, str):
+        return _encode(name, types)
+    if isinstance(types, list | tuple):
+        return [_encode_types(name, each) for each in types]
+    if isinstance(types, type) and issubclass(types, np.generic):
+        return types.__name__
+    known = {bool: "bool", int: "int", float: "float", object: "object", str: "str"}
+    if isinstance(types, type) and types in known:
+        return known[types]
+    if isinstance(types, type) and types.__name__ == "CategoricalDtype":
+        return "category"
+    return str(types)
 
 
 def _encode_cells(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -394,6 +426,10 @@ def decode_param(value: Any) -> Any:
         return {key: decode_param(item) for key, item in value[_MAPPING]}
     if _ESTIMATOR in value:
         return find_class(value[_ESTIMATOR])(**decode_params(value["params"]))
+    if _SELECTOR in value:
+        from sklearn.compose import make_column_selector  # late, as few models have one
+
+        return make_column_selector(**value[_SELECTOR])
     if _FUNCTION in value:
         return find_function(value[_FUNCTION])
     return {key: decode_param(item) for key, item in value.items()}

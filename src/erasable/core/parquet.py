@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from erasable.core._arrow_files import parquet_footer, parquet_row_group
+from erasable.core._arrow_files import parquet_footer, parquet_row_group, plain_schema
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import Table
@@ -169,6 +169,11 @@ def _files(path: Any) -> list[str]:
             for one in inside
         ]
         found += [one for one, hide in zip(inside, hidden, strict=True) if not hide]
+    if not given:
+        raise InvalidInputError(
+            "path is an empty list; expected the path of a Parquet file or folder, or a list of "
+            "one or more"
+        )
     if not found:
         raise InvalidInputError(
             f"there are no files in {name_some([str(each) for each in given])}; expected Parquet "
@@ -190,14 +195,15 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
             raise InvalidDataError(
                 f"{file!r} cannot be read ({type(error).__name__}); expected a Parquet file"
             ) from None
-        own = footer.schema.to_arrow_schema().remove_metadata()
+        written = footer.schema.to_arrow_schema()
+        own = plain_schema(written)
         if repeated := sorted({name for name in own.names if own.names.count(name) > 1}):
             raise InvalidDataError(
                 f"Parquet file {number + 1}, sorted by path, has the columns {name_some(repeated)} "
                 "more than once; expected each once"
             )
         if schema is None:
-            schema = own
+            schema = own.with_metadata(written.metadata)
         refuse_others(
             schema, own, f"Parquet file {number + 1}, sorted by path,", "write them alike"
         )

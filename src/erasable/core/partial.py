@@ -10,6 +10,7 @@ import numpy as np
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
+from erasable.core.messages import refuse_parameters
 from erasable.core.weighted import Weighted
 
 __all__ = ["PartialClassifier", "PartialTransformer"]
@@ -33,6 +34,7 @@ class PartialTransformer(Erasable):
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
+        **params: Any,
     ) -> Self:
         """Learn from records: `fit` if it is the first call, and `add` otherwise.
 
@@ -45,12 +47,15 @@ class PartialTransformer(Erasable):
             where they are by default what they are in `fit`.
         groups : array-like of int or str, or the name of a column, default=None
             Which records leave together.
+        **params : none
+            What else scikit-learn's estimators take is refused, and what to do is said.
 
         Returns
         -------
         self
             The model that one `fit` on all records gives, in any order and any batches.
         """
+        refuse_parameters(self, "partial_fit", params)
         if "_info" not in self.__dict__:
             return self.fit(X, y, ids=ids, groups=groups)
         if ids is None:

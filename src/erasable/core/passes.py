@@ -121,6 +121,11 @@ class Stored:
             table[self.gone] = "" if mixed else 0
         return table
 
+    @property
+    def kinds(self) -> str:
+        """Of the columns, see `erasable.core.stored_columns.kinds_of`; "" where nobody knows."""
+        return ""
+
     def bounds(self) -> tuple[Floats, Floats] | None:
         """Return what is said of the lowest and highest values of each column; it may be wrong."""
         return None

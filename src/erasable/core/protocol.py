@@ -13,6 +13,7 @@ from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
 
 if TYPE_CHECKING:
+    from erasable.core._column_choice import Columns
     from erasable.core.deletion import Outcome
     from erasable.core.values import Values
 
@@ -81,6 +82,18 @@ class Learner:
 
         Nothing is changed, and nothing is learned. The rows are still live.
         """
+
+    @property
+    def _marks_unread_text(self) -> bool:
+        """Whether text stands in columns of text that are not read: as `Records` have it there."""
+        return True
+
+    def _unread(self, columns: Columns) -> list[int]:
+        """Return the positions of columns of X that no part of it looks at.
+
+        Once it is fitted, those of the fit. What stands in them is neither read nor kept.
+        """
+        return []
 
     def _check_targets(self, y: Any) -> None:
         """Raise InvalidDataError where targets are none that parameters let the model learn.

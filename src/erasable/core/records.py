@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._unread import replaced
 from erasable.core.attachment import Attachment
 from erasable.core.deleted_ids import DeletedIds
 from erasable.core.errors import InvalidIdsError
@@ -31,6 +32,7 @@ from erasable.core.passes import Remote, Some, Stored
 from erasable.core.reading_records import ReadingRecords
 from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
+from erasable.core.values import cells_of
 
 __all__ = ["Records"]
 
@@ -68,7 +70,7 @@ class Records(ReadingRecords, GrowingRecords):
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
-    numeric, unsettled : see `erasable.core.inputs.Table`
+    numeric, unsettled, unread, types : see `erasable.core.inputs.Table`
     source : weak reference to Records whose values these were made with (see `twin`), or None
 
     Raises
@@ -88,6 +90,9 @@ class Records(ReadingRecords, GrowingRecords):
     Records(n_records=3, n_features=1)
     """
 
+    _cells: NDArray[Any] | None
+    """Those of objects that were read as numbers, until a model comes."""
+
     def __init__(
         self,
         X: Any,
@@ -97,7 +102,19 @@ class Records(ReadingRecords, GrowingRecords):
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> None:
-        self._adopt(read_table(X, y, sample_weight=sample_weight, ids=ids, groups=groups))
+        self._read(X, y, sample_weight=sample_weight, ids=ids, groups=groups)
+
+    def _read(self, X: Any, y: Any = None, *, unread: Any = None, **named: Any) -> None:
+        table = read_table(X, y, unread=unread, **named)
+        self._adopt(table)
+        self._cells = cells_of(replaced(X, None, table.unread)[0], self.matrix)
+
+    @classmethod
+    def _read_for(cls, model: Any, **named: Any) -> Self:
+        """Make records without what a model does not look at; see `erasable.core._unread`."""
+        records = cls.__new__(cls)
+        records._read(**named, unread=model)
+        return records
 
     def in_memory(self, rows: NDArray[np.int64] | None = None) -> Records:
         """Copy the records that no model has deleted, with their features in memory.
@@ -132,7 +149,7 @@ class Records(ReadingRecords, GrowingRecords):
         self.ids = table.ids
         self.groups = table.groups
         self.feature_names, self.numeric = table.feature_names, table.numeric
-        self.unsettled = table.unsettled
+        self.unsettled, self.unread, self.types = table.unsettled, table.unread, table.types
         self._withdrawn, self._erased = np.zeros((2, self.n_rows), dtype=np.bool_)
         self._holders: list[weakref.ref[Attachment]] = []
         self._id_index: IdIndex | HashIndex | None = None
@@ -141,6 +158,7 @@ class Records(ReadingRecords, GrowingRecords):
         self.source: weakref.ref[Records] | None = None
         self._deleted_ids: DeletedIds | None = None
         self._spare: dict[str, NDArray[Any]] = {}  # larger buffers that arrays are the begin of
+        self._cells = None
 
     @property
     def n_rows(self) -> int:
@@ -165,7 +183,15 @@ class Records(ReadingRecords, GrowingRecords):
 
     def attach(self) -> Attachment:
         """Hold every record that no model has deleted."""
+        self._cells = None
         return Attachment(self)
+
+    def read_as_objects(self) -> None:
+        """Show the cells as they were given, to a model that was fitted on a table of objects."""
+        if self._cells is not None:
+            self.matrix, self._cells = self._cells, None
+        if self.matrix.dtype == object and not any(holder() for holder in self._holders):
+            self.unsettled -= {"X"}  # the model says what the table is
 
     def take(self, rows: NDArray[np.int64]) -> Records:
         """Copy some rows into records of their own, which no model holds yet."""
@@ -257,6 +283,7 @@ class Records(ReadingRecords, GrowingRecords):
             self._id_index.forget(rows, self.ids[rows].tolist())
         if self._group_index is not None and self.groups is not None:
             self._group_index.forget(rows, self.groups[rows].tolist())
+        self._cells = None
         blank_rows(self.matrix, rows)
         for array in (self.ids, self.y, self.weights, self.groups):
             if array is not None:
@@ -265,7 +292,17 @@ class Records(ReadingRecords, GrowingRecords):
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
-        own = ("matrix", "y", "weights", "feature_names", "numeric", "unsettled", "_id_set")
+        own = (
+            "matrix",
+            "y",
+            "weights",
+            "feature_names",
+            "numeric",
+            "unsettled",
+            "unread",
+            "types",
+            "_id_set",
+        )
         return {
             **{name: getattr(self, name) for name in own},
             "ids": Names(self.ids),
@@ -286,7 +323,8 @@ class Records(ReadingRecords, GrowingRecords):
 
     def _after_reading(self) -> None:
         self._holders, self._group_index, self.source = [], None, None
-        self._deleted_ids = None
+        self.__dict__ = {"unread": {}, "types": None, **self.__dict__}  # old files have none
+        self._deleted_ids = self._cells = None
         # What an array is the begin of was kept with it.
         found = {name: buffer_of(getattr(self, name)) for name in _ROOMY if name in self._spare}
         self._spare = {name: buffer for name, buffer in found.items() if buffer is not None}

@@ -21,6 +21,7 @@ __all__ = [
     "PerRow",
     "RowArray",
     "Scratch",
+    "Slot",
     "Written",
     "begins",
     "buffer_of",
@@ -187,27 +188,49 @@ def padded(values: Any, n_rows: int, fill: Any = 0, *, keep: bool = False) -> An
     return buffer[:n_rows]
 
 
-def buffer_of(values: Any) -> Any:
-    """Return the longer array that an array is the begin of; None where there is none.
+class Slot(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Bytes of one array of a file, of which the arrays of an object are made.
 
-    Of an array that lies in a file, which is mapped as bytes, it is made of these.
+    Attributes
+    ----------
+    room : int
+        Bytes from the first on that belong to the array that begins there: up to where another one
+        begins.
 
     Examples
     --------
-    >>> held = np.zeros(40, dtype=np.uint8)
-    >>> buffer_of(np.ndarray((2, 1), np.float64, held)).shape
+    >>> Slot(40, np.uint8).room
+    40
+    """
+
+    room: int
+
+    def __array_finalize__(self, made_of: Any) -> None:
+        self.room = self.size
+
+
+def buffer_of(values: Any) -> Any:
+    """Return the longer array that an array is the begin of; None where there is none.
+
+    Of an array that lies in a file it is made of the bytes of its slot.
+
+    Examples
+    --------
+    >>> held = Slot(40, np.uint8)
+    >>> values = np.ndarray((2, 1), np.float64, held)
+    >>> buffer_of(values).shape
     (5, 1)
+    >>> held.room = 24  # where another array begins
+    >>> buffer_of(values).shape
+    (3, 1)
     """
     buffer = values.base
-    if not isinstance(buffer, np.ndarray):
-        return None
-    if buffer.dtype != values.dtype:
-        row = values[:1].nbytes
-        if buffer.dtype != np.uint8 or not (row and buffer.ndim == 1 and buffer.flags.c_contiguous):
+    if isinstance(buffer, Slot):
+        if not values[:1].nbytes:
             return None
-        shape = (buffer.size // row, *values.shape[1:])
-        buffer = np.ndarray(shape, values.dtype, buffer) if values.dtype != object else buffer
-    return buffer if begins(values, buffer) else None
+        shape = (buffer.room // values[:1].nbytes, *values.shape[1:])
+        buffer = np.ndarray(shape, values.dtype, buffer)
+    return buffer if begins(values, buffer) and len(buffer) >= len(values) else None
 
 
 def begins(values: Any, buffer: Any) -> bool:

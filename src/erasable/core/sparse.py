@@ -28,6 +28,8 @@ __all__ = [
     "blank_rows",
     "by_column",
     "canonical",
+    "csr_of",
+    "overwrite",
     "parts",
     "take_rows",
     "tops",
@@ -61,7 +63,9 @@ def canonical(X: Any, *, copy: bool = True) -> csr_array:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     rows.sort_indices()
-    return rows
+    # SciPy keeps what was there behind the values that are left: copies of those of any record.
+    base = rows.data.base
+    return rows if base is None or base.size == rows.data.size else rows.copy()
 
 
 def parts(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -73,6 +77,25 @@ def parts(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     [[5.0, 6.0, 7.0], [1, 0, 1], [0, 1, 3]]
     """
     return matrix.data, matrix.indices, matrix.indptr
+
+
+def csr_of(
+    data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
+) -> csr_array:
+    """Return a sparse matrix of these very arrays; SciPy copies small parts of a large buffer.
+
+    Examples
+    --------
+    >>> buffer, indices = np.zeros(100), np.arange(2)
+    >>> matrix = csr_of(buffer[:2], indices, np.array([0, 2]), (1, 2))
+    >>> np.shares_memory(matrix.data, buffer)
+    True
+    """
+    matrix = csr_array(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    # Or SciPy would find the columns of an erased row to be the same, and move values together.
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def blank_rows(matrix: Any, rows: Ints) -> None:
@@ -102,6 +125,20 @@ def blank_of(array: Any) -> Any:
     ('', 0)
     """
     return "" if array.dtype.kind in "OUT" else np.zeros((), dtype=array.dtype)
+
+
+def overwrite(values: Any) -> None:
+    """Overwrite everything in a matrix, dense or sparse, or another array, in place.
+
+    Examples
+    --------
+    >>> matrix = canonical(csr_array([[0.0, 5.0], [6.0, 7.0]]))
+    >>> overwrite(matrix)
+    >>> matrix.data.tolist()
+    [0.0, 0.0, 0.0]
+    """
+    for array in parts(values) if issparse(values) else (values,):
+        array[...] = blank_of(array)
 
 
 def writeable(value: Any) -> Any:

@@ -10,11 +10,13 @@ import copy
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._admission import records_for, telling_form, warn_if_outdated
+from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
     BASE_STATE,
     DetachedAttributeError,
@@ -219,7 +221,10 @@ class Stateful(Learner, Transformer, BaseEstimator):
         ------
         ArtifactNotFoundError, ArtifactFileError
             No such folder, or nothing can be written there; what was there before still is.
+        ArtifactError
+            The folder ``<path>.records`` is a symbolic link, or holds what no `save` wrote.
         """
+        beside.refuse_others(path, records=records)
         if records:
             beside.save_records(self, path)
         header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
@@ -275,8 +280,9 @@ class Stateful(Learner, Transformer, BaseEstimator):
         -----
         Records are held against what the file says of them: their ids, and a hash of all their
         values that the model has learned from. Their order does not count; that they are dense or
-        sparse, float32 or float64, does. Files of older versions have no such hash: ids are
-        compared, and what can be derived from the state.
+        sparse, float32 or float64, does. Where the model was fitted on a table of objects, a list
+        or an array of objects is read as one, also without text. Files of older
+        versions have no such hash: ids are compared, and what can be derived from the state.
         """
         if records is True:
             return cast(Self, beside.load_with_records(cls, path, trusted=trusted))
@@ -312,7 +318,7 @@ class Stateful(Learner, Transformer, BaseEstimator):
             raise ArtifactError(f"the records are not those of the model: {error}") from None
         # Last: estimators say more closely what is not as it was, where their state tells.
         if self._info.values is None:
-            self._info.values = ValueHash.of(self._learns_from())
+            self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
         elif not vouched:
             self._info.values = self._info.values.check(held)
 
@@ -349,6 +355,22 @@ class Stateful(Learner, Transformer, BaseEstimator):
         return int(self._info.n_records or 0) if self._held is None else self._held.n_live
 
     @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns, where the model was fitted on a frame; a copy."""
+        if "feature_names_in_" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute 'feature_names_in_'")
+        names: NDArray[Any] = self.__dict__["feature_names_in_"].copy()
+        return names
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: NDArray[Any]) -> None:
+        self.__dict__["feature_names_in_"] = names
+
+    @feature_names_in_.deleter
+    def feature_names_in_(self) -> None:
+        del self.__dict__["feature_names_in_"]
+
+    @property
     def _column_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else names.tolist()
@@ -356,6 +378,10 @@ class Stateful(Learner, Transformer, BaseEstimator):
     def _call_columns(self) -> list[str]:
         """Return names of the columns; x0, x1, ... where they have none."""
         return self._column_names or [f"x{j}" for j in range(self.n_features_in_)]
+
+    def _unread_columns(self) -> list[int]:
+        """Return the positions of columns that the fitted model does not look at."""
+        return self._unread(Columns(self.n_features_in_, self._column_names))
 
     def _take_features(self, n_features: int, names: list[str] | None) -> None:
         self.n_features_in_ = n_features

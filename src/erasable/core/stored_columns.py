@@ -106,6 +106,11 @@ class StoredColumns(Stored, Kept):
             refuse_not_finite(values, names, gaps)
         return values
 
+    @property
+    def kinds(self) -> str:
+        """See `Stored`."""
+        return self._kinds
+
     def _mixed(self, table: pa.Table, columns: Sequence[int]) -> Mixed:
         names = [self._names[j] for j in columns]
         return _read_mixed(table, names, "".join(self._kinds[j] for j in columns))
@@ -184,15 +189,16 @@ class StoredColumns(Stored, Kept):
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans; gaps are NaN.
+    """Return a column of numbers or booleans, or of nothing; gaps are NaN.
 
     Examples
     --------
     >>> numbers_of(pa.chunked_array([[1, None], [3]]))
     array([ 1., nan,  3.])
     """
-    if pa.types.is_decimal(column.type) or (column.null_count and _is_whole(column.type)):
-        column = column.cast(pa.float64())
+    whole = column.null_count and _is_whole(column.type)
+    if whole or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+        column = column.cast(pa.float64(), safe=False)  # rounded, as in memory
     found: NDArray[Any] = column.to_numpy()
     return found if found.dtype != object else found.astype(np.float64)  # booleans with gaps
 
@@ -202,14 +208,15 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or booleans.
+    """Tell whether a column has numbers or booleans, or nothing but gaps.
 
     Examples
     --------
-    >>> is_number(pa.bool_()), is_number(pa.string())
-    (True, False)
+    >>> is_number(pa.bool_()), is_number(pa.null()), is_number(pa.string())
+    (True, True, False)
     """
-    return bool(_is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    others = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    return bool(_is_whole(kind) or others)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -259,9 +266,9 @@ def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
             continue
         values = numbers_of(column)
         np.add(values, 0.0, out=numbers[:, j], casting="unsafe")  # -0.0 becomes 0.0
-        if (np.abs(numbers[:, j]) > _EXACT).any() and kind == "i":
+        if (np.abs(numbers[:, j]) >= _EXACT).any() and kind == "i":
             raise InvalidDataError(
-                f"column {shorten(name)} has whole numbers above 2**53 beside columns of text; "
+                f"column {shorten(name)} has whole numbers from 2**53 on beside columns of text; "
                 "expected smaller ones; convert them to floats, or to text"
             )
     refuse_not_finite(numbers, names, gaps=True)

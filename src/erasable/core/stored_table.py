@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.frames import index_columns, is_index
 from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
 from erasable.core.inputs import Table
 from erasable.core.mapped.texts import as_texts
@@ -58,7 +60,15 @@ class Uses(NamedTuple):
             )
         chosen = self.features
         if chosen is None:
-            chosen = [f.name for f in schema if is_number(f.type) and f.name not in self.others]
+            taken = {*self.others, *index_columns(schema)}
+            numbers = [f.name for f in schema if is_number(f.type) and f.name not in taken]
+            chosen = [name for name in numbers if not is_index(name)]
+            if left := [name for name in numbers if is_index(name)]:
+                warnings.warn(
+                    f"the columns {name_some(left)} are taken for an index, and left out; name "
+                    "them in features= to learn from them",
+                    stacklevel=3,
+                )
         _refuse_features(chosen, schema, self.others, source)
         return chosen
 
@@ -105,7 +115,11 @@ def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
     kinds = {schema.field(name).type for name in names}
     if any(map(is_text, kinds)):
         return np.object_
-    own = [np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
+    no_type = (pa.types.is_decimal, pa.types.is_null)
+    own = [
+        np.float64 if any(is_one(kind) for is_one in no_type) else kind.to_pandas_dtype()
+        for kind in kinds
+    ]
     return np.float32 if np.result_type(*own) == np.float32 else np.float64
 
 
@@ -148,9 +162,10 @@ def _refuse_features(
         )
     kinds = {name: schema.field(name).type for name in chosen}
     if others := [name for name, kind in kinds.items() if not (is_number(kind) or is_text(kind))]:
+        found = ", ".join(sorted({str(kinds[name]) for name in others}))
         raise InvalidDataError(
-            f"the columns {name_some(others)} are neither numbers nor text; expected these; "
-            "convert or drop them"
+            f"the columns {name_some(others)} are neither numbers nor text ({found}); expected "
+            "these; convert or drop them"
         )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 
-from erasable.core.arrays import of_objects
+from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
 from erasable.core.messages import refuse_dates
@@ -34,7 +35,7 @@ _DECLARE = "so that no record decides how the others are read, declare one: np.a
 _TYPES = {
     "bool": (bool, np.bool_),
     "int": (int, np.integer),
-    "float": (float, np.floating),
+    "float": (float, np.floating, Decimal),
     "str": (str,),
 }
 
@@ -105,7 +106,7 @@ def mixes_numbers(y: Any) -> bool:
 def _as_array(y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return y as an array, and as one of objects where nothing declares the type."""
     if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+        y = numpy_of(y)
     given = np.asarray(y)
     if given.dtype == object:
         return given, given

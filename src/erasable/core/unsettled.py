@@ -13,10 +13,21 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core.errors import InvalidDataError
+from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.targets import mixes_numbers
 from erasable.core.values import ANYTHING, Accepts, Values
 
-__all__ = ["find_unsettled", "refuse_mixed_numbers", "refuse_rows_without_text"]
+__all__ = [
+    "are_rounded",
+    "find_unsettled",
+    "may_be_rounded",
+    "refuse_mixed_numbers",
+    "refuse_rounded",
+    "refuse_rows_without_text",
+]
+
+_MOST = 2**53
+"""Whole numbers up to it are floats."""
 
 
 def find_unsettled(
@@ -35,10 +46,10 @@ def find_unsettled(
 
     Returns
     -------
-    frozenset of {"X", "y"}
+    frozenset of {"X", "y", "rounded"}
         "X": a list, or where `accepts` is `ANYTHING` an array of objects, in which some rows have
         text and others, that would be read as numbers, have none. "y": integers and floats in a
-        list or an array of objects.
+        list or an array of objects. "rounded": see `are_rounded`.
 
     Examples
     --------
@@ -52,7 +63,97 @@ def find_unsettled(
     found = {"X"} if _has_rows_without_text(X, frame, matrix, accepts) else set()
     if target is not None and target.dtype == np.float64 and mixes_numbers(y):
         found.add("y")
+    if are_rounded(X, frame, matrix):
+        found.add("rounded")
     return frozenset(found)
+
+
+def are_rounded(X: Any, frame: Any, matrix: Values) -> bool:
+    """Tell whether a whole number of X is none that a float has: two may be read as one number.
+
+    Examples
+    --------
+    >>> X = np.array([[2**53], [2**53 + 1]])
+    >>> are_rounded(X, None, X.astype(float)), are_rounded(X[:1], None, X[:1].astype(float))
+    (True, False)
+    """
+    if issparse(matrix):
+        X, frame, matrix = getattr(X, "data", matrix.data), None, matrix.data
+    if frame is not None:
+        columns = [
+            frame.get_column(name).to_numpy()
+            for name, dtype in frame.schema.items()
+            if dtype.is_integer() and matrix.dtype != object
+        ]
+        return any(_rounded(column) for column in columns)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+        return _rounded(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind != "O":
+        return False
+    if matrix.dtype == object or not np.fmax.reduce(np.abs(matrix), axis=None) >= _MOST:
+        return False
+    cells = np.array(X, dtype=object).ravel().tolist()
+    return any(isinstance(cell, int | np.integer) and int(float(cell)) != cell for cell in cells)
+
+
+def may_be_rounded(matrix: Stored) -> bool:
+    """Tell whether whole numbers in files or on workers are so large that floats do not hold all.
+
+    Examples
+    --------
+    >>> from erasable.core.stored_columns import StoredColumns
+    >>> may_be_rounded(StoredColumns([], ["age"], float, "i"))
+    False
+    """
+    whole = [j for j, kind in enumerate(matrix.kinds) if kind == "i"]
+    if not (whole and matrix.shape[0]) or matrix.dtype == object:
+        return False  # of objects, each block is looked at when it is read
+    bounds = matrix.bounds()
+    if bounds is None:
+        return run(_Farthest(), matrix, columns=whole) >= _MOST
+    return bool((np.abs(bounds)[:, whole] >= _MOST).any())
+
+
+class _Farthest(Pass[float]):
+    """Find the largest absolute value."""
+
+    takes_gaps = True
+
+    def of_block(self, block: Block) -> float:
+        values = np.abs(block.matrix[block.positions])
+        return float(np.fmax.reduce(values, axis=None, initial=0.0))
+
+    def merge(self, one: float, other: float) -> float:
+        return max(one, other)
+
+
+def _rounded(whole: NDArray[Any]) -> bool:
+    if whole.dtype.kind not in "iu" or whole.dtype.itemsize < 8:
+        return False
+    large = whole[(whole > _MOST) | (whole < -_MOST)]
+    return any(int(float(cell)) != cell for cell in large.tolist())
+
+
+def refuse_rounded(name: str, *, stored: bool = False) -> None:
+    """Raise InvalidDataError for whole numbers of which it must be known which are equal.
+
+    Those that are stored are refused where floats do not hold all of their kind.
+
+    Examples
+    --------
+    >>> refuse_rounded("OneHotEncoder")
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: X holds whole numbers beyond 2**53 that no float has; ...
+    """
+    if stored:
+        raise InvalidDataError(
+            "the records hold whole numbers from 2**53 on, of which floats do not hold all; "
+            f"{name} expected numbers that can be told apart; make text of the column, or floats"
+        )
+    raise InvalidDataError(
+        f"X holds whole numbers beyond 2**53 that no float has; {name} expected numbers that can "
+        "be told apart; make text of them, X.astype(str), or round them, X.astype(float)"
+    )
 
 
 def refuse_mixed_numbers(name: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ from erasable.core.errors import ArtifactError
 from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.records import Records
 from erasable.core.row_arrays import PerLiveRow
-from erasable.core.sparse import parts
+from erasable.core.sparse import canonical, parts
 from erasable.core.tape import Tape
 
 __all__ = ["PARTS", "ValueHash"]
@@ -39,6 +39,8 @@ PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
 `X` and how it is stored, or its values, dense or sparse, float32 or float64; `y` and its type, or
 the numbers that it is, integers or floats; `groups`, which are the ids, where there are none.
 """
+
+_UNREAD = "unread"
 
 # Fixed, public seeds: the fractional parts of the square roots of 5 and 7.
 _IDS, _CELLS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
@@ -61,6 +63,8 @@ class ValueHash:
         Of all records that the model holds, or not known yet.
     told : dict or None
         What a file says, until a record is deleted.
+    unread : tuple of int
+        Positions of columns of X that do not count.
 
     Examples
     --------
@@ -74,14 +78,15 @@ class ValueHash:
     parts: tuple[str, ...]
     sums: Words | None = None
     told: dict[str, Any] | None = None
+    unread: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, parts: Iterable[str]) -> Self:
+    def of(cls, parts: Iterable[str], unread: Iterable[int] = ()) -> Self:
         """Start with what a model learns from."""
         chosen = set(parts)
         if "X" in chosen:
             chosen.discard("values")
-        return cls(tuple(part for part in PARTS if part in chosen))
+        return cls(tuple(part for part in PARTS if part in chosen), unread=tuple(unread))
 
     @classmethod
     def from_file(cls, told: Any) -> Self:
@@ -94,33 +99,47 @@ class ValueHash:
         """
         if not isinstance(told, dict) or set(map(type, told.values())) != {str}:
             raise ValueError("expected a dict of strings")
-        if "hash" not in told or not told.keys() - {"hash"} <= set(PARTS):
+        if "hash" not in told or not told.keys() - {"hash", _UNREAD} <= set(PARTS):
             raise ValueError("expected the parts of records and a hash")
-        return cls(tuple(part for part in PARTS if part in told), told=told)
+        unread = tuple(map(int, told[_UNREAD].split(","))) if _UNREAD in told else ()
+        return cls(tuple(part for part in PARTS if part in told), told=told, unread=unread)
+
+    @property
+    def tells_objects(self) -> bool:
+        """Whether a file says that the model was fitted on a table of objects."""
+        told = self.told or {}
+        return bool(told.get("X", told.get("values")) == "objects")
 
     def known(self, held: Attachment) -> ValueHash:
         """Return the same with the sums."""
         if self.sums is not None:
             return self
-        return ValueHash(self.parts, _sums(held.records, held.live_rows(), self.parts), self.told)
+        return replace(self, sums=self._sums(held, held.live_rows()))
 
     def without(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return it for the records but for some, in time that depends on these alone."""
-        if self.sums is None:
-            return ValueHash(self.parts)
-        return ValueHash(self.parts, self.sums - _sums(held.records, rows, self.parts))
+        sums = None if self.sums is None else self.sums - self._sums(held, rows)
+        return replace(self, sums=sums, told=None)
 
     def having(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return it for the records and some more, in time that depends on these alone."""
-        if self.sums is None:
-            return ValueHash(self.parts)
-        return ValueHash(self.parts, self.sums + _sums(held.records, rows, self.parts))
+        sums = None if self.sums is None else self.sums + self._sums(held, rows)
+        return replace(self, sums=sums, told=None)
+
+    def unknown(self) -> ValueHash:
+        """Return the same for records that are not known yet."""
+        return replace(self, sums=None, told=None)
+
+    def _sums(self, held: Attachment, rows: NDArray[np.int64]) -> Words:
+        return _sums(held.records, rows, self.parts, self.unread)
 
     def written(self, held: Attachment | None) -> dict[str, Any] | None:
         """Return what a file is to say; None where neither a file nor records tell."""
         if self.told is not None or held is None:
             return self.told
         kinds, sums = _kinds(held.records, self.parts), self.known(held).sums
+        if self.unread:
+            kinds[_UNREAD] = ",".join(map(str, self.unread))
         assert sums is not None
         text = json.dumps([kinds, sums.tolist()], sort_keys=True)
         return {**kinds, "hash": sha256(text.encode()).hexdigest()}
@@ -134,15 +153,13 @@ class ValueHash:
             With the sums of the records.
         """
         assert self.told is not None
-        if self.told.get("X", self.told.get("values")) == "objects" and _has_no_text(held.records):
-            return ValueHash(self.parts)  # objects without text are read as numbers: see `Records`
         for part, kind in _kinds(held.records, self.parts).items():
             if kind != self.told[part]:
                 raise ArtifactError(
                     f"the records have {kind} as {part}; expected {self.told[part]}, as the model "
                     "was fitted on; pass the records it was fitted on, unchanged"
                 )
-        found = ValueHash(self.parts).known(held)
+        found = self.unknown().known(held)
         if found.written(held) != self.told:
             names = " or ".join(
                 part.replace("values", "X").replace("numbers", "y") for part in self.parts
@@ -152,11 +169,7 @@ class ValueHash:
                 "expected the records it was fitted on, unchanged, without those it has deleted; "
                 "pass these, or fit again"
             )
-        return ValueHash(self.parts, found.sums, self.told)
-
-
-def _has_no_text(records: Records) -> bool:
-    return not issparse(records.matrix) and records.matrix.dtype != object
+        return replace(found, told=self.told)
 
 
 def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
@@ -181,13 +194,15 @@ def _kind(records: Records, name: str) -> str:
     return "one for each"
 
 
-def _sums(records: Records, rows: NDArray[np.int64], names: tuple[str, ...]) -> Words:
+def _sums(
+    records: Records, rows: NDArray[np.int64], names: tuple[str, ...], unread: tuple[int, ...]
+) -> Words:
     sums = np.zeros((len(names), 2), dtype=np.uint64)
     keys = _IDS.record_keys(records.ids[rows])
     for name, own in zip(names, sums, strict=True):
         purpose = _PURPOSES[name]
         if name in ("X", "values"):
-            _add_values(records.matrix, rows, keys, purpose, own)
+            _add_values(records.matrix, rows, keys, purpose, own, unread)
         elif name in ("y", "numbers") and records.y is not None:
             y = records.y.reshape(records.n_rows, -1)
             places = rows
@@ -210,31 +225,59 @@ class _Hash(Pass[Words]):
 
     takes_gaps = True
 
-    def __init__(self, keys: Words, purpose: np.uint64) -> None:
-        self._keys, self._purpose = PerLiveRow(keys), purpose
+    def __init__(self, keys: Words, purpose: np.uint64, unread: tuple[int, ...]) -> None:
+        self._keys, self._purpose, self._unread = PerLiveRow(keys), purpose, unread
 
     def of_block(self, block: Block) -> Words:
         sums = np.zeros(2, dtype=np.uint64)
         own = self._keys.of(block)
         if block.matrix.dtype == object:
             rows = block.matrix[block.positions]
-            chosen = rows.objects() if isinstance(rows, Mixed) else rows
+            chosen = _without(rows.objects() if isinstance(rows, Mixed) else rows, self._unread)
             words = _words(chosen.reshape(-1)).reshape(chosen.shape)
             kernels.sum_words(words, own, self._purpose, sums)
         else:
-            kernels.sum_dense(block.matrix, block.positions, own, self._purpose, sums)
+            matrix, positions = _read(block.matrix, block.positions, self._unread)
+            kernels.sum_dense(matrix, positions, own, self._purpose, sums)
         return sums
 
     def merge(self, one: Words, other: Words) -> Words:
         return one + other
 
 
+def _read(
+    values: Any, rows: NDArray[np.int64], unread: tuple[int, ...]
+) -> tuple[Any, NDArray[np.int64]]:
+    """Return values, and where the rows are in them, with nothing in columns that do not count."""
+    return (_without(values[rows], unread), np.arange(rows.size)) if unread else (values, rows)
+
+
+def _without(chosen: Any, unread: tuple[int, ...]) -> Any:
+    """Blank columns of rows, which are copied."""
+    if not unread:
+        return chosen
+    if issparse(chosen):
+        kept = np.ones(chosen.shape[1])
+        kept[list(unread)] = 0.0
+        return canonical(chosen.multiply(kept).tocsr())
+    chosen = np.array(chosen)
+    chosen[:, list(unread)] = 0.0
+    return chosen
+
+
 def _add_values(
-    values: Any, rows: NDArray[np.int64], keys: Words, purpose: np.uint64, sums: Words
+    values: Any,
+    rows: NDArray[np.int64],
+    keys: Words,
+    purpose: np.uint64,
+    sums: Words,
+    unread: tuple[int, ...] = (),
 ) -> None:
     if isinstance(values, Stored):
-        sums += run(_Hash(keys, purpose), values, rows)
-    elif issparse(values):
+        sums += run(_Hash(keys, purpose, unread), values, rows)
+        return
+    values, rows = _read(values, rows, unread)
+    if issparse(values):
         kernels.sum_sparse(*parts(values), values.shape[1], rows, keys, purpose, sums)
     elif values.dtype.kind == "f":
         kernels.sum_dense(values, rows, keys, purpose, sums)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
-from erasable.core.frames import is_numeric, refuse_text_columns, texts_of
+from erasable.core.frames import is_gap, is_numeric, of_numbers, texts_of
 from erasable.core.ids import name_some
 from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns, refuse_no_texts
 from erasable.core.passes import Stored
@@ -28,7 +29,7 @@ from erasable.core.sparse import canonical
 from erasable.core.surrogates import refuse_surrogates
 from erasable.core.threads import over_rows, several
 
-__all__ = ["ANYTHING", "Accepts", "read_values", "refuse_unsuited"]
+__all__ = ["ANYTHING", "Accepts", "cells_of", "read_values", "refuse_unsuited"]
 
 # An ndarray or a csr_array, which has no types.
 Values: TypeAlias = Any
@@ -127,7 +128,7 @@ def read_values(
     if accepts.objects and _has_text(X, frame, accepts):
         return _read_objects(estimator, X, frame, reset)
     if frame is not None:
-        refuse_text_columns(frame)
+        X = of_numbers(frame)
     matrix, finite = _read_numbers(estimator, X, accepts, reset=reset, copy=copy)
     if not finite:
         _refuse_not_finite(matrix, getattr(estimator, "feature_names_in_", None), accepts.missing)
@@ -310,20 +311,50 @@ def _read_objects(estimator: BaseEstimator, X: Any, frame: Any, reset: bool) -> 
             f"X has shape {table.shape}; expected 2D array of shape (n_records, n_features), "
             "neither of them 0; pass one row for each record"
         )
+    names = getattr(estimator, "feature_names_in_", None)
     if unread is None:
-        return _plain_cells(table, reset)
+        return _plain_cells(table, reset, names)
     if unread:
-        table[:, unread] = _plain_cells(table[:, unread], reset)
+        told = None if names is None else names[unread]
+        table[:, unread] = _plain_cells(table[:, unread], reset, told)
     return table
 
 
-def _plain_cells(table: NDArray[Any], reset: bool) -> NDArray[Any]:
+def cells_of(X: Any, matrix: Values) -> NDArray[Any] | None:
+    """Return the cells of a list or an array of objects that was read as numbers.
+
+    None of anything else, and where a cell is none that a table of objects keeps.
+
+    Examples
+    --------
+    >>> X = np.array([[True, 2]], dtype=object)
+    >>> cells_of(X, np.array([[1.0, 2.0]]))
+    array([[True, 2]], dtype=object)
+    """
+    listed = isinstance(X, list | tuple) and isinstance(X[0], list | tuple)
+    objects = isinstance(X, np.ndarray) and X.dtype == object
+    if matrix.dtype == object or not (listed or objects):
+        return None
+    try:
+        return _plain_cells(np.array(X, dtype=object), True, None)
+    except InvalidDataError:  # fractions, say, which are numbers and no cells
+        return None
+
+
+def _plain_cells(table: NDArray[Any], reset: bool, names: Any) -> NDArray[Any]:
     cells = table.reshape(-1).tolist()
     if odd := set(map(type, cells)) - {str, int, bool}:
-        cells = [_plain(value) if type(value) in odd else value for value in cells]
+        try:
+            cells = [_plain(value) if type(value) in odd else value for value in cells]
+        except _OddCellError as error:
+            raise _of_columns(error, table, names) from None
     if reset:
         refuse_surrogates([value for value in cells if type(value) is str], "X holds")
     return of_objects(cells).reshape(table.shape)
+
+
+class _OddCellError(ValueError):
+    """A cell is none that a table of objects keeps; says so of {columns}."""
 
 
 def _plain(value: Any) -> str | int | float | bool:
@@ -332,23 +363,39 @@ def _plain(value: Any) -> str | int | float | bool:
     if kind is str or kind is int or kind is bool:
         plain: str | int | bool = value
         return plain
+    if isinstance(value, Decimal):
+        return _plain(float(value))
     if isinstance(value, np.generic):
         return _plain(value.item()) if not isinstance(value, np.str_) else str(value)
-    if value is None or kind.__name__ in ("NAType", "NaTType"):
+    if is_gap(value):
         return np.nan
     if isinstance(value, float):
         if value in (np.inf, -np.inf):
-            raise InvalidDataError(
-                "X contains inf in a column of objects; expected finite numbers, text or gaps; "
+            raise _OddCellError(
+                "X contains inf in {columns} of objects; expected finite numbers, text or gaps; "
                 "fill or drop them first"
             )
         return np.nan if value != value else value + 0.0
     if isinstance(value, str):
         return str(value)
-    raise InvalidDataError(
-        f"X holds a value of type {kind.__name__}; expected numbers, text or gaps; "
-        "convert or drop its column"
+    raise _OddCellError(
+        f"X holds a value of type {kind.__name__} in {{columns}}; expected numbers, text or gaps; "
+        "make text or numbers of it, or leave it out"
     )
+
+
+def _of_columns(error: _OddCellError, table: NDArray[Any], names: Any) -> InvalidDataError:
+    """Name the columns in which there are cells of this kind."""
+    found = []
+    for place, column in enumerate(table.T.tolist()):
+        try:
+            for cell in column:
+                _plain(cell)
+        except _OddCellError as other:
+            if str(other) == str(error):
+                found.append(place if names is None else str(names[place]))
+    columns = f"{'column' if len(found) == 1 else 'columns'} {name_some(found)}"
+    return InvalidDataError(str(error).format(columns=columns))
 
 
 def _are_documents(X: Any) -> bool:

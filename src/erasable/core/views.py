@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.attachment import Attachment
+from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import Values
 
@@ -21,7 +22,7 @@ class _Table(Records):
         self.__dict__.update(records.__dict__)
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
-        self.feature_names = self.numeric = None
+        self.feature_names = self.numeric = self.types = None
         self._id_index = self._group_index = self._id_set = None  # the records' alone forget
 
     def _kept_index(self) -> None:
@@ -37,6 +38,12 @@ class _Table(Records):
     @matrix.setter
     def matrix(self, matrix: Values) -> None:
         self._matrix = matrix
+
+    @property
+    def made(self) -> Values | None:
+        """The values, where they were made and are not read from elsewhere."""
+        matrix = self._matrix
+        return None if callable(matrix) or isinstance(matrix, Stored) else matrix
 
 
 class View(Attachment):
@@ -64,6 +71,8 @@ class View(Attachment):
     ([[1.0, 1.0], [3.0, 9.0]], ['a', 'c'], 2)
     """
 
+    records: _Table
+
     def __init__(self, held: Attachment, matrix: Values | Callable[[], Values]) -> None:
         self.held = held
         self.vouched = held.vouched
@@ -75,6 +84,18 @@ class View(Attachment):
         self.records, self.live = _Table(self.held.records, matrix), self.held.live
         if before is not None:
             self.records.feature_names, self.records.numeric = before.feature_names, before.numeric
+            self.records.types = before.types
+
+    def _after_reading(self) -> None:
+        """Have no finalizer, which would keep a table that is not shown any more."""
+        self.records._holders = self.held.records._holders
+
+    @property
+    def column_names(self) -> list[str] | None:
+        """See `Attachment`; those of the records, where these are shown behind a map."""
+        own = self.held.records
+        shown = self.records.made is own.matrix if not isinstance(own.matrix, Stored) else False
+        return self.held.column_names if shown else self.records.feature_names
 
     def id_set(self) -> NDArray[np.uint64]:
         """See `Attachment`."""

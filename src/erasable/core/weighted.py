@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.messages import refuse_parameters
 
 __all__ = ["Weighted"]
 
@@ -40,6 +41,7 @@ class Weighted(Erasable):
         *,
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
+        **params: Any,
     ) -> Self:
         """Learn from records.
 
@@ -55,6 +57,8 @@ class Weighted(Erasable):
             Which record each row is. By default a pandas frame's index, or 0..n-1.
         groups : array-like of int or str, or the name of a column, default=None
             Which records leave together.
+        **params : none
+            What else scikit-learn's estimators take is refused, and what to do is said.
 
         Returns
         -------
@@ -68,6 +72,7 @@ class Weighted(Erasable):
         TooFewRecordsError
             Fewer records than the model needs.
         """
+        refuse_parameters(self, "fit", params)
         return self._fit(X, y, sample_weight, ids, groups)
 
     def _counted_weights(self) -> NDArray[np.float64] | None:

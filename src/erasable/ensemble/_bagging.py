@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
+from erasable.core._column_choice import Columns
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError
 from erasable.ensemble._allotment import Allotment, Bags, chosen_columns
@@ -75,6 +76,10 @@ class _Bagging(Composed):
             bool(self._at_fit("bootstrap")),
         )
 
+    def _unread(self, columns: Columns) -> list[int]:
+        whole = self._at_fit("max_features") == 1.0
+        return super()._unread(columns) if whole else []
+
     def _columns_of(self, member: int) -> Ints | None:
         wanted, width = self._at_fit("max_features"), self.n_features_in_
         if isinstance(wanted, Integral):
@@ -127,7 +132,7 @@ class BaggingClassifier(Vote, _Bagging):
     Attributes
     ----------
     estimators_ : list of estimators
-        One for every bag that has records. Do not change them.
+        One for every bag that has records; those of scikit-learn are copies.
     estimators_features_ : list of ndarray of int64
         Columns that each of them looks at.
     classes_ : ndarray of shape (n_classes,)
@@ -211,7 +216,7 @@ class BaggingRegressor(Mean, _Bagging):
     Attributes
     ----------
     estimators_ : list of estimators
-        One for every bag that has records. Do not change them.
+        One for every bag that has records; those of scikit-learn are copies.
     estimators_features_ : list of ndarray of int64
         Columns that each of them looks at.
     ids_, seed_, n_features_in_, feature_names_in_

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 
+from erasable.core._column_choice import Columns
 from erasable.core._schema import Fields
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
@@ -49,7 +50,7 @@ from erasable.ensemble._restoring import (
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
 from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
-from erasable.refit._tags import input_tags, target_tags
+from erasable.refit._tags import input_tags, target_tags, unread_by
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
@@ -336,10 +337,11 @@ class Composed(MetaEstimatorMixin, Weighted):
     def estimators_(self) -> list[Any]:
         """Fitted estimators of the members that have records, in their order.
 
-        A change of the records may put others in their place: ask again after it.
+        A change of the records may put others in their place: ask again after it. Those of
+        scikit-learn are copies, made at each access.
         """
         self._check_fitted()
-        return [member.estimator for member in self._members.values()]
+        return [member.shown(self._recipe) for member in self._members.values()]
 
     def _answers(self, method: str, X: Any) -> Iterator[tuple[Member, Any]]:
         matrix = self._read_matrix(X)
@@ -366,6 +368,15 @@ class Composed(MetaEstimatorMixin, Weighted):
     def _checks_gaps(self) -> bool:  # type: ignore[override]
         base = self._base()
         return isinstance(base, Erasable) and base._checks_gaps
+
+    @property
+    def _marks_unread_text(self) -> bool:
+        return self._has_own_members
+
+    def _unread(self, columns: Columns) -> list[int]:
+        base = self._base()
+        own = isinstance(base, Erasable)
+        return base._unread(columns) if own else unread_by(base, columns)
 
     def _check_targets(self, y: Any) -> None:
         base = self._base()

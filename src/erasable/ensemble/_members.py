@@ -7,7 +7,6 @@ alone that hold the record.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
 from erasable.core.passes import Remote
 from erasable.core.tape import Tape
-from erasable.refit._fitting import one_thread
+from erasable.refit._fitting import ask, one_thread
 from erasable.refit._recipe import Recipe
 
 Tree = dict[str, Any]
@@ -130,11 +129,19 @@ class Member:
             self._root = leaf_hash(name, state_root(self.state()).hex())
         return self._root
 
+    def shown(self, recipe: Recipe) -> Any:
+        """Return the estimator for others to look at: what they write does not change it."""
+        return None if self.estimator is None else recipe.copied(self.tree)
+
     def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
         """Ask the estimator about rows."""
         if self.columns is not None:
             matrix, recipe = matrix[:, self.columns], recipe.on(self.columns)
-        return getattr(self.estimator, method)(recipe.show(matrix, self.text))
+        given = recipe.show(matrix, self.text)
+        return ask(
+            self.estimator, method, given,
+            matrix=matrix, names=recipe.columns, columns=self.columns,
+        )  # fmt: skip
 
 
 def takes(estimator: Any, method: str, name: str) -> bool:
@@ -176,7 +183,7 @@ def carry_out(task: Task) -> dict[int, Tree]:
                 if task.classes is not None:
                     named["classes"] = task.classes
             else:
-                estimator = recipe.fitted(copy.deepcopy(tree))
+                estimator = recipe.copied(tree)
             # Numbers go by slice: what is resumed is given fewer of them than what begins anew.
             y = task.y[part] if task.classes is not None else narrowed(task.y[part])
             tree = trees[number] = recipe.go_on(estimator, task.X[part], y, **named)

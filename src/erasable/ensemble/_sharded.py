@@ -84,7 +84,7 @@ class ShardedClassifier(Vote, _Sharded):
     Attributes
     ----------
     estimators_ : list of estimators
-        One for every shard that has records. Do not change them.
+        One for every shard that has records; those of scikit-learn are copies.
     classes_ : ndarray of shape (n_classes,)
         Labels that the records have, sorted.
     n_classes_ : int
@@ -184,7 +184,7 @@ class ShardedRegressor(Mean, _Sharded):
     Attributes
     ----------
     estimators_ : list of estimators
-        One for every shard that has records. Do not change them.
+        One for every shard that has records; those of scikit-learn are copies.
     shards_ : ndarray of shape (n_records,), int64
         Shard of every record, in the order of ``ids_``.
     ids_, seed_, n_features_in_, feature_names_in_

@@ -48,7 +48,7 @@ class Vote(ClassifierMixin, Composed):
             A column for each of `classes_`; rows add up to 1.
         """
         self._check_fitted()
-        soft = all(hasattr(each, "predict_proba") for each in self.estimators_)
+        soft = all(hasattr(each.estimator, "predict_proba") for each in self._members.values())
         place = {label: column for column, label in enumerate(self._labels.tolist())}
         total, votes = 0.0, np.zeros((1, 1))
         for member, answer in self._answers("predict_proba" if soft else "predict", X):

@@ -302,7 +302,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             Another width than that of the vocabulary.
         """
         self._check_fitted()
-        rows = csr_array(X) if issparse(X) else csr_array(np.atleast_2d(np.asarray(X)))
+        rows = csr_array(X, copy=True) if issparse(X) else csr_array(np.atleast_2d(np.asarray(X)))
         if rows.shape[1] != self._counts.size:
             raise InvalidDataError(
                 f"X has {rows.shape[1]} columns; expected {self._counts.size}, one for each term; "

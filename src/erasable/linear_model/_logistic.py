@@ -162,6 +162,8 @@ class LogisticRegression(ClassifierMixin, Weighted):
         _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open(self.n_jobs)
+        held = self._attached()
+        work.columns.warn(held.records.matrix, work.taught.rows, held.column_names)
         self._accelerator = work
         self._shown = _Shown()
         self._published()

@@ -6,17 +6,19 @@ again only where its last extreme has gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._grid_kernels import MAX_TOP, brackets
+from erasable.core._grid_kernels import BITS, MAX_TOP, brackets
+from erasable.core._grid_passes import sampled_values, skewed_columns
 from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
+from erasable.core.grid import warn_of_skew
 from erasable.core.sparse import SparseGrid, parts, tops
 
 
@@ -48,6 +50,35 @@ class LogisticColumns:
         else:
             self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
             _refuse_huge(self._bounds)
+        self._told = self._grid()[1]
+
+    def _grid(self) -> tuple[Floats, Ints]:
+        """Return origins and exponents as they follow from the extremes alone."""
+        bounds = self._bounds
+        if isinstance(bounds, SparseGrid):
+            return np.zeros(bounds.top.size), bounds.top.copy()
+        origin, top = np.zeros(bounds.low.size), np.zeros(bounds.low.size, dtype=np.int64)
+        if not self._free:
+            return origin, tops(np.maximum(np.abs(bounds.low), np.abs(bounds.high)))
+        brackets(bounds.low, bounds.high, origin, top, np.zeros(top.size))
+        return origin, top
+
+    def warn(
+        self,
+        matrix: Any,
+        rows: Callable[[], Ints],
+        names: Sequence[str] | None,
+        *,
+        grown: bool = False,
+    ) -> None:
+        """Warn of columns in which many small values become 0; or of those that have `grown`."""
+        origin, top = self._grid()
+        asked = top > self._told if grown else np.ones(top.size, dtype=np.bool_)
+        self._told = top
+        if asked.any():
+            sampled = sampled_values(matrix, rows(), origin, np.ldexp(1.0, top - BITS))
+            skewed = skewed_columns(sampled)
+            warn_of_skew(skewed[asked[skewed]], names)
 
     def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> None:
         """Take rows in."""
@@ -78,9 +109,7 @@ class LogisticColumns:
             elif not self._free and shift is not None and shift.any():
                 self._shift(shift, full, matrix, rows())
         elif self._free:
-            d = bounds.low.size
-            self.origin, self.top = np.zeros(d), np.zeros(d, dtype=np.int64)
-            brackets(bounds.low, bounds.high, self.origin, self.top, np.zeros(d))
+            self.origin, self.top = self._grid()
         else:
             self.origin = np.zeros(bounds.low.size) if shift is None else shift.copy()
             low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)

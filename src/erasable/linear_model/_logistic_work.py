@@ -117,7 +117,9 @@ class LogisticWork:
         teaching = rows[taught.teaches[rows]]
         if teaching.size == 0:
             return True
-        columns.add(self.held.records.matrix, teaching, taught.rows)
+        matrix = self.held.records.matrix
+        columns.add(matrix, teaching, taught.rows)
+        columns.warn(matrix, taught.rows, self.held.column_names, grown=True)
         if taught.n_taught != before or taught.is_weighted:
             self._restart()
         elif self._solver is not None:

@@ -10,9 +10,11 @@ with which one engine works (`erasable.pipeline._engine`).
 
 How a step takes part
 ---------------------
-A pipeline takes estimators of erasable, and scikit-learn's transformers that learn nothing (their
-tags say ``requires_fit=False``). Anything else that learns could not forget, and is refused at
-`fit`, by name. What a deletion costs the *next* step depends on the kind of transformer:
+A pipeline takes estimators of erasable, and scikit-learn's transformers that learn nothing of
+records: their tags say ``requires_fit=False``, or `erasable.pipeline._stateless` knows that they
+look at the number of columns alone. They are given arrays, without names. Anything else that
+learns could not forget, and is refused at `fit`, by name. What a deletion costs the *next* step
+depends on the kind of transformer:
 
 =============== ========================= ======================================================
 kind            examples                  a deletion

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
+from erasable.core._all_or_nothing import AllOrNothing
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
 from erasable.core.arrays import Ints
@@ -19,6 +20,7 @@ from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
+from erasable.core.ids import name_some
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.protocol import Learner
 from erasable.core.values import Values
@@ -26,9 +28,11 @@ from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, fuses, fusing
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Node, Source, evaluate
+from erasable.pipeline._nodes import Node, Source, Stateless, evaluate
+from erasable.pipeline._stateless import made_ready, wants_width
 
 _FUSED = "fused"
+_WEIGHT = "sample_weight"
 _TWICE = "it applied a step twice, or not at all, and its predictions are wrong"
 
 
@@ -67,11 +71,93 @@ class Composition(_BaseComposition, Nested):
 
     # -- learning and forgetting ---------------------------------------------------------------
 
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+        **params: Any,
+    ) -> Self:
+        """Learn from records.
+
+        Parameters
+        ----------
+        X : array-like, frame or Records of shape (n_records, n_features)
+            What the parts take, copied; `Records` are shared instead.
+        y : array-like of shape (n_records,), default=None
+            Targets, where a part has any use for them.
+        ids : array-like of int or str, or the name of a column, default=None
+            Which record each row is. By default a pandas frame's index, or 0..n-1.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+        **params : dict
+            `sample_weight`, an array-like of shape (n_records,) or a float: how much each record
+            counts, for every part that takes weights. Where one part alone does, it may be named,
+            as scikit-learn has it: ``<part>__sample_weight``.
+
+        Returns
+        -------
+        self
+            The fitted estimator. If anything raises, it is what it was before.
+
+        Raises
+        ------
+        InvalidDataError, InvalidIdsError
+            See `erasable.core.inputs.read_table`.
+        InvalidInputError
+            Another parameter, or weights of which no part makes use, or which several would use
+            where one was named.
+        TooFewRecordsError
+            Fewer records than the model needs.
+
+        Examples
+        --------
+        >>> from erasable.linear_model import Ridge
+        >>> from erasable.pipeline import make_pipeline
+        >>> from erasable.preprocessing import StandardScaler
+        >>> model = make_pipeline(StandardScaler(), Ridge(alpha=0.0))
+        >>> X, y, weights = [[0.0], [1.0], [2.0]], [1.0, 3.0, 99.0], [1.0, 1.0, 0.0]
+        >>> model.fit(X, y, ridge__sample_weight=weights).predict([[2.0]]).round(6)
+        array([5.])
+        """
+        return self._fit(X, y, self._weight_among(params), ids, groups)
+
+    def _weight_among(self, params: dict[str, Any]) -> Any:
+        """Return the weights among what `fit` is given beside records."""
+        if not params:
+            return None
+        takers = self._takers_of_weights()
+        known = [_WEIGHT] if takers else []
+        known += [f"{takers[0]}__{_WEIGHT}"] if len(takers) == 1 else []
+        name = next(iter(params))
+        if len(params) > 1 or name not in known:
+            told = (
+                f"some of {', '.join(takers)} take weights" if takers else "no part takes weights"
+            )
+            raise InvalidInputError(
+                f"fit was given {name_some(list(params))}; expected "
+                f"{' or '.join(known) or 'none'}, as {told}"
+            )
+        return params[name]
+
+    def _takers_of_weights(self) -> list[str]:
+        """Return the parts that take weights, by the names that parameters have for them."""
+        found = []
+        for name, part in self._erasable_parts().items():
+            if isinstance(part, Composition):
+                found += [f"{name}__{inner}" for inner in part._takers_of_weights()]
+            elif part._takes_weights:
+                found.append(name)
+        return found
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
         super()._validate_params()
         self._check_parts()
         self._refuse_approximate()
-        with _all_or_nothing(self._composed()):
+        unchanged = AllOrNothing(self._composed())
+        with unchanged, unchanged:
             return super()._fit(X, y, sample_weight, ids, groups)
 
     def _erasable_parts(self) -> dict[str, Erasable]:
@@ -115,8 +201,10 @@ class Composition(_BaseComposition, Nested):
 
     @property
     def _reads_numbers(self) -> bool:
-        parts = list(self._erasable_parts().values())
-        return bool(parts) and parts[-1]._reads_numbers
+        parts = [
+            part for part in self._erasable_parts().values() if get_tags(part).target_tags.required
+        ]
+        return bool(parts) and all(part._reads_numbers for part in parts)
 
     @property
     def _heeds_objects(self) -> bool:
@@ -180,6 +268,17 @@ class Composition(_BaseComposition, Nested):
         with fusing(self._fused):
             return self._engine.add(self, rows)
 
+    def _end_learning(self, engine: Engine) -> None:
+        # As in scikit-learn, the steps that were passed are fitted, too.
+        for name, part in self._parts():
+            if isinstance(part, Erasable) or not wants_width(part):
+                continue
+            for row in self._rows():
+                if name in dict(row.steps):
+                    if isinstance(row.output, Stateless):  # which nothing has asked yet
+                        engine.first_row(self, row.output)
+                    made_ready(part, dict(row.steps)[name].n_features_in_)
+
     def _start_deletion(self) -> None:
         self._marked = None
 
@@ -215,7 +314,8 @@ class Composition(_BaseComposition, Nested):
             self._reattach()  # also parts may have lost their accelerators
         if not self._fault:
             return
-        with _all_or_nothing([self, *self._composed()]):
+        unchanged = AllOrNothing([self, *self._composed()])
+        with unchanged, unchanged:
             self._relearn(self._attached())
 
     def _composed(self) -> list[Erasable]:
@@ -348,18 +448,6 @@ class Composition(_BaseComposition, Nested):
             raise NotFittedError(
                 f"{len(parts)} steps are here and {len(fitted)} were fitted; fit again"
             )
-
-
-@contextmanager
-def _all_or_nothing(parts: list[Erasable]) -> Iterator[None]:
-    """Give estimators their attributes back where something is raised."""
-    before = [(part, dict(part.__dict__)) for part in parts]
-    try:
-        yield
-    except BaseException:
-        for part, attributes in before:
-            part.__dict__ = attributes
-        raise
 
 
 def _part(step: Erasable) -> dict[str, Any]:

@@ -60,6 +60,11 @@ class Engine(Tables):
         self._changes: dict[Node, Change] = {}
         self._own: dict[Erasable, Change] = {}
         self._before: dict[Node, Values] = {}
+        self._left = []
+
+    def _end(self) -> None:
+        self._overwrite_left()
+        self._start()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -104,6 +109,7 @@ class Engine(Tables):
                     f"{step.n_features_in_}; take the file from a backup, or fit and save again"
                 )
             step._held = reads
+            step._accelerator = None  # one that is there looks at what it held before
             if isinstance(step, Nested):
                 self._attach(step)
             # What is not taken from a stranger's file is fitted again, before the next table is
@@ -150,8 +156,7 @@ class Engine(Tables):
                 matrix.prepare(rows)
             outcome = join_outcomes(list(self._remove(root, rows)))
             learners = list(_learners(root))
-            kept = {root._layout.source, *(learning.reads for learning in learners)}
-            self._reads = {node: self._reads[node] for node in kept}
+            self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
             for node, reads in self._reads.items():
                 if isinstance(node, Table):
                     blank_rows(reads.records.matrix, rows)
@@ -160,7 +165,7 @@ class Engine(Tables):
         finally:
             for matrix in made:
                 matrix.drop_copies()
-            self._start()
+            self._end()
         return outcome
 
     def _remove(self, part: Nested, rows: Ints) -> Iterator[tuple[str, Outcome]]:
@@ -221,8 +226,7 @@ class Engine(Tables):
             assert change.rows is not None
             records.matrix[change.rows] = self._rows(learning.reads, change.rows)
         else:
-            # A new table and not new values in the old one: it may have other columns.
-            records.matrix = self._tabulate(learning.reads)
+            self._exchange(learning.reads, self._tabulate(learning.reads))
 
     # -- adding --------------------------------------------------------------------------------
 
@@ -253,10 +257,12 @@ class Engine(Tables):
             for learning in _learners(root):
                 learning.step._info.keys = None  # those of other records
             outcome = join_outcomes(list(self._add(root, rows)))
-            for learning in _learners(root):
+            learners = list(_learners(root))
+            self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
+            for learning in learners:
                 learning.step._info.settle(rows[:0], None)  # the root knows the set of ids
         finally:
-            self._start()
+            self._end()
         return outcome
 
     def _add(self, part: Nested, rows: Ints) -> Iterator[tuple[str, Outcome]]:
@@ -278,10 +284,10 @@ class Engine(Tables):
         records = self._reads[table].records
         if issparse(records.matrix) and not change:
             new = self._rows(table, rows, held=True)
-            records.matrix = filled(records.matrix, rows, new, self._room[table])
+            records.matrix = filled(records.matrix, rows, new, self._room.setdefault(table, {}))
             return
         if issparse(records.matrix) or (change and not change.in_place):
-            records.matrix = self._tabulate(table)
+            self._exchange(table, self._tabulate(table))
             return
         if change.rows is not None:
             rows = np.union1d(rows, change.rows)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
+from erasable.core.kept import Kept
 from erasable.core.passes import Stored
 from erasable.core.values import Values
 from erasable.core.views import View
@@ -25,12 +27,12 @@ from erasable.pipeline._nodes import (
     evaluate,
 )
 from erasable.pipeline._reading import as_table, keeps_names
-from erasable.pipeline._tables import Room, lengthened, spread
+from erasable.pipeline._tables import Room, leave, lengthened, spread
 
 _BLOCK = 2**20  # values that are made at once
 
 
-class Tables:
+class Tables(Kept):
     """The records of a composition, and the tables that are made of them.
 
     Parameters
@@ -43,6 +45,16 @@ class Tables:
         self.held = held
         self._reads: dict[Node, Attachment] = {}
         self._room: dict[Node, Room] = {}
+        self._left: list[tuple[Values, Room]] = []
+
+    def _kept_attributes(self) -> dict[str, Any]:
+        """Keep no room of objects: when it is read, it is no more the memory of its table."""
+        room = {
+            node: room
+            for node, room in self._room.items()
+            if not any(buffer.dtype == object for buffer in room.values())
+        }
+        return {**super()._kept_attributes(), "_room": room}
 
     def _open(self, learning: Learning) -> Attachment:
         """Return what a step is to learn from; make the table if it is the first to read it."""
@@ -56,6 +68,7 @@ class Tables:
         late = self.held.vouched and learning.changes_all()
         view = View(self.held, make if late else make())
         view.records.feature_names, view.records.numeric = self._declared(learning)
+        view.records.types = self._types(learning.reads)
         self._reads[node] = view
         return view
 
@@ -73,6 +86,16 @@ class Tables:
             records = self._reads[node.input].records
             return records.feature_names, records.numeric
         return None, None
+
+    def _types(self, table: Node) -> tuple[str, ...] | None:
+        """Return the types of columns that a table shares with a frame."""
+        node = table.input if isinstance(table, Table) else table
+        if isinstance(node, Select):
+            types = self._reads[node.input].records.types
+            return types and tuple(types[place] for place in node.selection.columns)
+        if isinstance(node, Output) and node.step._hands_on:
+            return self._reads[node.input].records.types
+        return None
 
     def _names_before(self, node: Node) -> list[str] | None:
         """Return the names of the columns of a frame, where stateless steps hand them on."""
@@ -122,6 +145,29 @@ class Tables:
         source = part._layout.source
         row = as_table(self._reads[source].records.matrix[self.held.live_rows()[:1]])
         return evaluate(node, lambda each: row if each is source else None)
+
+    def _exchange(self, node: Node, matrix: Values) -> None:
+        """Have a new table in the place of one, which may have other columns."""
+        self._leave(node)
+        self._reads[node].records.matrix = matrix
+
+    def _keep_only(self, nodes: set[Node]) -> None:
+        """Leave the tables that no step reads any more."""
+        for node in self._reads.keys() - nodes:
+            self._leave(node)
+        self._reads = {node: self._reads[node] for node in nodes}
+
+    def _leave(self, node: Node) -> None:
+        """Overwrite a table, and the room beside it, once all steps have followed."""
+        view = self._reads[node]
+        if isinstance(view, View) and (matrix := view.records.made) is not None:
+            self._left.append((matrix, self._room.pop(node, {})))
+
+    def _overwrite_left(self) -> None:
+        """Overwrite the tables that others have replaced."""
+        for table, room in self._left:
+            leave(table, room)
+        self._left = []
 
     def _show(self, learning: Learning) -> None:
         """Show a step the table as it is now, if it looks at that through a map."""

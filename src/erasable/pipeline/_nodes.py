@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 
-from erasable.core._mixed import Mixed
 from erasable.core.arrays import Ints
 from erasable.core.changes import ANYTHING, NOTHING, Change, union
 from erasable.core.estimator import Erasable
@@ -22,8 +22,9 @@ from erasable.core.rows import Rows
 from erasable.core.values import Values
 from erasable.pipeline._maps import MapPart, Widths, apply, side_by_side
 from erasable.pipeline._nested import Changes, Nested
-from erasable.pipeline._reading import as_numbers, as_table, read_output
+from erasable.pipeline._reading import as_numbers, as_table
 from erasable.pipeline._selection import Selection
+from erasable.pipeline._stateless import transformed
 
 Get: TypeAlias = "Callable[[Node], Values]"
 
@@ -120,9 +121,7 @@ class Stateless(_After):
     step: Any
 
     def make(self, get: Get) -> Values:
-        rows = get(self.input)
-        rows = rows.objects() if isinstance(rows, Mixed) else rows
-        return read_output(self.name, self.step.transform(rows), rows)
+        return transformed(self.name, self.step, get(self.input))
 
     def change(self, changes: Changes) -> Change:
         return changes.of(self.input).of_function()
@@ -201,6 +200,7 @@ class Concat(_After):
 
     widths: Widths
     parts: dict[str, Node]
+    dense: bool = False
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -209,7 +209,10 @@ class Concat(_After):
     def make(self, get: Get) -> Values:
         if not self.parts:
             return np.zeros((get(self.input).shape[0], 0))
-        return side_by_side({name: get(node) for name, node in self.parts.items()})
+        made = {name: get(node) for name, node in self.parts.items()}
+        if self.dense:
+            made = {n: each.toarray() if issparse(each) else each for n, each in made.items()}
+        return side_by_side(made)
 
     def change(self, changes: Changes) -> Change:
         parts = {name: changes.of(node) for name, node in self.parts.items()}

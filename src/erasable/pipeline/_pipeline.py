@@ -15,16 +15,18 @@ from sklearn.utils._set_output import _safe_set_output
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
+from erasable.core._column_choice import Columns
 from erasable.core.changes import Affine
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
-from erasable.core.values import Values
+from erasable.core.values import Accepts, Values
 from erasable.pipeline._composition import Composition
 from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
-from erasable.pipeline._reading import active, check_steps, keeps_names, names_after
+from erasable.pipeline._reading import active, keeps_names
+from erasable.pipeline._stateless import check_steps, names_after
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -137,6 +139,12 @@ class Pipeline(Composition):
     def _checks_gaps(self) -> bool:  # type: ignore[override]
         first = [step for _, step in self._parts()[:1]]
         return any(isinstance(step, Erasable) and step._checks_gaps for step in first)
+
+    def _unread(self, columns: Columns) -> list[int]:
+        for _, step in self._parts():
+            if not (isinstance(step, Nested) and step._hands_on):
+                return step._unread(columns) if isinstance(step, Erasable) else []
+        return []
 
     @property
     def _asks_by_name(self) -> bool:
@@ -356,7 +364,7 @@ class Pipeline(Composition):
             tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = True
         else:
             first = active(self.steps)[0][1]
-            if isinstance(first, Erasable):
+            if isinstance(first, Erasable) or Accepts.of(first).documents:
                 tags.input_tags = deepcopy(steps[0].input_tags)
                 tags.input_tags.sparse = all(step.input_tags.sparse for step in steps)
             tags.input_tags.positive_only = steps[0].input_tags.positive_only

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core.arrays import Ints
-from erasable.core.sparse import blank_of
+from erasable.core.sparse import blank_of, csr_of, overwrite
 from erasable.core.values import Values
 
 
@@ -28,7 +28,7 @@ def spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
         starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
         starts[live + 1] = np.diff(stacked.indptr)
         starts = np.cumsum(starts, dtype=stacked.indptr.dtype)
-        return csr_array((stacked.data, stacked.indices, starts), shape=(n_rows, stacked.shape[1]))
+        return csr_of(stacked.data, stacked.indices, starts, (n_rows, stacked.shape[1]))
     kind = blocks[0].dtype
     table = np.full((n_rows, blocks[0].shape[1]), "" if kind.hasobject else 0, dtype=kind)
     start = 0
@@ -51,7 +51,7 @@ def lengthened(table: Values, n_rows: int, room: Room) -> Values:
     if issparse(table):
         starts = np.concatenate([table.indptr, np.full(n_rows - n, table.indptr[-1])])
         starts = starts.astype(table.indptr.dtype, copy=False)
-        return csr_array((table.data, table.indices, starts), shape=(n_rows, table.shape[1]))
+        return csr_of(table.data, table.indices, starts, (n_rows, table.shape[1]))
     if n >= n_rows:
         return table
     buffer = room.get("rows")
@@ -62,6 +62,13 @@ def lengthened(table: Values, n_rows: int, room: Room) -> Values:
         table[...] = blank_of(table)
         room["rows"] = buffer
     return buffer[:n_rows]
+
+
+def leave(table: Values, room: Room) -> None:
+    """Overwrite a table that another one replaces, and all room beside it."""
+    for values in (table, *room.values()):
+        overwrite(values)
+    room.clear()
 
 
 def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_array:
@@ -85,6 +92,7 @@ def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_a
         source = np.arange(table.shape[0])
         source[rows] = table.shape[0] + np.arange(rows.size)
         stacked = vstack([table, values.astype(table.dtype, copy=False)], format="csr")
+        leave(table, room)
         return csr_array(stacked[source])
     n = int(table.indptr[first])
     ends = table.indptr.copy()
@@ -92,7 +100,7 @@ def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_a
     ends[first + 1 :] = n + np.cumsum(lengths[first:])
     data = _longer("data", table.data, n, values.data, room)
     indices = _longer("indices", table.indices, n, values.indices, room)
-    return csr_array((data, indices, ends), shape=table.shape)
+    return csr_of(data, indices, ends, table.shape)
 
 
 def _longer(name: str, array: NDArray[Any], n: int, more: NDArray[Any], room: Room) -> NDArray[Any]:

@@ -90,7 +90,7 @@ class Categories:
         InvalidTypeError
             A column holds text and numbers.
         MagnitudeError
-            It holds a whole number that no float reaches.
+            It holds a whole number that is no float.
         """
         n_features = matrix.shape[1]
         whole = live_rows.size == matrix.shape[0]
@@ -231,7 +231,7 @@ def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
     if labels.dtype != object:
         values, strange = column, np.zeros(column.shape, dtype=np.bool_)
         if column.dtype == object:
-            others = [type(cell) is str or _is_beyond_floats(cell) for cell in column.tolist()]
+            others = [type(cell) is str or _is_no_float(cell) for cell in column.tolist()]
             strange = np.array(others, dtype=np.bool_)
             values = np.where(strange, 0.0, column).astype(np.float64)
         places = np.searchsorted(labels, values)
@@ -262,7 +262,7 @@ def _joined(labels: NDArray[Any], strange: NDArray[Any]) -> NDArray[Any] | None:
             return None
         tail = [np.nan] if gaps or has_gap(labels) else []
         return of_objects([*sorted({*known, *texts}), *tail])
-    if texts or any(map(_is_beyond_floats, cells)):
+    if texts or any(map(_is_no_float, cells)):
         return None
     joined = np.unique(np.append(labels, strange.astype(np.float64)))
     joined[np.isnan(joined)] = np.nan
@@ -308,10 +308,10 @@ def distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints3
             order = np.full(len(place), len(texts), dtype=np.int32)
             order[[place[text] for text in texts]] = np.arange(len(texts))
             return labels, order[codes]
-        if any(map(_is_beyond_floats, place)):
+        if any(map(_is_no_float, place)):
             raise MagnitudeError(
-                f"column {name!r} holds whole numbers that no float reaches; expected numbers up "
-                "to 1e308; turn them into text"
+                f"column {name!r} holds whole numbers beyond 2**53 that no float has; expected "
+                "numbers that can be told apart; make text of them, or floats"
             )
         column = column.astype(np.float64)
     labels = np.unique(column).astype(np.float64)
@@ -319,8 +319,9 @@ def distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints3
     return labels, find(labels, column)
 
 
-def _is_beyond_floats(cell: Any) -> bool:
-    return type(cell) is int and cell.bit_length() > 1023
+def _is_no_float(cell: Any) -> bool:
+    """Tell whether a cell is a whole number that no float has: another may be read as the same."""
+    return type(cell) is int and (cell.bit_length() > 1023 or int(float(cell)) != cell)
 
 
 def _mixed(cells: list[Any], name: int | str) -> InvalidTypeError:

@@ -134,7 +134,8 @@ class Encoder(TransformerMixin, Erasable):
         if gained is None:
             return None
         if categories.fixed and self._at_fit("handle_unknown") == "error":
-            self._refuse_unknown(categories.codes[rows] == UNKNOWN, "fit")
+            unknown = np.count_nonzero(categories.codes[rows] == UNKNOWN, axis=0)
+            self._refuse_unknown(unknown, "fit")
         self._take(categories)
         if gained:
             self._follow_new(gained, categories.codes)

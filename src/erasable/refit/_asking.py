@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 
+from erasable.core._column_choice import Columns
 from erasable.core.arrays import Ints
 from erasable.core.weighted import Weighted
-from erasable.refit._tags import input_tags, target_tags
+from erasable.refit._fitting import ask
+from erasable.refit._tags import input_tags, target_tags, unread_by
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -31,7 +33,6 @@ class Asking(Weighted):
     """The half of `Refit` that answers; it asks its fitted estimator."""
 
     estimator: Any
-    estimator_: BaseEstimator
     _text: list[int]
 
     @_where("predict")
@@ -68,8 +69,14 @@ class Asking(Weighted):
         return self.__dict__.get("_estimator", self.estimator)
 
     def _ask(self, method: str, X: Any, *args: Any) -> Any:
-        given = self._as_given(self._read_matrix(X), self._text)
-        return getattr(self.estimator_, method)(given, *args)
+        matrix = self._read_matrix(X)
+        given = self._as_given(matrix, self._text)
+        names = getattr(self, "feature_names_in_", None)
+        return ask(self._fitted(), method, given, *args, matrix=matrix, names=names)
+
+    def _fitted(self) -> Any:
+        """Return the fitted estimator, which is not to be changed."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _fitted()")
 
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not implement _as_given()")
@@ -79,8 +86,9 @@ class Asking(Weighted):
 
     def _ask_about_records(self, method: str) -> Any:
         held = self._attached()
-        given = self._as_given(held.records.matrix[held.live], self._text)
-        return getattr(self.estimator_, method)(given)
+        matrix = held.records.matrix[held.live]
+        given = self._as_given(matrix, self._text)
+        return ask(self._fitted(), method, given, matrix=matrix)
 
     @_where("score")
     def score(self, X: Any, y: Any = None) -> float:
@@ -109,17 +117,15 @@ class Asking(Weighted):
         -------
         ndarray of shape (n_rows, n_features)
         """
-        self._check_fitted()
-        return self.estimator_.inverse_transform(X)
+        return ask(self._fitted(), "inverse_transform", X, matrix=X)
 
     @_where("get_feature_names_out")
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` makes."""
-        self._check_fitted()
-        if input_features is None and not hasattr(self.estimator_, "feature_names_in_"):
+        if input_features is None and not hasattr(self._fitted(), "feature_names_in_"):
             input_features = getattr(self, "feature_names_in_", None)
-        names: NDArray[Any] = self.estimator_.get_feature_names_out(input_features)
-        return names
+        names: NDArray[Any] = self._fitted().get_feature_names_out(input_features)
+        return names.copy()
 
     @_where("transform")
     def fit_transform(
@@ -148,7 +154,7 @@ class Asking(Weighted):
         """Fit, and return the cluster of each record, or what `predict` says of it; see `fit`."""
         self.fit(X, y, sample_weight, ids=ids, groups=groups)
         found: NDArray[Any]
-        if hasattr(self.estimator_, "labels_"):
+        if hasattr(self._fitted(), "labels_"):
             found = self.labels_
         else:
             found = self._ask_about_records("predict")
@@ -157,25 +163,29 @@ class Asking(Weighted):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels that a classifier knows."""
-        self._check_fitted()
-        classes: NDArray[Any] = self.estimator_.classes_
+        classes: NDArray[Any] = deepcopy(self._fitted().classes_)
         return classes
 
     @property
     def offset_(self) -> Any:
         """What a detector of outliers subtracts from its scores."""
-        self._check_fitted()
-        return self.estimator_.offset_
+        return deepcopy(self._fitted().offset_)
 
     @property
     def labels_(self) -> NDArray[Any]:
         """Cluster of each record, in row order."""
-        self._check_fitted()
-        labels = np.asarray(self.estimator_.labels_)
+        labels = np.asarray(self._fitted().labels_)
         place = np.searchsorted(self._attached().live_rows(), self._sorted_rows())
         out = np.zeros_like(labels)
         out[place] = labels
         return out
+
+    @property
+    def _marks_unread_text(self) -> bool:
+        return False  # a composition of scikit-learn that reads no text takes none
+
+    def _unread(self, columns: Columns) -> list[int]:
+        return unread_by(self._at_fit("estimator"), columns)
 
     @property
     def _reads_numbers(self) -> bool:

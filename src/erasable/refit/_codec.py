@@ -12,6 +12,7 @@ whether two are one depends on which conversions had nothing to do.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.utils import Bunch
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.params import function_path
 from erasable.refit import _objects
+from erasable.refit._boosters import decode_booster, encode_booster, is_booster
 from erasable.refit._names import Known, find, is_named, resolves
 
 _PLAIN = (type(None), bool, int, float, str)
@@ -110,9 +112,9 @@ class _Encoder:
             return self._array(value)
         if kind is list:
             return self._items(value, "list")
-        if kind.__name__ in _DICTS and kind is _DICTS[kind.__name__]:
+        if kind is defaultdict or _DICTS.get(kind.__name__) is kind:
             return {
-                "is": kind.__name__,
+                "is": "dict" if kind is defaultdict else kind.__name__,
                 "keys": self._items(list(value), "list"),
                 "values": self._items(list(value.values()), "list"),
             }
@@ -127,6 +129,8 @@ class _Encoder:
         self._alive.append(value)
         if kind in (np.random.RandomState, np.random.Generator):
             return self._generator(value)
+        if is_booster(kind):
+            return encode_booster(value)
         if kind is object or not resolves(kind, self.known):
             raise _objects.unkept(f"a {function_path(kind)}")
         if isinstance(value, BaseEstimator):
@@ -214,7 +218,7 @@ class _Decoder:
             return made
         if kind == "again":
             return self._made[tree["number"]]
-        if kind not in ("estimator", "generator", "object"):
+        if kind not in ("booster", "estimator", "generator", "object"):
             return self._leaf(tree)
         place = len(self._made)
         self._made.append(None)
@@ -225,6 +229,8 @@ class _Decoder:
 
         if kind == "estimator":
             return _objects.decode_estimator(tree, self.decode, started, self.known)
+        if kind == "booster":
+            return started(decode_booster(tree))
         if kind == "object":
             return _objects.decode_object(tree, self.decode, started, self.known)
         return started(self._generator(tree))

@@ -74,7 +74,7 @@ def checked(
         _check(tree, template, known, n_features, columns)
         made: BaseEstimator = decode(tree, known)
         expect(same(encode(made, known), tree), "it is not written as a fit writes it")
-    except UncheckedError:
+    except (UncheckedError, MemoryError):
         raise
     except Exception as error:  # what is read may be of any type, and of any shape
         raise UncheckedError(f"it is malformed ({type(error).__name__})") from error

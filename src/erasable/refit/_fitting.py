@@ -11,6 +11,7 @@ import functools
 import os
 import random
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -19,18 +20,28 @@ import numpy as np
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import coo_array, issparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _param_validation as sklearn_validation
 from threadpoolctl import ThreadpoolController
 
 from erasable.core._grid_kernels import MAX_TOP
 from erasable.core.digest import flatten, leaf_hash
-from erasable.core.errors import InvalidParameterError, MagnitudeError, UnlearnableError
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    MagnitudeError,
+    UnlearnableError,
+)
+from erasable.core.ids import shorten
 from erasable.core.tape import Tape
+from erasable.refit._boosters import in_one_order
 from erasable.refit._names import Known, is_foreign, parts_of
 
+_FLOAT32 = float(np.finfo(np.float32).max)
+_NUMBERS = (int, float, np.number)
 _BELOW_SEED = 2**32  # of NumPy's old generators, which scikit-learn uses
 _LOCK = threading.RLock()
 
@@ -73,7 +84,9 @@ def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
     True
     """
     estimator: BaseEstimator = clone(template)
-    return estimator.set_params(**seeds_of(estimator, tape))
+    estimator.set_params(**seeds_of(estimator, tape))
+    in_one_order(estimator)
+    return estimator
 
 
 def learn(
@@ -122,6 +135,81 @@ def learn(
             f"{_told(error)}); expected records that it can learn from, and enough of them; "
             "give it more or other records, or other parameters"
         ) from None
+
+
+def ask(
+    estimator: BaseEstimator,
+    method: str,
+    given: Any,
+    *others: Any,
+    matrix: Any,
+    names: Sequence[str] | None = None,
+    columns: NDArray[Any] | None = None,
+) -> Any:
+    """Ask an estimator about rows, and say on one line why it cannot answer.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    method : str
+    given : what the method takes: the rows, as the estimator learned from such
+    *others : what else it takes
+    matrix : ndarray or sparse array of shape (n_rows, n_columns)
+        The rows, for the message.
+    names : sequence of str, default=None
+        Of the columns.
+    columns : ndarray of int, default=None
+        Their positions in what the caller was given, where they have no names.
+
+    Raises
+    ------
+    MagnitudeError
+        It does not answer, and there are numbers that float32 does not hold.
+    InvalidDataError
+        It does not answer for another reason.
+    """
+    flags: dict[str, int] = {}
+    try:
+        with np.errstate(over="call", invalid="call", call=flags.__setitem__):
+            answer = getattr(estimator, method)(given, *others)
+        for kind in flags:  # where it fails instead, the error says it
+            warnings.warn(f"{kind} encountered in {method}", RuntimeWarning, stacklevel=3)
+        return answer
+    except NotFittedError:
+        raise
+    except (ValueError, ArithmeticError) as error:
+        name = type(estimator).__name__
+        place = _beyond_float32(matrix, names, columns) if "float32" in str(error) else ""
+        if place:
+            raise MagnitudeError(
+                f"{name} cannot answer {method} for a value beyond float32, in {place} of X; "
+                "expected numbers up to 3.4e38; divide such columns by a constant, and fit again"
+            ) from None
+        raise InvalidDataError(
+            f"{name} cannot answer {method} ({type(error).__name__}: {_told(error)}); expected "
+            "rows, and targets, as it was fitted on"
+        ) from None
+
+
+def _beyond_float32(matrix: Any, names: Sequence[str] | None, columns: NDArray[Any] | None) -> str:
+    """Name the first row and column with a number that float32 does not hold; "" if none has."""
+    table: Any = coo_array(matrix) if issparse(matrix) else np.asarray(matrix)
+    if table.dtype == object:
+        numbers = [[x if isinstance(x, _NUMBERS) else 0.0 for x in row] for row in table]
+        table = np.array(numbers, dtype=np.float64)
+    if table.dtype.kind != "f":
+        return ""
+    if issparse(table):
+        places = np.transpose(table.coords)[np.abs(table.data) > _FLOAT32]
+    else:
+        places = np.argwhere(np.abs(table) > _FLOAT32)
+    if not len(places):
+        return ""
+    row, column = min(places.tolist())
+    if names is not None:
+        return f"row {row}, column {shorten(names[column])}"
+    return f"row {row}, column {column if columns is None else columns[column]}"
 
 
 def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], Any]) -> None:

@@ -6,6 +6,7 @@ the next fit. `Refit` follows one with all records, the ensembles one with those
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.core.trust import Naming, origin
 from erasable.core.values import Accepts
+from erasable.refit._boosters import boosted_parts, undeclared
 from erasable.refit._codec import decode, encode
 from erasable.refit._fitting import learn, seeded
 from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
@@ -134,6 +136,10 @@ class Recipe:
         """Turn what was learned here into an estimator; it shares the arrays."""
         return decode(tree, self.known)
 
+    def copied(self, tree: dict[str, Any]) -> Any:
+        """Turn what was learned here into an estimator that may be changed."""
+        return self.fitted(copy.deepcopy(tree))
+
     def restored(self, tree: Any, text: list[int], tape: Tape, n_features: int) -> Any:
         """Turn what was kept into an estimator, if that can be done without harm.
 
@@ -194,6 +200,7 @@ def refuse_reaching_out(template: BaseEstimator) -> None:
     Traceback (most recent call last):
     erasable.core.errors.ArtifactError: the file holds a Pipeline whose memory is a folder; ...
     """
+    boosted = boosted_parts(template)
     for part in parts_of(template):
         if not isinstance(part, BaseEstimator):
             continue
@@ -205,6 +212,8 @@ def refuse_reaching_out(template: BaseEstimator) -> None:
             told = "memory is a folder"
         elif params.get("input") in ("filename", "file"):
             told = f"input is a {params['input']}"
+        elif part in boosted and (names := undeclared(part)):  # some of them are files
+            told = f"{names[0]} is none of its declared parameters"
         elif not -_MOST_JOBS <= (params.get("n_jobs") or 0) <= _MOST_JOBS:
             told = "n_jobs is out of range"
         if told is not None:
@@ -241,6 +250,12 @@ def refuse_what_is_no_estimator(given: Any, wrapper: str, *, own: bool = False) 
     Traceback (most recent call last):
     erasable.core.errors.InvalidParameterError: estimator is a int; expected an estimator of ...
     """
+    if type(given).__module__.startswith("catboost."):
+        raise InvalidParameterError(
+            f"estimator is a {type(given).__name__} of CatBoost, which writes the time and a "
+            "random name into each fitted model; expected one whose fits to the same records are "
+            "equal; use XGBoost, LightGBM or HistGradientBoostingClassifier"
+        )
     if isinstance(given, type) or not isinstance(given, BaseEstimator):
         what = "the class" if isinstance(given, type) else "a"
         name = given.__name__ if isinstance(given, type) else type(given).__name__

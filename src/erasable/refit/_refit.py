@@ -39,8 +39,8 @@ class Refit(MetaEstimatorMixin, Asking):
     estimator : estimator of scikit-learn
         Classifier, regressor, clusterer, transformer, a pipeline of these, or a search over
         parameters; not changed. Estimators from elsewhere that keep to scikit-learn's interface
-        work, too, if what they learn is arrays, numbers and text. Functions among its parameters
-        must have a name of their own.
+        work, too, if what they learn is arrays, numbers and text, and so do those of XGBoost and
+        LightGBM, on CPUs. Functions among its parameters must have a name of their own.
     random_state : int, RandomState or None, default=None
         Seed of the tape from which all seeds are drawn; those that `estimator` has been given are
         not used. None draws one from the system, kept as ``seed_``.
@@ -48,7 +48,7 @@ class Refit(MetaEstimatorMixin, Asking):
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator: what it learned, and nothing else. Do not change it.
+        The fitted estimator, what it learned and nothing else: a copy, made at each access.
     classes_ : ndarray of shape (n_classes,), of a classifier
         Labels, without those of which every record is deleted.
     labels_ : ndarray of shape (n_records,), of a clusterer
@@ -98,6 +98,9 @@ class Refit(MetaEstimatorMixin, Asking):
     ``records.in_memory()``, or use `erasable.ensemble.ShardedClassifier` or `ShardedRegressor`,
     which give it one shard at a time.
 
+    XGBoost and LightGBM learn in one thread; LightGBM adds row by row, or column by column where
+    `force_col_wise` is set. Of their models, the state holds the bytes that they write.
+
     The check for chance fits twice to 200 records, and only where a part of `estimator` is not
     scikit-learn's.
 
@@ -139,7 +142,12 @@ class Refit(MetaEstimatorMixin, Asking):
 
     @property
     def estimator_(self) -> BaseEstimator:
-        """The fitted estimator: what it learned, and nothing else."""
+        """The fitted estimator, what it learned and nothing else: a copy, made at each access."""
+        self._fitted()
+        copied: BaseEstimator = self._recipe.copied(self._tree)
+        return copied
+
+    def _fitted(self) -> BaseEstimator:
         self._check_fitted()
         if "_estimator" not in self.__dict__:  # a step of a pipeline that has to learn anew
             raise DetachedAttributeError(

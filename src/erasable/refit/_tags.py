@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils import InputTags, TargetTags, get_tags
 
+from erasable.core._column_choice import Columns, is_empty, positions
 from erasable.refit._names import parts_of
 
 
@@ -56,6 +57,38 @@ def input_tags(estimator: Any) -> InputTags:
     tags.allow_nan = _takes_gaps(estimator)
     tags.categorical |= any(each.categorical or each.string for each in inputs)
     return tags
+
+
+def unread_by(estimator: Any, columns: Columns) -> list[int]:
+    """Return the positions of columns that a composition of scikit-learn does not look at.
+
+    Examples
+    --------
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> scale = make_column_transformer((StandardScaler(), ["age"]))
+    >>> unread_by(scale, Columns(2, ["when", "age"]))
+    [0]
+    """
+    steps = getattr(estimator, "steps", None)
+    if steps is not None:
+        active = [step for _, step in steps if step is not None and not isinstance(step, str)]
+        return unread_by(active[0], columns) if active else []
+    items = getattr(estimator, "transformers", None)
+    if items is None or any(callable(chosen) for _, _, chosen in items):
+        return []
+    named = {
+        name: [] if is_empty(chosen) else positions(chosen, columns, name)
+        for name, _, chosen in items
+    }
+    read = {place for name, part, _ in items if not _drops(part) for place in named[name]}
+    if not _drops(estimator.remainder):
+        read |= set(range(columns.size)).difference(*named.values())
+    return [place for place in range(columns.size) if place not in read]
+
+
+def _drops(part: Any) -> bool:
+    return isinstance(part, str) and part == "drop"
 
 
 def _parts(estimator: Any) -> list[BaseEstimator]:

@@ -99,6 +99,16 @@ def values_of(codes: Codes, j: int) -> Floats:
     return values
 
 
+def lacks(codes: Codes, j: int, values: Floats) -> bool:
+    """Tell whether a value is not in a column, and no code is free between its neighbours."""
+    there = _there(codes, j)
+    known = codes.values[there]
+    ends = np.concatenate([[-1], codes.codes[there], codes.n_codes[j : j + 1]])
+    at = np.searchsorted(known, values)
+    is_new = np.append(known, np.inf)[at] != values
+    return bool((is_new & (ends[at + 1] - ends[at] < 2)).any())
+
+
 def are_ranks(codes: Codes) -> NDArray[np.bool_]:
     """Tell of each column whether its codes have not been spread."""
     ranks: NDArray[np.bool_] = codes.shifts == _FULL

@@ -18,6 +18,7 @@ from erasable.tree._codes import (
     Codes,
     are_ranks,
     codes_of,
+    lacks,
     leave,
     recode_rows,
     spread,
@@ -142,7 +143,7 @@ class Columns:
         while (done := take_in(self.codes, self.packed, rows, values, hashes, done)) < n_cells:
             columns = np.zeros(d, dtype=np.bool_)
             columns[done % d] = True
-            columns |= are_ranks(self.codes) & (self.codes.n_codes > HISTOGRAM)  # soon in need
+            columns |= self._are_soon_in_need(values[done // d :])
             before = self.codes
             self.codes, other = spread(before, columns)
             there = np.setdiff1d(live_rows(), rows[done // d :], assume_unique=True)
@@ -150,6 +151,13 @@ class Columns:
             recode_rows(before, other, columns, self.packed, there)
             recode_rows(before, other, own, self.packed, rows[done // d : done // d + 1])
             yield before, other, columns
+
+    def _are_soon_in_need(self, values: Floats) -> NDArray[np.bool_]:
+        """Tell of each long column whether it was never spread, and has no code for some value."""
+        found = are_ranks(self.codes) & (self.codes.n_codes > HISTOGRAM)
+        for j in np.flatnonzero(found).tolist():
+            found[j] = lacks(self.codes, j, values[:, j])
+        return found
 
 
 def turn(table: NDArray[Any], out: NDArray[Any], n_jobs: int | None = None) -> None:

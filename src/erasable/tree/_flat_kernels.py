@@ -94,8 +94,7 @@ def outline(
     """Find the subtrees that are hashed one by one, and what is above them.
 
     A subtree is one if it is a leaf, or its records weigh at most `limit`. In `features` it is a
-    -1; `units` are the slots where they begin, and `changed` says which have changed since the
-    last outline.
+    -1; `units` are the slots where they begin, and `changed` says which of them are dirty.
     """
     nodes = plant.nodes
     stack = np.empty(plant.nodes.shape[0] + 1, dtype=np.int64)
@@ -108,8 +107,6 @@ def outline(
         if f < 0 or weight <= limit:
             features[n] = -1
             units[ends], changed[ends] = node, nodes[node, DIRTY] > 0
-            if changed[ends]:  # or a page is written to for nothing
-                nodes[node, DIRTY] = 0
             ends += 1
         else:
             features[n] = f

@@ -20,6 +20,7 @@ from erasable.tree._layout import (
     BUSY,
     CAPACITY,
     COUNT,
+    DIRTY,
     FREE,
     ROW_BITS,
     SQUARES,
@@ -303,7 +304,9 @@ class Grown(Kept):
             sizes = outline(
                 self.plant, columns.codes, regression, UNIT, top, thresholds, units, changed
             )
-            self._units = self._hashed(units[: sizes[2]].copy(), changed[: sizes[2]], columns)
+            units, changed = units[: sizes[2]].copy(), changed[: sizes[2]]
+            self._units = self._hashed(units, changed, columns)
+            self.plant.nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
             self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], self._units.hashes)
         return self._hash
 

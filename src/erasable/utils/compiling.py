@@ -16,6 +16,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from erasable.core import _jit
+from erasable.core._kernel_cache import can_save
+from erasable.core.errors import ErasableError
 
 __all__ = ["ELSE", "Compiled", "compile_kernels"]
 
@@ -70,6 +72,11 @@ def compile_kernels(
     list of Compiled
         In the order of the names.
 
+    Raises
+    ------
+    ErasableError
+        Kernels were compiled, and no folder can be written to that would keep them.
+
     Examples
     --------
     >>> [each.name for each in compile_kernels(["MinMaxScaler"], n_jobs=1)]
@@ -100,6 +107,12 @@ def compile_kernels(
                 [pool.submit(_compile, name, *known[name]) for name in order]
             ):
                 add(future.result())
+    n_kernels = sum(each.n_kernels for each in found.values())
+    if n_kernels and not can_save():
+        raise ErasableError(
+            f"{n_kernels} kernels were compiled, and none of them is kept: no folder for them can "
+            "be written to; expected one beside the package; or name one in NUMBA_CACHE_DIR"
+        )
     return [found[name] for name in wanted]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
+from erasable.core.mapped.disk import PARTIAL
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
@@ -24,10 +25,10 @@ from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
-from erasable.workspace.store import accelerators
-from erasable.workspace.store.artifacts import ARTIFACTS, new_key, owner_of
+from erasable.workspace.store import accelerators, own
+from erasable.workspace.store.artifacts import ARTIFACTS, is_made, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
-from erasable.workspace.store.disk import PARTIAL, Disk
+from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import STORE, Location
 from erasable.workspace.store.objects import ObjectStore, store_at
 
@@ -125,7 +126,8 @@ class Context:
         Raises
         ------
         WorkspaceError
-            There is a workspace already, or the address or location is in use.
+            There is a workspace already, or another's folder that has a name of the workspace's;
+            the address or location is in use.
         WorkspaceServerError
             The server of the address, or the object store, cannot be reached, or refuses.
         """
@@ -142,6 +144,7 @@ class Context:
                 f"{str(context.root)!r} holds a workspace already; expected a folder without one; "
                 "use it, or choose another folder"
             )
+        context._refuse_folders()
         if address is not None:
             context.ledger = address.check_free()
             context.ledger.sealer = context._seal_setting
@@ -167,6 +170,16 @@ class Context:
             context.disk.remove(STORE)
             raise
         return context
+
+    def _refuse_folders(self) -> None:
+        """Refuse to make a workspace of folders that somebody has filled: it would remove files."""
+        for name in (ARTIFACTS, accelerators.FOLDER, SCRATCH):
+            place = self.disk.path(name)
+            if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+                raise WorkspaceError(
+                    f"{str(place)!r} is there already; expected no {name!r} in the folder of a "
+                    "workspace, which makes its own; move it, or choose another folder"
+                )
 
     def _make_locks(self) -> Lock:
         shared = self.ledger.engine.dialect.name != "sqlite"
@@ -347,25 +360,31 @@ class Context:
 
         What others at work are making is not referred to yet, and stays. Files are listed before
         it is looked who refers to them, and who is at work: what is made meanwhile is not listed.
+        What has a name that erasable gives to nothing is another's, and stays.
+
+        Raises
+        ------
+        WorkspaceError
+            A folder of the workspace, or what it holds, is a symbolic link; nothing is removed.
         """
-        folders = list((self.root / SCRATCH).glob("*"))
+        scratch = [f"{SCRATCH}/{path.name}" for path in self.disk.path(SCRATCH).glob("*")]
+        places = {key: self.disk.path(key) for key in scratch if is_made(key)}
         quick = accelerators.folders(self.disk)
         keys = set(self.store.list())
         others = self.locks.others()
-        for path in folders:
-            if owner_of(path.name) not in others:
-                (self.disk.remove_folder if path.is_dir() else self.disk.remove)(
-                    f"{SCRATCH}/{path.name}"
-                )
+        for key, path in places.items():
+            if owner_of(key) not in others:
+                (self.disk.remove_folder if path.is_dir() else self.disk.remove)(key)
         if not others:
             for path in self.root.glob(f"{PARTIAL}*"):
-                self.disk.remove(path.name)
+                if own.is_made(path.name):
+                    self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
             kept = _referred_to(connection)
             current = set(connection.execute(select(model_version.c.key)).scalars())
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
-        made = {key for key in keys if owner_of(key) not in others}
+        made = {key for key in keys if is_made(key) and owner_of(key) not in others}
         for key in sorted((made | set(dropped)) - kept):
             self.store.delete(key)
         accelerators.settle_all(self.disk, quick, current, kept, others, lambda: self.keys)
@@ -384,7 +403,8 @@ class Context:
     def _remove_unfinished_ledger(self) -> None:
         """Remove what the making of the ledger left, where it was cut off or SQLite did."""
         for path in self.root.glob(f"{LEDGER}.new*"):
-            self.disk.remove(path.name)
+            if own.is_made(path.name):
+                self.disk.remove(path.name)
 
 
 def _referred_to(connection: Connection) -> set[str]:

@@ -127,18 +127,28 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
         subjects: Sequence[str | tuple[str, str]] = (),
         files: Sequence[str] = (),
         query: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
     ) -> Change:
         """Take a data set in; see `erasable.workspace.data.datasets.add`.
 
         `subjects` are names of columns, alone ("patient", of type "id"; where its values look like
         addresses or telephone numbers a type is needed) or with a type ("sender:email"); what is
         behind the last colon is the type, so that a column "J:R" is "J:R:id", or ("J:R", "id").
+
+        `delimiter`, `decimal` ("," or ".") and `encoding` say how a text file is written; where
+        they are left out, that is as the file shows, or else a comma, a point and UTF-8. The data
+        set keeps it: later files are read so unless they show, or `append` and `sync` are told,
+        something else.
         """
         from erasable.workspace.data import datasets
+        from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
 
         typed = [_typed(each) for each in subjects]
-        found = Source.parse(os.fspath(source), query)
+        dialect = Dialect.of(delimiter, decimal, encoding)
+        found = Source.parse(os.fspath(source), query, dialect)
         return datasets.add(
             self.context, name, found, id_column=id_column, subjects=typed, files=files
         )
@@ -150,16 +160,21 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
         *,
         query: str | None = None,
         update_models: bool = False,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
     ) -> Change:
         """Add new records to a data set; see `erasable.workspace.models.updating.append`.
 
         Models that follow at once are updated with it; with `update_models` all others, too, but
         those that never follow.
         """
+        from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
         from erasable.workspace.models import updating
 
-        found = Source.parse(os.fspath(source), query)
+        dialect = Dialect.of(delimiter, decimal, encoding)
+        found = Source.parse(os.fspath(source), query, dialect)
         changed = updating.append(self.context, name, found, every=update_models)
         return self._delivered(changed)
 
@@ -170,6 +185,9 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
         *,
         query: str | None = None,
         update_models: bool = False,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
     ) -> Change:
         """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`, and `append`.
 
@@ -177,6 +195,7 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
         that the data came by is kept.
         """
         from erasable.workspace.data import catalogue
+        from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
         from erasable.workspace.evidence import reliance
         from erasable.workspace.models import updating
@@ -184,13 +203,14 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
         with self.context.ledger.reading() as connection:
             known = catalogue.find(connection, name).source
             reliance.check_one(self.context, connection, "dataset", name)
-        if source is None and query is None:
+        dialect = Dialect.of(delimiter, decimal, encoding)
+        if source is None and query is None and dialect == Dialect():
             found = Source.from_json(known)
         else:
             place = known["place"] if source is None else os.fspath(source)
             if query is None and Source.takes_query(place):
                 query = known.get("query")
-            found = Source.parse(place, query)
+            found = Source.parse(place, query, dialect)
         return self._delivered(updating.sync(self.context, name, found, every=update_models))
 
     def _delivered(self, changed: Change) -> Change:
@@ -207,11 +227,13 @@ class Workspace(ModelMethods, RequestMethods, BackupMethods, AuditMethods):
             return overview.datasets(connection)
 
     def dataset(self, name: str) -> dict[str, Any]:
-        """Describe a data set: its columns, versions and models."""
-        from erasable.workspace.data import overview
+        """Describe a data set: its columns, versions and models; and what seems wrong with it."""
+        from erasable.workspace.data import catalogue, overview, spellings
 
         with self.context.ledger.reading() as connection:
-            return overview.dataset(connection, name)
+            described = overview.dataset(connection, name)
+            known = catalogue.find(connection, name)
+            return {**described, "warnings": spellings.remarks(self.context, connection, known)}
 
     # -- evidence ----------------------------------------------------------------------------------
 

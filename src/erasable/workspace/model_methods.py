@@ -31,24 +31,27 @@ class ModelMethods:
     def fit(
         self,
         name: str,
-        estimator: str | None = None,
+        estimator: Any = None,
         *,
         datasets: Sequence[str] = (),
         target: str | None = None,
         features: Sequence[str] | None = None,
         params: Mapping[str, Any] | None = None,
+        prepare: str = "auto",
         hook: str | None = None,
         policy: str | None = None,
     ) -> Fitted:
         """Train a model, or, under a name that is known, train it again on the newest data.
 
-        See `erasable.workspace.models.fitting.fit`.
+        `estimator` is a name, or an estimator or pipeline of erasable or scikit-learn itself, of
+        which the recipe keeps classes and parameters as plain JSON; it stays unfitted. See
+        `erasable.workspace.models.fitting.fit`.
         """
         from erasable.workspace.models import fitting
 
         fitted = fitting.fit(
             self.context, name, estimator, datasets=datasets, target=target, features=features,
-            params=params, hook=hook, policy=policy,
+            params=params, prepare=prepare, hook=hook, policy=policy,
         )  # fmt: skip
         self._publish_due()
         return fitted
@@ -110,11 +113,21 @@ class ModelMethods:
         with self.context.ledger.reading() as connection:
             return overview.model(connection, name)
 
-    def predict(self, name: str, source: str | os.PathLike[str]) -> pa.Table:
-        """Predict with a model for the records of a file."""
+    def predict(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        *,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
+    ) -> pa.Table:
+        """Predict with a model for the records of a file; see `Workspace.add_dataset`."""
+        from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.models import using
 
-        return using.predict(self.context, name, os.fspath(source))
+        dialect = Dialect.of(delimiter, decimal, encoding)
+        return using.predict(self.context, name, os.fspath(source), dialect)
 
     def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
         """Write a model, without records, for prediction elsewhere; return warnings.

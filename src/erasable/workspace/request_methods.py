@@ -41,6 +41,7 @@ class RequestMethods:
         values: Sequence[Any] = (),
         *,
         type: str | None = None,
+        reach: int | None = None,
         regulation: str = "gdpr",
         where: str | None = None,
         dataset: str | None = None,
@@ -51,8 +52,8 @@ class RequestMethods:
         from erasable.workspace.requests import intake
 
         return intake.acknowledge(
-            self.context, values, type=type, regulation=regulation, where=where, dataset=dataset,
-            hold=hold, received_at=received_at,
+            self.context, values, type=type, reach=reach, regulation=regulation, where=where,
+            dataset=dataset, hold=hold, received_at=received_at,
         )  # fmt: skip
 
     def correct(
@@ -65,17 +66,22 @@ class RequestMethods:
         regulation: str = "gdpr",
         hold: str | None = None,
         received_at: datetime | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
     ) -> tuple[Request, list[str]]:
         """Take a correction in; return it, and warnings.
 
-        See `erasable.workspace.requests.corrections.acknowledge`.
+        See `erasable.workspace.requests.corrections.acknowledge`, and `Workspace.add_dataset` for
+        how the file is written.
         """
+        from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.requests import corrections
 
         place = None if source is None else os.fspath(source)
         return corrections.acknowledge(
             self.context, dataset, place, ids=ids, values=values, regulation=regulation, hold=hold,
-            received_at=received_at,
+            received_at=received_at, dialect=Dialect.of(delimiter, decimal, encoding),
         )  # fmt: skip
 
     def preview(
@@ -83,6 +89,7 @@ class RequestMethods:
         values: Sequence[Any] = (),
         *,
         type: str | None = None,
+        reach: int | None = None,
         where: str | None = None,
         dataset: str | None = None,
     ) -> Preview:
@@ -90,10 +97,12 @@ class RequestMethods:
         from erasable.workspace.identity import subjects
         from erasable.workspace.requests import intake, preview
 
+        intake.check_reach(reach, where)
         with self.context.ledger.reading() as connection:
             wanted = intake.asked(self.context, connection, values, type, where, dataset)
-            types = () if where is not None else subjects.types_tried(connection, type)
-        return preview.preview(self.context, wanted, types)
+            kinds = {each.type or type for each in intake.as_asks(values)}
+            types = sorted({t for kind in kinds for t in subjects.types_tried(connection, kind)})
+        return preview.preview(self.context, wanted, types, reach)
 
     def process(self, only: Sequence[str] | None = None, *, n_jobs: int = 1) -> Processed:
         """Carry out what is asked; see `erasable.workspace.requests.process.process`."""

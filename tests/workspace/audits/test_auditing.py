@@ -227,7 +227,7 @@ def test_models_without_scores(workspace: Workspace, tmp_path: Path) -> None:
         ({"fresh": "fresh.csv", "references": 0}, "n_references"),
         ({"fresh": "fresh.csv", "level": 1.5}, "level is 1.5"),
         ({"fresh": "narrow.csv"}, "lacks the columns dose, weight"),
-        ({"fresh": "words.csv"}, "column 'dose' of the fresh records holds string"),
+        ({"fresh": "words.csv"}, "column 'dose' holds 'much' in row 2; expected numbers"),
         ({"deleted": "R-0000000000"}, "there is no request"),
         ({"deleted": "R-0000000000", "attack": "lira"}, "expected none with a request"),
     ],

@@ -28,8 +28,10 @@ from erasable.core.errors import (
     WorkspaceError,
 )
 from erasable.workspace import Workspace
+from erasable.workspace.backups import place as grounds
 from erasable.workspace.context import RESTORING
 from erasable.workspace.store import crash_points
+from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.objects import CLAIM
 
 POINTS = 165
@@ -102,6 +104,29 @@ def again(made: Scene, new: Path, **where: Any) -> None:
     assert {each.verdict for each in workspace.verify()} == {"equal"}
     assert not (new / RESTORING).exists()
     assert not list(new.glob(".partial-*"))
+
+
+def test_what_others_have_put_there_is_not_removed(
+    made: Scene, new: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where a restore fails nor where another goes on; the negative control comes last."""
+    notes = new / "notes.txt"
+
+    def fail(effect: str, where: str) -> None:
+        if where.endswith("ledger.db") and not notes.exists():
+            notes.write_text("precious")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with crash_points.watch(fail), pytest.raises(WorkspaceDiskError):
+        made.restore()
+    assert os.listdir(new) == ["notes.txt"]
+    (new / RESTORING).write_text("{}")  # as if a restore were to go on
+    with pytest.raises(WorkspaceError, match="is in use; expected a folder that is empty"):
+        made.restore()
+    assert notes.read_text() == "precious"
+    monkeypatch.setattr(grounds, "is_made", lambda name: True)
+    grounds._remove_made(Disk(new))
+    assert not notes.exists()
 
 
 @pytest.mark.soak

@@ -19,7 +19,7 @@ class Watched(LocalStore):
     """A store that has something happen before an artifact is read, the nth from now."""
 
     def __init__(self, store: Any, at: int, happens: Any) -> None:
-        super().__init__(store._disk)
+        super().__init__(store._disk, store._folder)
         self.at, self.happens, self.n_read = at, happens, 0
 
     def open(self, stored: Stored) -> bytes:

@@ -295,6 +295,8 @@ def test_links_are_followed_inside_of_the_folder_alone(workspace, tmp_path):
     for name in ("scans/out", "up/secret.npy", "round"):
         with pytest.raises(SourceError, match=r"no link to elsewhere|is not there"):
             add(workspace, source(folder, [name]))
+    with pytest.raises(SourceError, match="expected a name relative to that"):
+        add(workspace, source(folder, [str(folder / "own.npy")]))
     source(folder, ["scans/own"])
     add(workspace, tmp_path / "by-link" / "scans.csv")
     assert workspace.datasets()[0]["n_records"] == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -26,7 +26,8 @@ SCHEMA = pa.schema(
         ("n", pa.int64()), ("u", pa.uint64()), ("b", pa.int8()), ("x", pa.float64()),
         ("t", pa.string()), ("yes", pa.bool_()), ("day", pa.date32()),
         ("at", pa.timestamp("us")), ("zoned", pa.timestamp("us", "UTC")), ("a column", pa.int64()),
-        ("who", pa.string()), ("ms", pa.time32("ms")), ("none", pa.null()),
+        ("who", pa.string()), ("ms", pa.time32("ms")), ("clock", pa.time64("us")),
+        ("fine", pa.timestamp("ns")), ("none", pa.null()),
     ]
 )  # fmt: skip
 
@@ -75,6 +76,12 @@ COLUMNS = {
         TIMES,
         st.one_of(TIMES.map(datetime.isoformat), DAYS.map(str), TIMES.map(lambda t: f"'{t}'")),
         lambda w: datetime.fromisoformat(w.strip("'")),
+    ),
+    "fine": (TIMES, TIMES.map(datetime.isoformat), datetime.fromisoformat),
+    "clock": (
+        st.times(),
+        st.one_of(st.times().map(time.isoformat), st.just("10:15")),
+        time.fromisoformat,
     ),
     "zoned": (
         TIMES.map(lambda t: t.replace(tzinfo=UTC)),
@@ -178,7 +185,8 @@ WRONG = {
     "day = 1": "a date", "day = 2023-02-30": "calendar", "day = 2024-01-01T10:00": "without a time",
     "day = '1/2/2024'": "a date", "at = yesterday": "a date", "at = 2024-01-01T25:00": "calendar",
     "at = 2024-01-01T10:00+02:00": "a date", "at = 2024-01-01T": "a date",
-    "n < null": "expected '=' or '!='", "ms = 10": "a column of numbers", "none = 1": "a column of",
+    "n < null": "expected '=' or '!='", "ms = 10": "a time of day", "ms = 24:00": "clock",
+    "none = 1": "a column of",
     "t = '\ud800'": "valid Unicode",
 }  # fmt: skip
 

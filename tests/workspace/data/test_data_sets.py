@@ -18,6 +18,7 @@ from erasable.core.errors import (
     SourceError,
     WorkspaceError,
 )
+from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, datasets, erasing, fragments, syncing
 from erasable.workspace.data.conditions import Condition
@@ -114,7 +115,10 @@ def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
     [
         (lambda c: c.pop("age"), "lacks age"),
         (lambda c: c.update(extra=c["age"]), "has extra besides"),
-        (lambda c: c.update(age=["old"] * 6), "holds string; expected int64"),
+        (
+            lambda c: c.update(age=["old"] * 6),
+            "'age' holds 'old' in row 2, and 5 others that do not fit; expected whole numbers",
+        ),
     ],
     ids=["missing", "new", "retyped"],
 )
@@ -302,3 +306,50 @@ def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, dat
     assert found.keys() == known.keys()
     assert all(found[visit]["age"] == row["age"] for visit, row in known.items())
     assert log.verify_log(context) == []
+
+
+# -- the ids of records are those of people --------------------------------------------------------
+
+
+def customers(tmp_path: Path, rows: str = "17,3.5 18,4.5 007,1.5", head: str = "who,price") -> Path:
+    path = tmp_path / "customers.csv"
+    path.write_text("\n".join([head, *rows.split()]) + "\n")
+    return path
+
+
+def test_the_ids_of_records_may_name_people(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "ws")
+    source = customers(tmp_path)
+    workspace.add_dataset("customers", source, id_column="who", subjects=["who"])
+    orders = tmp_path / "orders.csv"
+    orders.write_text("order,who\n1,17\n2,18\n3,17\n")
+    workspace.add_dataset("orders", orders, id_column="order", subjects=["who"])
+    assert workspace.dataset("customers")["subjects"] == [{"column": "who.subject", "type": "id"}]
+    assert workspace.sync("customers", source).version == 1
+    more = tmp_path / "more.csv"
+    more.write_text("who,price\n19,2.5\n")
+    assert workspace.append("customers", more).n_records == 4
+    workspace.correct("customers", ids=["18"], values={"price": "8.5"})
+    workspace.request(["17", "007"])
+    assert workspace.process().n_records == 4
+    change = workspace.sync("customers", source)
+    assert (change.n_records, change.n_suppressed) == (1, 2)
+    with workspace.context.ledger.reading() as connection:
+        known = catalogue.find(connection, "customers")
+        table = catalogue.table(workspace.context, connection, known.id)
+    assert table["who"].to_pylist() == ["18"]
+    assert table["who.subject"].to_pylist() == [workspace.context.keys.token("id", 18)]
+    assert workspace.verify_log() == []
+
+
+def test_ids_that_name_people_need_a_type_and_no_other_column_of_their_name(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "ws")
+    source = customers(tmp_path, "a@x.org,1 b@x.org,2")
+    with pytest.raises(InvalidIdsError, match="subject column 'who' holds values that look like"):
+        workspace.add_dataset("customers", source, id_column="who", subjects=["who"])
+    source = customers(tmp_path, "17,1 18,2", "who,who.subject")
+    with pytest.raises(SourceError, match=r"has a column 'who\.subject', as the tokens of"):
+        workspace.add_dataset("customers", source, id_column="who", subjects=["who"])
+    with pytest.raises(SourceError, match="name one twice"):
+        workspace.add_dataset("customers", source, id_column="who", subjects=["who", "who"])
+    assert workspace.datasets() == []

@@ -70,7 +70,7 @@ def test_all_identities_of_whoever_asked_are_on_the_list_and_nowhere_else(
 def test_an_identity_that_others_share_stays_until_the_last_has_left(workspace: Workspace) -> None:
     add(workspace, TWO, "who:id", "mail:email")
     home = token(workspace, "email:home@x.org")
-    workspace.request(["p3"])
+    workspace.request(["p3"], reach=0)
     workspace.process()
     assert [home in each for each in kept(workspace)] == [True, True, False]
     workspace.request(["p4"])
@@ -97,17 +97,29 @@ def test_who_shared_a_record_and_did_not_ask_is_forgotten_and_not_kept_out(
     assert workspace.verify_log() == []
 
 
-def test_an_identity_with_records_elsewhere_stays_and_is_not_kept_out(workspace: Workspace) -> None:
+def test_an_identity_with_records_elsewhere_stays_where_it_was_not_followed(
+    workspace: Workspace,
+) -> None:
     add(workspace, TWO, "who:id", "mail:email")
     add(workspace, "n,mail 1,p1@x.org", "mail:email", name="letters")
     mail = token(workspace, "email:p1@x.org")
-    workspace.request(["p1"])
+    workspace.request(["p1"], reach=0)
     workspace.process()
     assert [mail in each for each in kept(workspace)] == [True, True, False]
     assert workspace.subject("p1@x.org")["datasets"] == {"letters": 1}
     workspace.request(["p1@x.org"])
     workspace.process()
     assert [mail in each for each in kept(workspace)] == [False, False, True]
+
+
+def test_what_was_linked_to_one_that_asked_alone_leaves_no_pseudonym(workspace: Workspace) -> None:
+    add(workspace, TWO, "who:id", "mail:email")
+    workspace.link("p1@x.org", "old@x.org", type="email", other_type="email")
+    workspace.request(["p1@x.org"], reach=0)
+    workspace.process()
+    assert kept(workspace)[2] == {token(workspace, "email:p1@x.org")}
+    assert token(workspace, "email:old@x.org") not in kept(workspace)[0]
+    assert workspace.verify_log() == []
 
 
 def test_what_was_linked_to_a_companion_is_kept_out_with_it(workspace: Workspace) -> None:
@@ -192,8 +204,8 @@ def test_without_either_step_pseudonyms_stay(
 ) -> None:
     """A negative control."""
     add(workspace, TWO, "who:id", "mail:email")
-    monkeypatch.setattr(leavers, breaks, lambda *_: {})
-    workspace.request(["p1"])
+    monkeypatch.setattr(leavers, breaks, lambda *_: 0)
+    workspace.request(["p1"], reach=0)
     workspace.process()
     assert any(LEFT in line for line in workspace.verify_log())
 

@@ -268,9 +268,11 @@ def _within(text: str, held: list[str]) -> bool:
     return any(text in each for each in held)
 
 
-def test_an_interrupted_removal_is_ended_by_the_next_process(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("at", "is_done"), [("swap", False), ("finish", True)])
+def test_an_interrupted_removal_is_cancelled_or_ended_by_the_next_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: str, is_done: bool
 ) -> None:
+    """Interrupted before or after its records were erased."""
     workspace = opened_in(folder)
     plan = plan_of(workspace, folder, PLANS[0])
 
@@ -278,12 +280,13 @@ def test_an_interrupted_removal_is_ended_by_the_next_process(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(process, "swap", interrupt)
+        broken.setattr(process, at, interrupt)
         with pytest.raises(KeyboardInterrupt):
             workspace.remove_domain(plan)
-    assert workspace.dataset("messages")["n_records"] == 2 * TEXTS
-    done = opened_in(folder).process()
-    assert (len(done.requests), done.n_records) == (1, 20)
+    (request,) = workspace.requests()
+    assert request.state == ("swapped" if is_done else "cancelled")
+    assert workspace.dataset("messages")["n_records"] == 2 * TEXTS - 20 * is_done
+    assert opened_in(folder).process().requests == [request.id] * is_done
     assert {each.verdict for each in workspace.verify(["bayes", "linear"])} == {"equal"}
 
 

@@ -61,6 +61,10 @@ def body(scene: Context) -> bytes:
     return found
 
 
+FOLLOWED = [
+    {"dataset": "visits", "from": "patient", "from_type": "email", "to": "card", "to_type": "id",
+     "identities": 1}
+]  # fmt: skip
 SEARCHED = [{"dataset": "visits", "column": "patient", "type": "email"}]
 
 
@@ -215,7 +219,7 @@ def _erase(context: Context, connection: Connection) -> None:
         connection.execute(
             update(request)
             .where(request.c.id == id)
-            .values(state="purged", matched=matched, searched=SEARCHED, **gone)
+            .values(state="purged", matched=matched, searched=SEARCHED, followed=FOLLOWED, **gone)
         )
-        body = entries.erased(matched, mine, searched=SEARCHED)
+        body = entries.erased(matched, mine, searched=SEARCHED, followed=FOLLOWED)
         log.append(context, connection, "request-erased", id, body, DONE)

@@ -78,6 +78,16 @@ def test_it_says_what_was_done(scene: Context, body: bytes, backend: str) -> Non
         "matched": True,
         "outcome": "erased",
         "searched": [{"dataset": "visits", "column": "patient", "type": "email"}],
+        "followed": [
+            {
+                "dataset": "visits",
+                "from": "patient",
+                "from_type": "email",
+                "to": "card",
+                "to_type": "id",
+                "identities": 1,
+            }
+        ],
         "records": 3,
         "datasets": [
             {

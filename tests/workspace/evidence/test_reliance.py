@@ -148,6 +148,8 @@ def other(column: Any, value: Any) -> Any:
         return {"dataset": "visits", "columns": ["age"]}
     if column is request.c.searched:
         return [{"dataset": "visits", "column": "doctor", "type": "id"}]
+    if column is request.c.followed:
+        return [{"from_type": "id", "to_type": "email", "identities": 1}]
     if isinstance(kind, Json):
         if isinstance(value, dict):
             return {**value, "place": "http://stranger.example"}

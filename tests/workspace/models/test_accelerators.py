@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import json
 import os
 import shutil
+import sys
 import warnings
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ from contexts import visits as visit_records
 from contexts import write_csv
 
 from erasable.core.errors import AcceleratorWarning, WorkspaceError
+from erasable.core.kept import UnkeptError
 from erasable.core.mapped.pages import MappedFile
 from erasable.workspace import Workspace
 from erasable.workspace.identity.keys import Keys
@@ -25,6 +31,7 @@ from erasable.workspace.store.accelerators import (
     settle_all,
 )
 from erasable.workspace.store.disk import Disk
+from guarded_memory import guarded
 
 MODELS = {
     "risk": ("naive_bayes.GaussianNB", "sick"),
@@ -173,7 +180,7 @@ def test_what_a_process_that_was_killed_has_not_finished_is_removed(
 
 
 def test_what_others_are_writing_stays(tmp_path: Path) -> None:
-    disk, place = Disk(tmp_path), f"{FOLDER}/07f3-2c"
+    disk, place = Disk(tmp_path), f"{FOLDER}/07f3-{'2c' * 12}"
     disk.owner = "07f3"
     with disk.writing(f"{place}/change") as append:
         append(b"records")
@@ -249,6 +256,46 @@ def test_what_others_have_written_is_not_taken(folder: Path, workspace: Workspac
         assert isinstance(accelerators.find(context, version), str) is not is_taken
 
 
+@pytest.mark.parametrize("has_keys", [False, True])
+def test_a_change_that_others_have_written_is_not_carried_out(
+    folder: Path, workspace: Workspace, has_keys: bool
+) -> None:
+    """The next command would patch the arrays, and vouch for them; with the keys it does."""
+    secret = secret_of(workspace.context.keys) if has_keys else b""
+    altered = {}
+    for path in _arrays(folder):
+        now, before = path.with_name("now").read_bytes(), path.read_bytes()
+        label = json.loads(now.splitlines()[1])["label"]
+        page = bytes(byte ^ 1 for byte in before[:4096])
+        head = json.dumps(
+            {"from": label, "to": label, "now": len(now), "runs": [[0, len(page)]]}
+        ).encode()
+        body = len(head).to_bytes(8, "little") + head + now + page
+        closing = blake2b(body, digest_size=16, key=secret).digest()
+        path.with_name("change").write_bytes(body + closing)
+        altered[path] = page + before[4096:]
+    Workspace.open(folder).process()
+    assert [path.read_bytes() == data for path, data in altered.items()] == [has_keys] * len(MODELS)
+    if not has_keys:
+        again = Workspace.open(folder)
+        assert {each["treatment"] for each in _erase(again, person(1)).treatments} == {"deleted"}
+        _assert_equal(again)
+
+
+def test_a_file_with_another_name_is_not_written_to(folder: Path, workspace: Workspace) -> None:
+    """The file of an accelerator that is another's is not used, and what it held is not changed."""
+    foreign = [folder.parent / f"foreign-{n}" for n, _ in enumerate(_arrays(folder))]
+    for path, other in zip(_arrays(folder), foreign, strict=True):
+        other.write_bytes(b"precious" * 100_000)
+        path.unlink()
+        os.link(other, path)
+    with pytest.warns(AcceleratorWarning, match="cannot be used"):
+        _erase(workspace, person(1))
+    assert {other.read_bytes() for other in foreign} == {b"precious" * 100_000}
+    assert {other.stat().st_nlink for other in foreign} == {1}
+    _assert_equal(workspace)
+
+
 def test_accelerators_go_with_their_models(folder: Path, workspace: Workspace) -> None:
     workspace.retire("tree")
     assert len(_arrays(folder)) == len(MODELS) - 1
@@ -271,19 +318,74 @@ def test_a_restored_workspace_makes_them_again(
     _assert_equal(again)
 
 
-def test_a_full_disk_costs_the_accelerator_alone(
+@pytest.mark.parametrize("effect", ["_append", "_sync", "_rename", "_patch"])
+def test_a_full_disk_costs_the_accelerators_alone(
+    folder: Path, workspace: Workspace, effect: str, monkeypatch: Any
+) -> None:
+    """Whether there is no room to prepare a change, to carry it out, or for a new accelerator."""
+    right, n_full = getattr(Disk, effect), 0
+
+    def full(disk: Disk, path: Path, *given: Any) -> Any:
+        nonlocal n_full
+        if FOLDER in str(path):
+            n_full += 1
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return right(disk, path, *given)
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(Disk, effect, full)
+        _erase(workspace, person(1))
+        assert n_full == len(MODELS)
+        assert not _arrays(folder)
+        if effect != "_patch":
+            workspace.fit("risk")
+            assert n_full == len(MODELS) + 1
+    _assert_equal(workspace)
+    for n in (2, 3):
+        assert {each["treatment"] for each in _erase(workspace, person(n)).treatments} == {
+            "deleted"
+        }
+        assert len(_arrays(folder)) == len(MODELS)
+    _assert_equal(workspace)
+
+
+def test_what_cannot_be_kept_any_more_costs_the_accelerator_alone(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:
-    from erasable.core.errors import WorkspaceDiskError
+    def unkept(*args: Any) -> None:
+        raise UnkeptError("a function")
 
-    def full(*args: Any) -> None:
-        raise WorkspaceDiskError("full")
-
-    monkeypatch.setattr(MappedFile, "make", full)
-    workspace.fit("risk")
-    assert len(_arrays(folder)) == len(MODELS) - 1
-    _erase(workspace, person(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(MappedFile, "prepare", unkept)
+        _erase(workspace, person(1))
+    assert not _arrays(folder)
     _assert_equal(workspace)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+def test_a_correction_of_texts_at_rest(tmp_path: Path) -> None:
+    """Nothing reads what the change of an accelerator has left out; of few records or many."""
+    made = Workspace.create(tmp_path / "ws")
+    texts = {
+        "visit": [f"v{n}" for n in range(20)],
+        "patient": [f"p{n}" for n in range(20)],
+        "note": [f"word{n} common red" for n in range(20)],
+        "sick": [n % 2 for n in range(20)],
+    }
+    write_csv(tmp_path / "texts.csv", texts)
+    made.add_dataset("texts", tmp_path / "texts.csv", id_column="visit", subjects=["patient"])
+    recipe = "feature_extraction.TfidfVectorizer,linear_model.LogisticRegression"
+    with guarded(strict=True):
+        made.fit("m", recipe, datasets=["texts"], target="sick", features=["note"])
+        made.correct("texts", ids=["v5"], values={"note": "common red"})
+        assert [each["treatment"] for each in made.process().treatments] == ["corrected"]
+        texts["note"][6] = "common blue"
+        write_csv(tmp_path / "texts.csv", texts)
+        made.sync("texts", tmp_path / "texts.csv", update_models=True)
+        assert [each["treatment"] for each in _erase(made, "p7").treatments] == ["deleted"]
+        gc.collect()
+    _assert_equal(made)
 
 
 def test_a_process_that_dies_between_the_model_and_its_accelerator(

@@ -47,7 +47,7 @@ KINDS = {
     ),
     "forest": (
         "sklearn.ensemble.RandomForestClassifier",
-        {"target": "sick", "params": {"n_estimators": 3}},
+        {"target": "sick", "params": {"n_estimators": 3}, "prepare": "none"},
         "refitted",
     ),
     "shards": (
@@ -212,7 +212,9 @@ def test_a_model_that_is_not_covered_stays_as_it_is(visits):
 
 
 def test_a_model_of_another_algorithm_is_fitted_again(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    fitting.fit(
+        visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost", prepare="none"
+    )
     with visits.ledger.transaction() as connection:
         connection.execute(
             schema.model_version.update().values(algorithm="erasable.linear_model.Ridge/0")

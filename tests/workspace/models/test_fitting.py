@@ -43,7 +43,7 @@ def everything(context):
 def test_a_fit_is_in_the_ledger_the_store_and_the_log(visits):
     fitted = fitting.fit(
         visits, "risk", "linear_model.LogisticRegression",
-        datasets=["visits"], target="sick", params={"C": "0.5"},
+        datasets=["visits"], target="sick", params={"C": "0.5"}, prepare="none",
     )  # fmt: skip
     model, version = found(visits, "risk")
     assert (fitted.version, fitted.n_records, version.n_records) == (1, 120, 120)
@@ -82,7 +82,7 @@ def test_a_second_fit_supersedes_the_first_and_keeps_its_seed(visits):
     after, second = found(visits, "k")
     assert again.version == after.version == second.number == 2
     assert after.recipe == before.recipe
-    assert "random_state" in after.recipe["seeds"]
+    assert "kmeans__random_state" in after.recipe["seeds"]
     assert second.salt != first.salt
     visits.clean()
     assert {key for key in keys_in(visits) if key.startswith("models/")} == {second.key}
@@ -198,7 +198,11 @@ REFUSED = [
     ({"estimator": "linear_model.Ridge"}, WorkspaceError, "--target"),
     ({"estimator": "cluster.KMeans", "features": ["nope"]}, WorkspaceError, "no column 'nope'"),
     ({"estimator": "cluster.KMeans", "features": ["patient"]}, WorkspaceError, "people"),
-    ({"estimator": "cluster.KMeans", "features": ["ward"]}, InvalidDataError, "text"),
+    (
+        {"estimator": "cluster.KMeans", "features": ["ward"], "prepare": "none"},
+        InvalidDataError,
+        "text",
+    ),
     (
         {"estimator": "cluster.KMeans", "params": {"n_clusters": "500"}},
         TooFewRecordsError,
@@ -236,7 +240,9 @@ def test_gaps_are_refused_unless_the_estimator_takes_them(context, tmp_path):
     source = Source.parse(str(tmp_path / "gaps.csv"), None)
     datasets.add(context, "gaps", source, id_column="visit", subjects=[("patient", "id")])
     with pytest.raises(InvalidDataError, match="1 of 29 records have gaps, in 'age'"):
-        fitting.fit(context, "r", "linear_model.Ridge", datasets=["gaps"], target="cost")
+        fitting.fit(
+            context, "r", "linear_model.Ridge", datasets=["gaps"], target="cost", prepare="none"
+        )
     fitting.fit(
         context, "r", "preprocessing.SimpleImputer,linear_model.Ridge",
         datasets=["gaps"], target="cost",

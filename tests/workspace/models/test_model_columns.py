@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -78,12 +80,20 @@ def test_the_one_column_of_text_is_the_documents():
         (["age"], "who", "name records or people"),
         (["age", "age"], None, "named twice"),
         (["age"], "age", "named twice"),
-        (["day"], None, "date32"),
+        (["age"], "day", "date32"),
     ],
 )
 def test_columns_that_are_not_to_be_learned_from_are_refused(features, target, told):
     with pytest.raises(WorkspaceError, match=told):
         ModelColumns.choose([described()], KMeans(), features, target)
+
+
+def test_days_are_numbers_to_a_model():
+    design = ModelColumns.choose([described()], KMeans(), ["age", "day"], None)
+    table = pa.table({"age": [41, 42], "day": [date(1970, 1, 3), None]})
+    given = design.given(table)
+    assert given["age"].equals(table["age"])
+    np.testing.assert_array_equal(given["day"].to_numpy(), [2.0, np.nan])
 
 
 def test_an_estimator_that_needs_a_target_asks_for_it():

@@ -64,7 +64,9 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_csv(folder / "visits.csv", visits(60))
     workspace = Workspace.create(folder / "ws")
     workspace.add_dataset("visits", folder / "visits.csv", id_column="visit", subjects=["patient"])
-    workspace.fit("risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick")
+    workspace.fit(
+        "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick", prepare="none"
+    )
     return folder
 
 

@@ -36,7 +36,7 @@ def fit(folder: Path, name: str, estimator: str, *more: str) -> dict[str, Any]:
 @pytest.mark.parametrize("target", ["sick", "agrees", None])
 def test_columns_of_no_numbers_are_named(folder: Path, target: str | None) -> None:
     estimator = "preprocessing.StandardScaler" if target is None else "naive_bayes.GaussianNB"
-    more = [] if target is None else ["--target", target]
+    more = [] if target is None else ["--target", target, "--prepare", "none"]
     made = fit(folder, "one", estimator, *more)
     assert made["features"] == [each for each in NUMBERS if each != target]
     assert made["left_out"] == list(NO_NUMBERS)
@@ -115,3 +115,24 @@ def test_a_program_is_handed_all_columns(folder: Path) -> None:
     line = ["model", "register", "ours", "--dataset", "visits", "--retrain", "cp {data} {out}"]
     made = told(*line, folder=folder)
     assert (made["left_out"], made["warnings"]) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_an_index_is_no_feature_unless_it_is_named(tmp_path: Path, name: str) -> None:
+    """pandas writes the index of a frame into a file, as a column without a name in CSV."""
+    rows = "".join(f"{i},v{i},p{i // 2},{i % 7},{i % 2}\n" for i in range(30))
+    (tmp_path / "visits.csv").write_text(f'{name},visit,"who, of all",age,sick\n{rows}')
+    told("init", folder=tmp_path)
+    told("dataset", "add", "visits", "visits.csv", "--id", "visit",
+         "--subject", '"who, of all:id"', folder=tmp_path)  # fmt: skip
+    made = fit(tmp_path, "one", "linear_model.Ridge", "--target", "sick")
+    assert made["features"] == ["age"]
+    (said,) = made["warnings"]
+    assert f"does not learn from {name!r} (an index)" in said
+    more = ["--target", "sick", "--features", f'"{name}", age']
+    assert fit(tmp_path, "two", "linear_model.Ridge", *more)["features"] == [name, "age"]
+    refused = erasable("model", "fit", "three", "--dataset", "visits", "--estimator",
+                       "linear_model.Ridge", "--target", "sick", "--features", "",
+                       folder=tmp_path)  # fmt: skip
+    assert refused.exit_code == 2
+    assert "features name no column; expected one or more" in refused.stderr

@@ -217,12 +217,27 @@ def test_all_or_nothing(workspace: Workspace, tmp_path: Path) -> None:
         workspace.refresh()
 
 
+def test_a_refresh_names_each_model_that_cannot_follow(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    fit(workspace, "bayes", "groups", "forest")
+    workspace.fit("ridge", "linear_model.Ridge", target="sick", **{**ON, "features": ["age"]})
+    source = visits(3, start=90)
+    source["weight"] = [1.0, None, 2.0]
+    write_csv(tmp_path / "gap.csv", source)
+    workspace.append("visits", tmp_path / "gap.csv")
+    each = "3 of 4 models cannot follow, 'bayes', 'forest', 'groups': the model 'bayes' cannot"
+    with pytest.raises(WorkspaceError, match=each):
+        workspace.refresh()
+    assert states(workspace)["ridge"] == "ready"
+
+
 def test_a_sync_that_leaves_too_few_records_retires_no_model(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     workspace.fit("near", "neighbors.KNeighborsClassifier", target="sick", policy="at-once", **ON)
     write_csv(tmp_path / "visits.csv", visits(2))
-    with pytest.raises(WorkspaceError, match="too few records"):
+    with pytest.raises(WorkspaceError, match="would leave 2"):
         workspace.sync("visits")
     assert states(workspace) == {"near": "ready"}
     check(workspace)

@@ -10,7 +10,10 @@ from workspace_models import erased, loaded, rows_of_visits, visit
 
 @pytest.fixture
 def risk(visits):
-    fitting.fit(visits, "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick")
+    fitting.fit(
+        visits, "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick",
+        prepare="none",
+    )  # fmt: skip
     return visits
 
 

@@ -16,7 +16,9 @@ CHANCE = f"{sys.executable} -c \"import sys, secrets; open(sys.argv[2], 'w').wri
 
 @pytest.fixture
 def ridge(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    fitting.fit(
+        visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost", prepare="none"
+    )
     return visits
 
 

@@ -42,6 +42,17 @@ def test_nothing_changes_and_requests_wait_again(broken: Workspace) -> None:
     assert broken.verify_log() == []
 
 
+def test_requests_that_do_not_concern_it_are_carried_out(broken: Workspace, tmp_path: Path) -> None:
+    write_csv(tmp_path / "others.csv", visits(30, start=300))
+    broken.add_dataset("others", tmp_path / "others.csv", id_column="visit", subjects=["patient"])
+    stuck, other = broken.request(["marker-patient-3", "marker-patient-100"])
+    with pytest.raises(WorkspaceError, match=rf"ranker.*{stuck.id} waits.*1 other request was"):
+        broken.process()
+    states = {each.id: each.state for each in broken.requests()}
+    assert states == {stuck.id: "pending", other.id: "completed"}
+    assert broken.verify_log() == []
+
+
 def test_a_model_can_be_given_up(broken: Workspace) -> None:
     broken.request(["marker-patient-3"])
     with pytest.raises(WorkspaceError):

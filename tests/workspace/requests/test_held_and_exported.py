@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from erasable.core.errors import WorkspaceError
+from erasable.core.errors import WorkspaceDiskError
 from erasable.workspace import Workspace
+from erasable.workspace.requests import process
 
 
 def source(folder: Path, name: str, people: list[str]) -> Path:
@@ -17,21 +19,24 @@ def source(folder: Path, name: str, people: list[str]) -> Path:
     return path
 
 
-def test_the_log_agrees_with_a_doubtful_request_that_an_attempt_had_begun(tmp_path: Path) -> None:
+def full(*given: Any) -> None:
+    raise WorkspaceDiskError("the disk is full")
+
+
+def test_the_log_agrees_with_a_doubtful_request_that_an_attempt_had_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workspace = Workspace.create(tmp_path / "ws")
     add = lambda name, people, kind="id": workspace.add_dataset(  # noqa: E731
         name, source(tmp_path, name, people), id_column="visit", subjects=[f"patient:{kind}"]
     )
     add("visits", ["p1", "p2", "p3"])
     add("shifts", ["s1"], "staff/id")
-    broken = tmp_path / "broken"
-    command = f"sh -c 'test ! -e {broken} && cp {{data}} {{out}}'"
-    workspace.register("outside", datasets=["visits"], retrain=command)
     workspace.request(["later", "p1"])
-    broken.touch()
-    with pytest.raises(WorkspaceError, match="exited with 1"):
-        workspace.process()
-    broken.unlink()
+    with monkeypatch.context() as broken:
+        broken.setattr(process, "swap", full)
+        with pytest.raises(WorkspaceDiskError):
+            workspace.process()
     add("more", ["later"])
     add("others", ["later"], "staff/id")
     assert len(workspace.process().requests) == 1

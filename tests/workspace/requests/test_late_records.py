@@ -63,6 +63,33 @@ def test_records_that_come_in_before_the_swap(
         assert sizes(workspace) == {"visits": 27, "others": 33}
 
 
+@pytest.mark.parametrize("looks_again", [True, False], ids=["ours", "one that does not look again"])
+def test_an_identity_that_comes_in_before_the_swap_is_followed(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_again: bool
+) -> None:
+    """A data set that joins the person with a card, under which another one has a trip."""
+    write_csv(tmp_path / "trips.csv", {"n": [1, 2], "card": ["c-7", "c-8"]})
+    workspace.add_dataset("trips", tmp_path / "trips.csv", id_column="n", subjects=["card:exact"])
+    cards = {"n": [1, 2], "patient": [PERSON, "marker-patient-8"], "card": ["c-7", "c-8"]}
+    write_csv(tmp_path / "cards.csv", cards)
+    prepare = process._find_and_prepare
+
+    def late(*given: Any) -> None:
+        prepare(*given)
+        monkeypatch.setattr(process, "_find_and_prepare", prepare)
+        somebody_else(workspace).add_dataset(
+            "cards", tmp_path / "cards.csv", id_column="n", subjects=["patient", "card:exact"]
+        )
+
+    monkeypatch.setattr(process, "_find_and_prepare", late)
+    if not looks_again:
+        monkeypatch.setattr(process, "check_claimed", lambda *given: None)
+    workspace.process()
+    assert {each.state for each in workspace.requests()} == {"completed"}
+    found = {each["name"]: each["n_records"] for each in workspace.datasets()}
+    assert (found == {"visits": 27, "others": 30, "trips": 1, "cards": 1}) is looks_again
+
+
 @pytest.mark.parametrize("waits", [True, False], ids=["ours", "one that does not wait"])
 def test_records_that_are_coming_in_at_the_swap(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool

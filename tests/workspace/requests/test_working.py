@@ -16,7 +16,7 @@ from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError, Worksp
 from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import step
 from erasable.workspace.models import deleting
-from erasable.workspace.requests import steps
+from erasable.workspace.requests import process, steps
 from erasable.workspace.requests.failures import Patience
 from erasable.workspace.requests.working import Done, Worker
 
@@ -310,6 +310,7 @@ class TestSeveral:
         with monkeypatch.context() as patched:
             patched.setattr(deleting, "prepare_model", die)
             patched.setattr(steps, "_take_back", lambda *given: None)
+            patched.setattr(process, "put_back", lambda *given: None)
             with pytest.raises(PowerFailure):
                 Worker(workspace.context).turn()
         assert states(workspace) == ["in_progress"]

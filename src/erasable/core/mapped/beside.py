@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -12,10 +14,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from erasable.core._admission import class_for, warn_if_outdated
-from erasable.core.artifact import read_header
-from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.artifact import not_written, read_header
+from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
 from erasable.core.kept import UnkeptError
-from erasable.core.mapped.disk import Folder
+from erasable.core.mapped.description import ARRAYS, CHANGE, NOW
+from erasable.core.mapped.disk import PARTIAL, Folder
 from erasable.core.mapped.pages import MappedFile, StaleError, settle
 from erasable.core.passes import Remote
 from erasable.core.trust import reading
@@ -24,7 +27,29 @@ if TYPE_CHECKING:
     from erasable.core.stateful import Stateful
 
 _SUFFIX, _NEXT = ".records", ".next"
+_MADE = (ARRAYS, NOW, CHANGE)
 _OPEN: WeakKeyDictionary[Any, tuple[str, MappedFile]] = WeakKeyDictionary()
+
+
+def refuse_others(path: Any, *, records: bool) -> None:
+    """Refuse a place of records that is not ours, before a model is saved: it would be removed.
+
+    Raises
+    ------
+    ArtifactError
+        It is a symbolic link; or, where `records` are to be there, something that no `save` made.
+    """
+    if not isinstance(path, str | os.PathLike):
+        return
+    files, key = _place(path)
+    _refuse_links(files, key)
+    for each in (key, key + _NEXT):
+        place = files.path(each)
+        if records and os.path.exists(place) and not _is_made(place):
+            raise ArtifactError(
+                f"{str(place)!r} is not what save(path, records=True) wrote; expected nothing "
+                "there, or that; move it, or save the model elsewhere"
+            )
 
 
 def save_records(model: Stateful, path: Any) -> None:
@@ -39,22 +64,25 @@ def save_records(model: Stateful, path: Any) -> None:
         `path` is a file that is open.
     DetachedError
         The model has no records.
+    ArtifactFileError
+        The disk is full or fails.
     """
     files, key = _place(path)
-    try:
-        model = make_ready(model)
-    except UnkeptError:
-        _make_of_records(files, key, model)
-        return
-    label = label_of(model)
-    place, file = _OPEN.get(model, ("", None))
-    if file is not None and place == _name(path):
-        file.prepare(model, label)
-        return
-    try:
-        MappedFile.make(files, key + _NEXT, label, model)
-    except UnkeptError:
-        _make_of_records(files, key, model)
+    with _disk_errors(path):
+        try:
+            model = make_ready(model)
+        except UnkeptError:
+            _make_of_records(files, key, model)
+            return
+        label = label_of(model)
+        place, file = _OPEN.get(model, ("", None))
+        try:
+            if file is not None and place == _name(path) and file.is_current():
+                file.prepare(model, label)
+            else:
+                MappedFile.make(files, key + _NEXT, label, model)
+        except UnkeptError:
+            _make_of_records(files, key, model)
 
 
 def _make_of_records(files: Folder, key: str, model: Stateful) -> None:
@@ -66,9 +94,16 @@ def _make_of_records(files: Folder, key: str, model: Stateful) -> None:
 
 
 def settle_records(model: Stateful, path: Any) -> None:
-    """Put in place what was prepared, once the model's file is there."""
+    """Put in place what was prepared, once the model's file is there.
+
+    Raises
+    ------
+    ArtifactFileError
+        The disk is full or fails; what was prepared stays, and `load_with_records` goes on.
+    """
     files, key = _place(path)
-    _settle(files, key, label_of(model))
+    with _disk_errors(path):
+        _settle(files, key, label_of(model))
     _OPEN.pop(model, None)
 
 
@@ -77,7 +112,8 @@ def drop_records(model: Stateful, path: Any) -> None:
     if isinstance(path, str | os.PathLike):
         files, key = _place(path)
         for each in (key, key + _NEXT):
-            files.remove_folder(each)
+            if _is_made(files.path(each)):
+                files.remove_folder(each)
 
 
 def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
@@ -89,6 +125,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         There are none, or they are damaged, or those of another model.
     """
     files, key = _place(path)
+    _refuse_links(files, key)
     header = read_header(path)
     made = class_for(cls, header)
     label = _label(header["digest"], header.get("records"))
@@ -99,7 +136,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
             file, kept = MappedFile.open(files, key, label)
         if type(kept) is made:
             kept.get_params()  # that it was made with, of which a newer class may have more
-    except (StaleError, AttributeError) as error:
+    except (StaleError, AttributeError, OSError) as error:
         raise ArtifactError(
             f"the records that were saved with {_name(path)!r} cannot be used: {error}; expected "
             f"the folder {files.path(key).name!r} beside it as save(path, records=True) wrote it; "
@@ -144,6 +181,19 @@ def label_of(model: Stateful) -> str:
     return _label(model.digest(), model._info.written_values(model._held))
 
 
+def _refuse_links(files: Folder, key: str) -> None:
+    for each in (key, key + _NEXT):
+        for name in _MADE:
+            files.path(f"{each}/{name}")
+
+
+def _is_made(place: Path) -> bool:
+    """Tell whether a place is a folder that holds nothing but what `save` puts there."""
+    return os.path.isdir(place) and all(
+        name in _MADE or name.startswith(PARTIAL) for name in os.listdir(place)
+    )
+
+
 def _settle(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
     """See `settle`. These may be the only records there are: who reads them removes none."""
     if settle(files, key + _NEXT, label, removes=removes):
@@ -164,6 +214,17 @@ def _place(path: Any) -> tuple[Folder, str]:
         )
     whole = Path(_name(path))
     return Folder(whole.parent), f"{whole.name}{_SUFFIX}"
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Any) -> Iterator[None]:
+    """Raise the error of a file that cannot be written for what the system says in the block."""
+    try:
+        yield
+    except ErasableError:
+        raise
+    except OSError as error:
+        raise not_written(Path(_name(path)), error) from None
 
 
 def _name(path: Any) -> str:

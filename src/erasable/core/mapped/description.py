@@ -19,6 +19,8 @@ from typing import Any
 
 from erasable.core.errors import ErasableError
 from erasable.core.mapped.disk import Files
+from erasable.core.mapped.layout import BLOCK
+from erasable.core.mapped.memory import change_file, sole_use
 
 __all__ = [
     "Change",
@@ -36,7 +38,6 @@ __all__ = [
 _VERSION = sys.modules["erasable"].__version__  # what another wrote, its classes may not know
 _FORMAT = [4, _VERSION]
 _EARLIER = [3, _VERSION]  # an index of ids had one part
-BLOCK = 2**14
 HASH = 16  # bytes
 GROUP = 256  # blocks whose hashes have a hash
 ARRAYS, NOW, CHANGE = "arrays", "now", "change"
@@ -107,7 +108,7 @@ def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 
 @dataclass(slots=True)
 class Change:
-    """A change that was prepared."""
+    """A change that was prepared; its file ends with a hash that takes the secret to make."""
 
     begin: str
     to: str
@@ -115,14 +116,15 @@ class Change:
     runs: list[tuple[int, memoryview]]
 
     @classmethod
-    def read(cls, files: Files, key: str) -> Change | None:
-        """Read it; None where there is none, or not all of one."""
+    def read(cls, files: Files, key: str, secret: bytes) -> Change | None:
+        """Read it; None where there is none, or not all of one, or none made with the secret."""
         try:
             data = memoryview(files.path(f"{key}/{CHANGE}").read_bytes())
         except FileNotFoundError:
             return None
         body, told = data[:-HASH], data[-HASH:]
-        if len(data) < HASH or blake2b(body, digest_size=HASH).digest() != bytes(told):
+        expected = blake2b(body, digest_size=HASH, key=secret).digest()
+        if not compare_digest(bytes(told), expected):
             return None
         at = 8 + int.from_bytes(body[:8], "little")
         head = json.loads(bytes(body[8:at]))
@@ -135,12 +137,20 @@ class Change:
         return cls(head["from"], head["to"], described, runs)
 
     def carry_out(self, files: Files, key: str, secret: bytes) -> None:
-        """Write it; from its first to its last step it can be read, and done again."""
-        if self.runs:
-            files.patch(f"{key}/{ARRAYS}", self.runs)
-        head, packed, hashes = opened(self.described, secret)
-        signed = _closed(head["label"], signature_of(files, key), packed, hashes, secret)
-        write(files, f"{key}/{NOW}", signed)
+        """Write it; from its first to its last step it can be read, and done again.
+
+        Where the arrays are not those that were last held against their hashes, no signature is
+        written: the next `open` checks the whole file.
+        """
+        with sole_use(files.path(f"{key}/{ARRAYS}")) as own:
+            head, packed, hashes = opened(self.described, secret)
+            before = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]
+            whole = before["signature"] == signature_of(files, key)
+            if self.runs:
+                change_file(files, f"{key}/{ARRAYS}", self.runs, own)
+            signature = signature_of(files, key) if whole else None
+            signed = _closed(head["label"], signature, packed, hashes, secret)
+            write(files, f"{key}/{NOW}", signed)
         files.remove(f"{key}/{CHANGE}")
 
 

@@ -9,13 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Files", "Folder"]
+from erasable.core.errors import ArtifactError
+
+__all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate"]
+
+PARTIAL = ".partial-"
+"""How the names of files that are not finished begin."""
+
+_AT_ONCE = 1 << 20  # bytes that are copied together
 
 
 class Files(Protocol):
     """What keeps files by keys such as ``"now/arrays"``; a file is whole under its name, or absent.
 
-    `patch` alone changes a file in its place: it may be done again where it was interrupted.
+    `patch` alone changes a file in its place: it may be done again where it was interrupted. A key
+    that is a symbolic link, or goes through one, is refused: what it points at is another's.
     """
 
     def path(self, key: str) -> Path:
@@ -59,7 +67,18 @@ class Folder:
         self.root = Path(root)
 
     def path(self, key: str) -> Path:
-        """Return where a key is."""
+        """Return where a key is.
+
+        Raises
+        ------
+        ArtifactError
+            It is a symbolic link, or goes through one.
+        """
+        if (link := link_in(self.root, key)) is not None:
+            raise ArtifactError(
+                f"{str(link)!r} is a symbolic link; expected a file or folder; put what it points "
+                "at in its place"
+            )
         return self.root / key
 
     @contextlib.contextmanager
@@ -67,9 +86,10 @@ class Folder:
         """Lend a function that writes a new file piece by piece; it is there at the block's end."""
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".partial-{path.name}")
+        beside = path.with_name(PARTIAL + path.name)
         try:
-            with open(beside, "wb") as file:
+            beside.unlink(missing_ok=True)
+            with open(beside, "xb") as file:
                 yield lambda data: _write_all(file.fileno(), data)
                 os.fsync(file.fileno())
             os.replace(beside, path)
@@ -80,7 +100,8 @@ class Folder:
 
     def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
         """Write runs of bytes at their offsets into a file, and sync it."""
-        with open(self.path(key), "r+b") as file:
+        separate(self, key)
+        with open(self.path(key), "r+b", opener=open_no_link) as file:
             for offset, data in runs:
                 file.seek(offset)
                 file.write(data)
@@ -107,6 +128,36 @@ class Folder:
         if os.path.exists(path):  # which is false of a name that is too long
             shutil.rmtree(path)
             _sync_folder(path.parent)
+
+
+def link_in(root: Path, key: str) -> Path | None:
+    """Return the first symbolic link on the way from a folder to one of its keys, or None.
+
+    Examples
+    --------
+    >>> link_in(Path("."), "missing/file") is None
+    True
+    """
+    place = os.fspath(root)
+    for part in Path(key).parts:
+        place = os.path.join(place, part)
+        if os.path.islink(place):
+            return Path(place)
+    return None
+
+
+def open_no_link(path: str, flags: int) -> int:
+    """Open a file, as `open` asks an `opener` to do, unless a symbolic link is in its place."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def separate(files: Files, key: str) -> None:
+    """Replace a file that has other names (hard links) by a copy: those are not to be changed."""
+    path = files.path(key)
+    if os.stat(path).st_nlink > 1:
+        with open(path, "rb", opener=open_no_link) as file, files.writing(key) as append:
+            while data := file.read(_AT_ONCE):
+                append(data)
 
 
 def _write_all(handle: int, data: bytes | memoryview) -> None:

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.mapped.description import BLOCK
-
-__all__ = ["PAGE", "gaps", "in_a_row", "laid_out", "pieces_of", "rounded"]
+__all__ = ["BLOCK", "PAGE", "PIECE", "gaps", "in_a_row", "laid_out", "pieces_of", "rounded"]
 
 PAGE = 4096
-_PIECE = 256 * BLOCK
+BLOCK = 2**14
+PIECE = 256 * BLOCK
+GUARD = 0
+"""Bytes after each array that stay free: tests have pages there that cannot be accessed."""
 
 
 def rounded(slot: Sequence[int]) -> list[int]:
     """Return a slot up to the end of its last page, which it has for itself."""
-    return [slot[0], -(-slot[1] // PAGE) * PAGE]
+    return [slot[0], -(-slot[1] // PAGE) * PAGE + GUARD]
 
 
 def gaps(used: Iterable[Sequence[int]], size: int) -> list[list[int]]:
@@ -47,9 +48,9 @@ def pieces_of(
     arrays: Sequence[NDArray[np.uint8]], slots: Sequence[Sequence[int]], size: int
 ) -> Iterator[memoryview]:
     """Yield what a file is to hold, some blocks at a time."""
-    piece = np.zeros(_PIECE, np.uint8)
-    for begin in range(0, size, _PIECE):
-        end = min(size, begin + _PIECE)
+    piece = np.zeros(PIECE, np.uint8)
+    for begin in range(0, size, PIECE):
+        end = min(size, begin + PIECE)
         piece[:] = 0
         for array, (offset, length) in zip(arrays, slots, strict=True):
             low, high = max(begin, offset), min(end, offset + length)

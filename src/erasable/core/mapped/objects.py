@@ -23,6 +23,8 @@ from erasable.core.kept import Kept, UnkeptError, attributes_of
 from erasable.core.mapped.block_bytes import BlockBytes
 from erasable.core.mapped.texts import Names, as_texts
 from erasable.core.passes import Stored
+from erasable.core.row_arrays import Slot
+from erasable.core.sparse import csr_of
 
 __all__ = ["put_together", "take_apart"]
 
@@ -100,7 +102,7 @@ def memory_of(base: NDArray[Any]) -> NDArray[np.uint8]:
     flat = base.ravel(order="K")
     if base.size and not np.shares_memory(flat[:1], base):
         raise UnkeptError("an array does not lie in one piece; expected one that does")
-    return flat.view(np.uint8)
+    return np.asarray(flat).view(np.uint8)
 
 
 class _Apart:
@@ -276,9 +278,7 @@ class _Together:
 
     def _make_csr(self, number: int, parts: list[Any], shape: list[int]) -> csr_array:
         data, indices, indptr = (self.make(each) for each in parts)
-        made = csr_array(tuple(shape), dtype=data.dtype)
-        made.data, made.indices, made.indptr = data, indices, indptr
-        return made
+        return csr_of(data, indices, indptr, (shape[0], shape[1]))
 
     def _make_named(self, number: int, name: str, items: list[Any]) -> Any:
         return class_of(name)._make([self.make(each) for each in items])
@@ -296,12 +296,15 @@ class _Together:
         return np.empty(shape, np.dtype(dtype))
 
     def _make_memory(self, number: int, data: str) -> NDArray[np.uint8]:
-        return np.frombuffer(bytearray(base64.b64decode(data)), np.uint8)
+        held = bytearray(base64.b64decode(data))
+        return Slot(len(held), np.uint8, held)
 
     def _make_view(
         self, number: int, dtype: str, shape: list[int], strides: list[int], offset: int, base: Any
     ) -> NDArray[Any]:
         memory = self._arrays[base] if isinstance(base, int) else self.make(base)
+        if offset and isinstance(memory, Slot):
+            memory.room = min(memory.room, offset)
         return np.ndarray(shape, np.dtype(dtype), memory, offset, strides)
 
     def _make_objects(self, number: int, shape: list[int], items: list[Any]) -> NDArray[Any]:

@@ -8,10 +8,11 @@ damaged, half-written or of another label is removed: all of it can be made agai
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -23,7 +24,6 @@ from erasable.core.errors import ArtifactError
 from erasable.core.kept import UnkeptError
 from erasable.core.mapped.description import (
     ARRAYS,
-    BLOCK,
     CHANGE,
     GROUP,
     HASH,
@@ -40,8 +40,10 @@ from erasable.core.mapped.description import (
     write,
 )
 from erasable.core.mapped.disk import Files
-from erasable.core.mapped.layout import PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
+from erasable.core.mapped.layout import BLOCK, PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
+from erasable.core.mapped.memory import Memory, Overlaid, lock
 from erasable.core.mapped.objects import put_together, take_apart
+from erasable.core.row_arrays import Slot
 
 __all__ = ["Labels", "MappedFile", "StaleError", "settle"]
 
@@ -75,14 +77,8 @@ class MappedFile:
     def __init__(self, files: Files, key: str, description: Description, secret: bytes) -> None:
         self.label = description.label
         self._files, self._key, self._now, self._secret = files, key, description, secret
-        held: Any = None
-        if description.size:
-            with open(files.path(f"{key}/{ARRAYS}"), "rb") as file:
-                held = mmap.mmap(file.fileno(), description.size, access=mmap.ACCESS_COPY)
-        self._memory: NDArray[np.uint8] = np.ndarray(description.size, np.uint8, held)
-        self._arrays = [
-            np.ndarray(size, np.uint8, held, offset) for offset, size in description.slots
-        ]
+        self._signature = signature_of(files, key)
+        self._memory = np.empty(0, np.uint8)
 
     @classmethod
     def make(cls, files: Files, key: str, label: str, root: Any, secret: bytes = b"") -> None:
@@ -137,23 +133,35 @@ class MappedFile:
         ArtifactError
             What was kept refuses to come from a file that is not trusted.
         """
-        try:
-            now = Description.of_bytes(files.path(f"{key}/{NOW}").read_bytes(), secret)
-        except (OSError, ValueError, TypeError, KeyError):
-            raise StaleError("it is missing or damaged") from None
-        if now.label != label:
-            raise StaleError("it belongs to another version")
-        if now.signature != signature_of(files, key):
-            check_blocks(files, key, now, secret)
-        try:
-            file = cls(files, key, now, secret)
-            return file, put_together(now.tree, file._arrays)
-        except ArtifactError:  # it is whole, and names what a stranger's file must not
-            raise
-        except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
-            raise StaleError("it is damaged") from None
-        except UnkeptError as error:
-            raise StaleError(f"it is of another version: {error}") from None
+        with contextlib.ExitStack() as stack:
+            try:
+                handle = lock(files.path(f"{key}/{ARRAYS}"))
+                stack.callback(os.close, handle)
+                now = Description.of_bytes(files.path(f"{key}/{NOW}").read_bytes(), secret)
+            except (OSError, ValueError, TypeError, KeyError):
+                raise StaleError("it is missing or damaged") from None
+            if now.label != label:
+                raise StaleError("it belongs to another version")
+            if now.signature != signature_of(files, key):
+                check_blocks(files, key, now, secret)
+            file, arrays = cls(files, key, now, secret), list[Slot]()
+            try:
+                if now.size:
+                    memory = Memory.of(handle, now.size)
+                    stack.pop_all()  # the memory closes it
+                    arrays = memory.arrays(now.slots)
+                    file._memory = np.ndarray(now.size, np.uint8, memory)
+                return file, put_together(now.tree, arrays)
+            except ArtifactError:  # it is whole, and names what a stranger's file must not
+                raise
+            except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+                raise StaleError("it is damaged") from None
+            except UnkeptError as error:
+                raise StaleError(f"it is of another version: {error}") from None
+
+    def is_current(self) -> bool:
+        """Tell whether nobody has changed the file, or put another in its place, since `open`."""
+        return self._signature == signature_of(self._files, self._key)
 
     def prepare(self, root: Any, label: str) -> None:
         """Write down what is to become of the file when `label` is the current one.
@@ -170,22 +178,24 @@ class MappedFile:
             The object cannot be kept any more; nothing was written.
         """
         tree, arrays = take_apart(root)
-        slots, size, tail = self._place(arrays)
-        pages, end = self._changed_pages(), self._now.size
-        whole = _Joined(self._memory, tail)
-        blocks = {page * PAGE // BLOCK for page in pages}
-        blocks.update(range(end // BLOCK, -(-size // BLOCK)) if tail.size else ())
+        slots, size, new = self._place(arrays)
+        path = self._files.path(f"{self._key}/{ARRAYS}")
+        end, before = self._now.size, np.empty(0, np.uint8)
+        if end:
+            before = np.asarray(np.memmap(path, np.uint8, "r", shape=end))
+        runs = self._changed(before, slots, new)
+        after = Overlaid(before, runs)
+        blocks = {
+            block
+            for offset, data in runs
+            for block in range(offset // BLOCK, -(-(offset + len(data)) // BLOCK))
+        }
+        if size > end:
+            blocks.add(end // BLOCK)
         changed = {
-            block: hash_of(whole.read(block * BLOCK, min(size, (block + 1) * BLOCK)))
+            block: hash_of(after.read(block * BLOCK, min(size, (block + 1) * BLOCK)))
             for block in blocks
         }
-        runs: list[tuple[int, memoryview]] = [
-            (first * PAGE, self._memory[first * PAGE : (last + 1) * PAGE].data)
-            for first, last in in_a_row(pages)
-        ]
-        if tail.size:
-            runs.append((end, tail.data))
-        path = self._files.path(f"{self._key}/{ARRAYS}")
         more, hashes = changed_hashes(self._now, path, changed, size)
         runs += more
         now = Description(label, tree, slots, size, hashes)
@@ -202,7 +212,7 @@ class MappedFile:
             described,
             *(data for _, data in runs),
         ]
-        told = blake2b(digest_size=HASH)
+        told = blake2b(digest_size=HASH, key=self._secret)
         for part in parts:
             told.update(part)
         change = b"".join([*parts, told.digest()])
@@ -211,53 +221,74 @@ class MappedFile:
 
     def _place(
         self, arrays: Sequence[NDArray[np.uint8]]
-    ) -> tuple[list[list[int]], int, NDArray[np.uint8]]:
-        """Find a place for each array: where it was, where another was, or at the end.
+    ) -> tuple[list[list[int]], int, dict[int, NDArray[np.uint8]]]:
+        """Find a place for each array: where it is, where none is any more, or at the end.
 
-        What lies in places that are not used any more is overwritten.
+        Returns
+        -------
+        slots : list of [offset, size]
+        size : int
+            Of all arrays in the file.
+        new : dict of int to ndarray of uint8
+            Arrays that are to be written to the file, by their offsets. The memory that is mapped
+            there is not written to: it belongs to arrays that may still be read.
         """
-        begin = self._memory.__array_interface__["data"][0] if self._memory.size else 0
+        begin = _address(self._memory) if self._memory.size else 0
         slots: list[list[int] | None] = []
         for array in arrays:
-            at = array.__array_interface__["data"][0] - begin
+            at = _address(array) - begin
             inside = self._memory.size and 0 <= at < self._memory.size
             slots.append([at, array.size] if inside else None)
         used = {tuple(slot) for slot in slots if slot is not None}
-        for offset, size in self._now.slots:
-            if (offset, size) not in used:
-                self._memory[offset : offset + size] = 0
         free = gaps([rounded(slot) for slot in used], self._now.size)
-        tail: list[NDArray[np.uint8]] = []
+        new: dict[int, NDArray[np.uint8]] = {}
         end = self._now.size
         for number, array in enumerate(arrays):
             if slots[number] is not None:
                 continue
-            fitting = next((each for each in free if each[1] >= array.size), None)
-            if fitting is not None:
-                self._memory[fitting[0] : fitting[0] + array.size] = array
-                slots[number] = [fitting[0], array.size]
-                room = rounded([fitting[0], array.size])[1]
-                fitting[0], fitting[1] = fitting[0] + room, fitting[1] - room
-                continue
-            slots[number] = [end, array.size]
-            padded = np.zeros(rounded([end, array.size])[1], np.uint8)
-            padded[: array.size] = array
-            tail.append(padded)
-            end += padded.size
-        joined = np.concatenate(tail) if tail else np.empty(0, np.uint8)
-        return [slot for slot in slots if slot is not None], end, joined
+            room = rounded([0, array.size])[1]
+            fitting = next((each for each in free if each[1] >= room), [end, 0])
+            slots[number] = [fitting[0], array.size]
+            new[fitting[0]] = array
+            if fitting[0] == end:
+                end += room
+            else:
+                fitting[:] = fitting[0] + room, fitting[1] - room
+        return [slot for slot in slots if slot is not None], end, new
 
-    def _changed_pages(self) -> list[int]:
-        """Return the pages that hold other bytes than the file."""
-        if not self._now.size:
-            return []
-        before = np.asarray(np.memmap(self._files.path(f"{self._key}/{ARRAYS}"), np.uint8, "r"))
-        written = self._written_pages()
-        return [
-            page
-            for first, last in in_a_row(written)
-            for page in _differing(before, self._memory, first, last)
+    def _changed(
+        self,
+        before: NDArray[np.uint8],
+        slots: Sequence[Sequence[int]],
+        new: Mapping[int, NDArray[np.uint8]],
+    ) -> list[tuple[int, memoryview]]:
+        """Return the pages that the file is to have others of: zeros where no array is any more."""
+        own = np.zeros(self._now.size // PAGE, np.bool_)
+        gone = own.copy()
+        for flags, some in ((gone, self._now.slots), (own, slots)):
+            for offset, size in some:
+                flags[offset // PAGE : -(-(offset + size) // PAGE)] = True
+        gone &= ~own
+        for offset, array in new.items():
+            own[offset // PAGE : -(-(offset + array.size) // PAGE)] = False
+        written = np.zeros_like(own)
+        written[self._written_pages()] = True
+        parts = [
+            (first * PAGE, self._memory[first * PAGE : (last + 1) * PAGE])
+            for first, last in in_a_row(np.flatnonzero(own & written).tolist())
         ]
+        parts += [
+            (first * PAGE, np.zeros((last + 1 - first) * PAGE, np.uint8))
+            for first, last in in_a_row(np.flatnonzero(gone).tolist())
+        ]
+        for offset, array in new.items():
+            padded = np.zeros(rounded([0, array.size])[1], np.uint8)
+            padded[: array.size] = array
+            parts.append((offset, padded))
+        return sorted(
+            ((offset, data.data) for part in parts for offset, data in _differing(before, *part)),
+            key=lambda run: run[0],
+        )
 
     def _written_pages(self) -> list[int]:
         """Return the pages of which the system has made copies of our own; all, if it is silent."""
@@ -275,13 +306,19 @@ class MappedFile:
 
 
 def _differing(
-    before: NDArray[np.uint8], after: NDArray[np.uint8], first: int, last: int
-) -> list[int]:
-    """Return which of some pages in a row differ."""
-    part = slice(first * PAGE, (last + 1) * PAGE)
-    differ = (before[part] != after[part]).reshape(-1, PAGE).any(axis=1)
-    found: list[int] = (first + np.flatnonzero(differ)).tolist()
-    return found
+    before: NDArray[np.uint8], offset: int, data: NDArray[np.uint8]
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield the pages of some data that a file has others of; all that it does not have yet."""
+    if offset >= before.size:
+        yield offset, data
+        return
+    differ = (before[offset : offset + data.size] != data).reshape(-1, PAGE).any(axis=1)
+    for first, last in in_a_row(np.flatnonzero(differ).tolist()):
+        yield offset + first * PAGE, data[first * PAGE : (last + 1) * PAGE]
+
+
+def _address(array: NDArray[np.uint8]) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +347,7 @@ class Labels:
         now = None
         try:
             now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
-            return cls(now, Change.read(files, key))
+            return cls(now, Change.read(files, key, secret))
         except _UNUSABLE:
             return cls(now)
 
@@ -329,6 +366,11 @@ def settle(
     What was prepared for it is carried out; what was prepared for another, or belongs to another,
     is removed, unless `removes` says that it stays. It may be done again where it was interrupted.
     `known` is what `Labels.read` has read of it.
+
+    Raises
+    ------
+    OSError
+        The disk is full or fails; what was prepared is still there.
     """
     if not files.path(key).exists():
         return False
@@ -341,22 +383,8 @@ def settle(
         if now == label:
             files.remove(f"{key}/{CHANGE}")
             return True
-    except _UNUSABLE:
+    except (FileNotFoundError, ValueError, TypeError, KeyError, StaleError):
         pass
     if removes:
         files.remove_folder(key)
     return False
-
-
-class _Joined:
-    """The memory of a file, and what comes after it."""
-
-    def __init__(self, memory: NDArray[np.uint8], tail: NDArray[np.uint8]) -> None:
-        self._memory, self._tail = memory, tail
-
-    def read(self, begin: int, end: int) -> memoryview:
-        size = self._memory.size
-        if end <= size:
-            return self._memory[begin:end].data
-        rest = self._tail[max(0, begin - size) : end - size]
-        return np.concatenate([self._memory[begin:], rest]).data

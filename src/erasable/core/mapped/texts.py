@@ -106,16 +106,25 @@ class Texts:
     def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
         """Return as many texts as `size` says, with others at some positions.
 
-        They lie in the same memory where that has room. Those at `rows` were overwritten before.
+        They lie in the same memory where that has room; these texts are changed where all of the
+        others fit into the places of those at `rows`, which were overwritten before.
 
         Examples
         --------
         >>> texts = Texts.of(["anna", "bo"])
         >>> texts[np.array([0])] = ""
-        >>> texts.grown(3, np.array([0, 2]), ["cy", "di"]).tolist()
+        >>> texts.grown(2, np.array([0]), ["cy"]) is texts, texts.tolist()
+        (True, ['cy', 'bo'])
+        >>> texts.grown(3, np.array([2]), ["di"]).tolist()
         ['cy', 'bo', 'di']
         """
         new = Texts.of(values)
+        if size == self.size and self._fit(rows, new.lengths):
+            for row, start, length in zip(rows, new.starts, new.lengths, strict=False):
+                at = self.starts[row]
+                self.data[at : at + length] = new.data[start : start + length]
+            self.lengths[rows] = new.lengths
+            return self
         room = buffer_of(self.data)
         is_full = room is None or room.size < self.data.size + new.data.size
         kept = self._without_gaps() if is_full else self
@@ -125,6 +134,15 @@ class Texts:
         data = padded(kept.data, end + new.data.size, keep=True)
         starts[rows], lengths[rows], data[end:] = new.starts[:-1] + end, new.lengths, new.data
         return Texts(starts, lengths, data)
+
+    def _fit(self, rows: NDArray[np.int64], lengths: NDArray[np.int32]) -> bool:
+        """Tell whether texts fit in between where overwritten ones began and the next ones do."""
+        begins = np.sort(self.starts[:-1])
+        own = self.starts[:-1][rows]
+        behind = np.searchsorted(begins, own, side="right")
+        alone = behind - np.searchsorted(begins, own) == 1
+        ends = np.append(begins, self.data.size)[behind]
+        return bool((alone & (own + lengths <= ends)).all())
 
     def empty_room(self) -> None:
         """Leave nothing of texts that came into the memory of these since, as `grown` says."""

@@ -94,6 +94,11 @@ class RemoteMatrix(Remote):
         """Show the size, never a value."""
         return f"RemoteMatrix(shape={self.shape}, n_blocks={len(self._sources)})"
 
+    @property
+    def kinds(self) -> str:
+        """See `Stored`."""
+        return self._layout.kinds
+
     # -- reading -----------------------------------------------------------------------------------
 
     def block(

@@ -25,6 +25,7 @@ from erasable.core.params import decode_params
 from erasable.core.passes import at_hand
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted
+from erasable.ensemble._boosting._bin_passes import without_negative
 from erasable.ensemble._boosting._bins import Binned
 from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
 from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
@@ -302,6 +303,10 @@ class Boosting(Weighted):
         if self._comes_mapped(X):
             with np.errstate(over="ignore"):
                 matrix = np.ascontiguousarray(self._unmapped(matrix))
+        categorical = self._categorical()
+        if (matrix[:, categorical] < 0).any():
+            matrix = matrix.copy()
+            matrix[:, categorical] = without_negative(matrix[:, categorical])
         flats, start = self._flats(), self._loss.start
         m = start.size
         totals = np.repeat(start[:, np.newaxis], matrix.shape[0], axis=1)

@@ -20,14 +20,24 @@ _TOGETHER = 8
 _NOT_COUNTED: Ints = np.empty(0, dtype=np.int64)
 
 
-def _columns(block: Block, features: Sequence[int]) -> Iterator[Floats]:
-    """Yield the values of the rows that count, one feature after the other."""
+def _columns(block: Block, features: Sequence[int], categorical: Flags) -> Iterator[Floats]:
+    """Yield the values of the rows that count, one feature after the other.
+
+    A category below 0 is a gap, as in scikit-learn.
+    """
     places = np.array([block.place(f) for f in features])
     for start in range(0, places.size, _TOGETHER):
         some = places[start : start + _TOGETHER]
         columns = np.empty((some.size, block.size))
         copy_columns(block.matrix, block.rows, block.every, some, columns)
+        kinds = categorical[list(features)[start : start + _TOGETHER]]
+        columns[kinds] = without_negative(columns[kinds])
         yield from columns
+
+
+def without_negative(codes: Floats) -> Floats:
+    """Return codes of categories with gaps for those below 0."""
+    return np.where(codes < 0, np.nan, codes)
 
 
 class Edges(Pass[list[Floats]]):
@@ -40,13 +50,15 @@ class Edges(Pass[list[Floats]]):
         Of all features.
     most : int
         How many values, at most.
+    categorical : ndarray of shape (n_features,), bool
     """
 
     takes_gaps = True
     finds_records = True
 
-    def __init__(self, features: list[int], keys: Words, most: int) -> None:
+    def __init__(self, features: list[int], keys: Words, most: int, categorical: Flags) -> None:
         self._features, self._keys, self._most = features, keys, most
+        self._categorical = categorical
 
     def _lowest(self, f: int, values: Floats) -> Floats:
         found = np.empty(self._most)
@@ -54,7 +66,7 @@ class Edges(Pass[list[Floats]]):
 
     def of_block(self, block: Block) -> list[Floats]:
         """See `Pass`."""
-        columns = _columns(block, self._features)
+        columns = _columns(block, self._features, self._categorical)
         return [self._lowest(f, column) for f, column in zip(self._features, columns, strict=True)]
 
     def merge(self, one: list[Floats], other: list[Floats]) -> list[Floats]:
@@ -102,7 +114,7 @@ class Codes(Pass[Ints]):
         counts = np.zeros((len(self._features), self._most), dtype=np.int64)
         learned, codes = self._learned.of(block), self._codes.of(block)
         own, others = np.flatnonzero(learned), np.flatnonzero(~learned)
-        for place, column in enumerate(_columns(block, self._features)):
+        for place, column in enumerate(_columns(block, self._features, self._categorical)):
             edges = self._edges[place]
             told = edges, bool(self._categorical[self._features[place]]), place, codes
             counted = counts[place, : edges.size]

@@ -91,7 +91,7 @@ class Binned:
             return
         bins, most, some = self.bins, self.edges.shape[1], features.tolist()
         own, rows = np.flatnonzero(learned), np.flatnonzero(learned | others)
-        found = run(Edges(some, self.keys, most), matrix, own, columns=some)
+        found = run(Edges(some, self.keys, most, bins.categorical), matrix, own, columns=some)
         every = rows.size == matrix.shape[0] and features.size == matrix.shape[1]
         codes = bins.codes if every else np.empty((rows.size, features.size), dtype=np.uint8)
         pass_ = Codes(some, found, bins.categorical, most, learned[rows], codes)

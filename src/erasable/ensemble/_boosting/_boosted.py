@@ -194,13 +194,13 @@ class Boosted(Kept):
         """
         use = self.use[gone].copy()
         self.use[gone] = IGNORED
-        gone = gone[use != IGNORED]
+        counted = gone[use != IGNORED]
         use = use[use != IGNORED]
         if not self.loss.start.size:
             self.erase(gone)
             return 0, 0
         n = self.n_rounds
-        first, kept = self._follow(gone, use)
+        first, kept = self._follow(counted, use)
         self.erase(gone)
         ends = next((t for t in range(first) if self._ends(t)), first)
         if ends < first:

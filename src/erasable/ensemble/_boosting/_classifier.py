@@ -55,7 +55,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         Edges that a node tries in each feature, drawn by hashes.
     categorical_features : array-like of int, str or bool, default=None
         Columns whose values are categories: their numbers or names, or one truth value for each
-        column. A split sends one category to the left, and all others to the right.
+        column. A split sends one category to the left, and all others to the right. Numbers below
+        0 are gaps. Categories of text need an `OrdinalEncoder` before.
     early_stopping : bool, default=False
         Hold records out, and end once their loss gets no smaller. scikit-learn does by default
         what depends on the number of records.

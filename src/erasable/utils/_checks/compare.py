@@ -134,6 +134,11 @@ def differing(left: object, right: object) -> str | None:
     """Say in a few words how two values differ in type, shape or bits; None if they do not."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return _differing_arrays(left, right)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        if left.keys() != right.keys():
+            return f"other names: {sorted(map(str, left.keys() ^ right.keys()))}"
+        parts = ((name, differing(value, right[name])) for name, value in left.items())
+        return next((f"at {name!r}: {how}" for name, how in parts if how is not None), None)
     if isinstance(left, Sequence) and not isinstance(left, str | bytes):
         if type(left) is not type(right) or len(left) != len(right):
             return f"{type(left).__name__} against {type(right).__name__}, or other lengths"

@@ -63,7 +63,7 @@ def check_nothing_left_in_files(estimator: Any, data_sets: Sequence[DataSet] = M
             model.save(path, records=True)
             every = [marks_of(data, row) for row in data.doomed.tolist()]
             demand(
-                any(_found(path, each) or not _is_unmistakable(each) for each in every),
+                any(files_showing(path, each) or not _is_unmistakable(each) for each in every),
                 f"the search finds no record in files that hold it ({data.name})",
             )
             for count, row in enumerate(data.doomed.tolist()):
@@ -75,12 +75,12 @@ def check_nothing_left_in_files(estimator: Any, data_sets: Sequence[DataSet] = M
                 refit = fit(estimator, data.without(data.doomed_ids[: count + 1]))
                 for gone in data.doomed[: count + 1].tolist():
                     marks = marks_of(data, gone)
-                    found = _found(path, marks) | traces(again, marks)
+                    found = files_showing(path, marks) | traces(again, marks)
                     if found:
                         outputs(refit, data)
                         refit.save(f"{path}-refit", records=True)
                         other = type(model).load(f"{path}-refit", True)
-                        found -= _found(Path(f"{path}-refit"), marks) | traces(other, marks)
+                        found -= files_showing(Path(f"{path}-refit"), marks) | traces(other, marks)
                     demand(
                         not found,
                         f"a deleted record of {data.name!r} is still to be found in: "
@@ -88,7 +88,7 @@ def check_nothing_left_in_files(estimator: Any, data_sets: Sequence[DataSet] = M
                     )
 
 
-def _found(path: Path, marks: Any) -> set[str]:
+def files_showing(path: Path, marks: Any) -> set[str]:
     """Name the files that show a record; small arrays are packed in one of them."""
     found: set[str] = set()
     if not _is_unmistakable(marks):

@@ -74,6 +74,8 @@ class Marks:
             whole.append(self.record.encode("utf-32-le"))
         for value in self.values:
             whole += [np.array(value, dtype=order).tobytes() for order in ("<f8", ">f8")]
+            if np.float32(value) == value:
+                whole.append(np.array(value, dtype="<f4").tobytes())
         return (*whole, *(word.encode() for word in self.words))
 
 

@@ -27,8 +27,10 @@ _ATTACKS = {"rmia": RMIA, "lira": LiRA}
 _CARRIED_OUT = ("swapped", "purged", "completed")
 _EQUAL = (
     "The model is the same, bit for bit, as one that was trained again on the records that are "
-    "left: nothing is left in it of the records that the request erased."
+    "left: nothing is left in it of the {what} that the request {verb}."
 )
+_WHAT = {"erasure": ("records", "erased"), "correction": ("values", "corrected")}
+"""What a request of a kind takes out of a model, and how that is called."""
 _ELSEWHERE = "It says nothing of copies of the records elsewhere: backups, logs, other models."
 
 
@@ -154,13 +156,14 @@ def _of_deletion(
     model, version, _ = opened(context, name)
     with context.ledger.reading() as connection:
         _refuse_request(connection, model, request)
+        what, verb = _WHAT[intake.find(connection, request).kind]
     verdict = verifying.verify(context, [name], retrain=True)[0]
     remarks = [verdict.detail] if verdict.detail else []
     if verdict.verdict == "equal":
         return AuditReport(
-            "deletion", "equal", _EQUAL, _ELSEWHERE, judged="model", access="recipe and data",
-            attack="digest", level=level, notes=tuple(remarks), parameters={"request": request},
-            seconds=verdict.seconds,
+            "deletion", "equal", _EQUAL.format(what=what, verb=verb), _ELSEWHERE, judged="model",
+            access="recipe and data", attack="digest", level=level, notes=tuple(remarks),
+            parameters={"request": request}, seconds=verdict.seconds,
         ), version  # fmt: skip
     of_program = model.kind in ("entry", "command") and verdict.verdict == "different"
     if verdict.verdict != "approximate" and not (of_program and ask is not None):
@@ -172,13 +175,13 @@ def _of_deletion(
         )
     if records is None:
         raise WorkspaceError(
-            f"the digest of {name!r} proves nothing, and the records that {request} erased are no "
+            f"the digest of {name!r} proves nothing, and the {what} that {request} {verb} are no "
             "longer in the workspace; expected a file with them; keep one only as long as the "
             "audit takes, and name it with --records"
         )
     with subject(context, name, ask, records, fresh) as audited:
         with context.lock(reads=reads_of(name, records, fresh)):
-            erased, left_out = given(context, audited, records, "erased records")
+            erased, left_out = given(context, audited, records, f"{verb} records")
             others, more = (None, list[str]())
             if fresh is not None:
                 others, more = given(context, audited, fresh, "fresh records")
@@ -194,7 +197,7 @@ def _of_deletion(
 
 
 def _refuse_request(connection: Connection, model: Model, request: str) -> None:
-    """Refuse a request that erased nothing of a model."""
+    """Refuse a request that erased or corrected nothing of a model."""
     known = intake.find(connection, request)
     if known.state not in _CARRIED_OUT:
         raise WorkspaceError(
@@ -208,8 +211,8 @@ def _refuse_request(connection: Connection, model: Model, request: str) -> None:
     ).first()
     if done is None:
         raise WorkspaceError(
-            f"request {request} erased no record of the model {model.name!r}; expected one that "
-            f"did; see `erasable receipt show {request}`"
+            f"request {request} {_WHAT[known.kind][1]} no record of the model {model.name!r}; "
+            f"expected one that did; see `erasable receipt show {request}`"
         )
 
 

@@ -242,5 +242,5 @@ def given(
             "expected records without"
         )
     table = table.filter(pa.array(usable))
-    values = as_in(table.select(wanted), known, what)
+    values = as_in(table.select(wanted), known)
     return (*subject.split(known, values), _ids(known, table)), notes

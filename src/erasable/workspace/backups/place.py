@@ -19,18 +19,22 @@ from typing import Any
 from filelock import FileLock, Timeout
 from sqlalchemy import text
 
+from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, LedgerError, WorkspaceBusyError, WorkspaceError
+from erasable.core.mapped.disk import PARTIAL
 from erasable.workspace.context import RESTORING, Context
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.store.artifacts import ARTIFACTS
 from erasable.workspace.store.crash_points import crash_point
-from erasable.workspace.store.disk import PARTIAL, Disk, disk_errors
+from erasable.workspace.store.disk import Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
+from erasable.workspace.store.own import is_made
 
 RESTORING_LOCK = "restoring.lock"
+_MARKED = "what it restored is not whole: run `erasable restore` into the same folder again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +134,22 @@ class Ground:
     def _clear(self, location: Location | None) -> None:
         if location is not None:
             ObjectStore(location).leave()
-        for name in os.listdir(self.root):
-            if name not in (RESTORING, RESTORING_LOCK):
-                _remove(self.disk, name)
+        _remove_made(self.disk, but=(RESTORING, RESTORING_LOCK))
 
 
 @contextmanager
 def removed_on_failure(ground: Ground) -> Iterator[None]:
     """Have a folder inside the block; if the block fails, nothing that it wrote is left."""
-    was_there, beside = ground.root.is_dir(), Disk(ground.root.parent, private=True)
+    was_there = ground.root.is_dir()
     try:
-        beside.make(ground.root.name)
+        Disk(ground.root.parent, private=True).make(ground.root.name)
         yield
     except BaseException:
         if ground.location is not None:
             with suppress(ErasableError):  # what is left of it is no reason to say another
                 ObjectStore(ground.location).leave()
-        for name in os.listdir(ground.root) if was_there else ():
-            _remove(ground.disk, name)
-        if not was_there:
-            beside.remove_folder(ground.root.name)
+        _remove_made(ground.disk)
+        _remove_if_empty(ground.root, was_there)
         raise
 
 
@@ -178,24 +178,30 @@ def marked(ground: Ground) -> Iterator[None]:
             ground.check()
             ground.mark()
             yield
-        except BaseException:
+        except BaseException as error:
+            _interruptions.explain(error, _MARKED)
             with suppress(ErasableError, OSError):  # then the mark stays, and says what to do
                 ground.take_back()
+                _interruptions.explain(error, "nothing of the backup was left there")
             raise
         ground.disk.remove(RESTORING)
     finally:
         lock.release()
         with suppress(ErasableError, OSError):
             ground.disk.remove(RESTORING_LOCK)
-            if not was_there and not any(ground.root.iterdir()):
-                Disk(ground.root.parent).remove_folder(ground.root.name)
+            _remove_if_empty(ground.root, was_there)
 
 
 def _is_free(root: Path, resumes: bool) -> bool:
     names = set(os.listdir(root))
-    if RESTORING in names or not resumes:
-        return resumes or not names
-    return all(name == RESTORING_LOCK or name.startswith(PARTIAL) for name in names)
+    if not resumes:
+        return not names
+    left = is_made if RESTORING in names else _is_left_of_marking
+    return all(map(left, names))
+
+
+def _is_left_of_marking(name: str) -> bool:
+    return name == RESTORING_LOCK or (name.startswith(PARTIAL) and is_made(name))
 
 
 def _read_mark(disk: Disk) -> _Mark | None:
@@ -214,11 +220,17 @@ def _read_mark(disk: Disk) -> _Mark | None:
         ) from None
 
 
-def _remove(disk: Disk, name: str) -> None:
-    if disk.path(name).is_dir():
-        disk.remove_folder(name)
-    else:
-        disk.remove(name)
+def _remove_made(disk: Disk, but: tuple[str, ...] = ()) -> None:
+    """Remove what erasable has made in a folder; what another has put there stays."""
+    for name in os.listdir(disk.root) if disk.root.is_dir() else ():
+        if name not in but and is_made(name):
+            (disk.remove_folder if disk.path(name).is_dir() else disk.remove)(name)
+
+
+def _remove_if_empty(root: Path, was_there: bool) -> None:
+    """Remove a folder that was made for a workspace, if nothing is in it."""
+    if not was_there and root.is_dir() and not any(root.iterdir()):
+        Disk(root.parent).remove_folder(root.name)
 
 
 def _drop(address: Address, id: str) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core.errors import SourceError
+from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import holds_arrays, plain_arrays
 from erasable.workspace.data.catalogue import DataSet, Part, record_type
+from erasable.workspace.data.column_types import WRONG, convert, first_unfit, unfit
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 
@@ -28,23 +29,37 @@ _PLAIN = (
     (pa.types.is_string_view, pa.string()),
     (pa.types.is_date, pa.date32()),
     (pa.types.is_timestamp, pa.timestamp("us")),
+    (pa.types.is_time, pa.time64("us")),
     (pa.types.is_null, pa.float64()),
 )
+_FINE = {"timestamp[us]": pa.timestamp("ns"), "time64[us]": pa.time64("ns")}
+"""What times become that microseconds do not hold."""
 
 
-def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False) -> pa.Table:
+def plain(
+    table: pa.Table, identities: Sequence[str] = (), *, part: bool = False, first: int = 1
+) -> pa.Table:
     """Bring columns to the few types that data sets keep.
 
-    Integers become int64 (uint64 where they are that), other numbers float64, times
-    microseconds; arrays become bytes, or lists of float64, of one length (see
-    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of
-    identities: floats do not hold all of their digits. Columns of nothing but gaps become float64,
-    unless the table is a `part` of one: there they stay, for they say nothing of the others.
+    Integers become int64 (uint64 where they are that), other numbers float64, times microseconds
+    (nanoseconds, where it takes these to hold one); arrays become bytes, or lists of float64, of
+    one length (see `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals
+    in columns of identities: floats do not hold all of their digits. Columns of nothing but gaps
+    become float64, unless the table is a `part` of one: there they stay, for they say nothing of
+    the others.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    identities : sequence of str
+    part : bool, default=False
+    first : int, default=1
+        The number of its first row.
 
     Raises
     ------
     SourceError
-        A column is of another type.
+        A column is of another type, or a value does not fit.
     """
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -57,29 +72,37 @@ def plain(table: pa.Table, identities: Sequence[str] = (), *, part: bool = False
                     "smaller ones in arrays; convert it, or leave it out"
                 ) from None
             continue
-        wanted = _plain_type(field.type)
+        wanted = _plain_type(field)
         of_person = field.name in identities and pa.types.is_decimal(field.type)
         if of_person or (part and pa.types.is_null(field.type)):
-            wanted = field.type
-        try:
-            arrays.append(column if wanted == field.type else column.cast(wanted))
-        except (pa.ArrowException, TypeError, ValueError):
-            raise SourceError(
-                f"column {field.name!r} holds {field.type}; expected numbers, text, booleans, "
-                "days, times or arrays; convert it, or leave it out"
-            ) from None
+            arrays.append(column)
+        else:
+            arrays.append(_as(column, wanted, field.name, first))
     return pa.table(arrays, names=table.column_names)
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return _plain_type(kind.value_type)
+def _as(column: pa.ChunkedArray, wanted: pa.DataType, name: str, first: int) -> pa.ChunkedArray:
+    try:
+        return convert(column, wanted)
+    except WRONG:
+        fine = _FINE.get(str(wanted))
+        if fine is not None and getattr(column.type, "unit", None) == "ns":
+            return column.cast(fine)
+    at, n = first_unfit(column, lambda some: convert(some, wanted)) or (0, 1)
+    raise unfit(name, column[at], first + at, wanted, n=n)
+
+
+def _plain_type(field: pa.Field) -> pa.DataType:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_boolean(kind) or kind in (pa.uint64(), pa.date32()):
         return kind
     for fits, wanted in _PLAIN:
         if fits(kind):
             return wanted
-    return pa.null()  # nothing but gaps can be cast to it
+    raise SourceError(
+        f"column {field.name!r} holds {field.type}; expected numbers, text, booleans, days, times "
+        "or arrays; convert it, or leave it out"
+    )
 
 
 class Gate:
@@ -109,10 +132,16 @@ class Gate:
             self._banned, self._banned_tokens = pa.array(banned, pa.string()), set(banned)
             self._bans_records = suppression.uses(connection, self._named)
 
-    def admit(self, raw: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    def admit(self, raw: pa.Table, first: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
         """Put tokens into the subject columns, and drop records that were erased before.
 
         These are the records of suppressed subjects, and those that met the condition of a request.
+
+        Parameters
+        ----------
+        raw : pyarrow.Table
+        first : int
+            The number of its first row.
 
         Returns
         -------
@@ -127,7 +156,10 @@ class Gate:
         """
         records = raw
         for column, kind in self._known.subjects:
-            values = self._tokens(kind, raw[column])
+            try:
+                values = self._tokens(kind, raw[column])
+            except InvalidIdsError as error:
+                raise self._unfit(kind, raw[column], column, first, error) from None
             at = records.schema.get_field_index(column)
             records = records.set_column(at, column, pa.array(values, pa.string()))
         if not len(self._banned):
@@ -141,6 +173,22 @@ class Gate:
             return records, None
         stays = pc.invert(gone)
         return records.filter(stays), stays
+
+    def _unfit(
+        self, kind: str, column: pa.ChunkedArray, name: str, first: int, error: InvalidIdsError
+    ) -> InvalidIdsError:
+        """Say where values are that cannot name a person, and how many."""
+        bad = []
+        for row, value in enumerate(column.to_pylist(), first):
+            try:
+                self._keys.tokens(kind, [value])
+            except InvalidIdsError:
+                bad.append(row)
+        return InvalidIdsError(
+            f"column {name!r} has {len(bad):,} value{'s' if len(bad) > 1 else ''} that cannot name "
+            f"a person in the rows up to {first + len(column) - 1:,}, the first in row "
+            f"{bad[0]:,}: {error}"
+        )
 
     def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
         """Return the tokens of a column; a value that came lately is not hashed again."""

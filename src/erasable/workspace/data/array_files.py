@@ -134,7 +134,8 @@ class ArrayFiles:
     def _path(self, file: str) -> Path:
         assert self._folder is not None
         path = self._folder / file
-        if "\0" in file or ".." in path.parts[len(self._folder.parts) :] or not self._holds(path):
+        leads_out = os.path.isabs(file) or "\0" in file or ".." in Path(file).parts
+        if leads_out or not self._holds(path):
             raise _NoArrayError(
                 "is not in the folder of the source; expected a name relative to that, without "
                 "'..', and no link to elsewhere"

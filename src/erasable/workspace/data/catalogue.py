@@ -71,6 +71,12 @@ class DataSet:
         return dict(self.source.get("files", {}))
 
     @property
+    def id_as_subject(self) -> str | None:
+        """Name of the subject column that the ids are copied to, where each names a person."""
+        found: str | None = self.source.get("id_as_subject")
+        return found
+
+    @property
     def subject_columns(self) -> list[str]:
         """Names of the columns that hold tokens."""
         return [column for column, _ in self.subjects]

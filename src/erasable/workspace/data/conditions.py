@@ -5,7 +5,7 @@
     condition = comparison {"and" comparison}
     comparison = column operator literal
     operator = "=" | "==" | "!=" | "<" | "<=" | ">" | ">="
-    literal = quoted text | number | date | time | "true" | "false" | "null"
+    literal = quoted text | number | date | time | time of day | "true" | "false" | "null"
 
 Numbers are compared exactly, text by code points, times in UTC. A null meets no comparison but
 ``= null``; what is not null meets ``!= null``.
@@ -17,7 +17,6 @@ import math
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data.column_types import WRONG, parse, told
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -36,6 +36,7 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+)?")
+_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
@@ -181,7 +182,7 @@ def _typed(name: str, sign: str, literal: _Word, kind: pa.DataType) -> _Comparis
         if pa.types.is_floating(kind):
             return _Comparison(name, sign, _float(name, word))
         return _whole(name, sign, word, kind)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+    if pa.types.is_temporal(kind):
         return _Comparison(name, sign, _moment(name, word, kind))
     raise _unsuited(name, str(kind), "a column of numbers, text, booleans, days or times")
 
@@ -217,18 +218,18 @@ def _whole(name: str, sign: str, word: str, kind: pa.DataType) -> _Comparison:
 
 
 def _moment(name: str, word: str, kind: pa.DataType) -> pa.Scalar:
-    if not _MOMENT.fullmatch(word):
+    if pa.types.is_time(kind):
+        if not _CLOCK.fullmatch(word):
+            raise _unsuited(name, "times of day", "a time of day, as in 10:15 or 10:15:30")
+    elif not _MOMENT.fullmatch(word):
         raise _unsuited(name, "days or times", "a date, as in 2026-03-01, or with a time of day")
-    try:
-        value = datetime.fromisoformat(word)
-    except ValueError:
-        raise _unsuited(name, "days or times", "a date of the calendar") from None
-    if pa.types.is_timestamp(kind):
-        zoned = value.replace(tzinfo=UTC) if kind.tz is not None else value
-        return pa.scalar(zoned, pa.timestamp("us", kind.tz))
-    if len(word) > len("2026-03-01"):
+    elif pa.types.is_date(kind) and len(word) > len("2026-03-01"):
         raise _unsuited(name, "days", "a date without a time of day")
-    return pa.scalar(date(value.year, value.month, value.day), pa.date32())
+    plain = pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
+    try:
+        return parse(pa.array([word]), plain).cast(kind)[0]
+    except WRONG:
+        raise _unsuited(name, told(kind).split(",")[0], "one of the calendar and clock") from None
 
 
 def _met(each: _Comparison, column: pa.ChunkedArray) -> Any:

@@ -24,6 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from erasable.core.errors import SourceError
+from erasable.workspace.data.column_types import array_of
 from erasable.workspace.data.widening import mixed
 
 _AT_ONCE = 10_000  # rows held as Python objects, at most
@@ -228,7 +229,7 @@ def _arrow(names: Sequence[str], rows: Sequence[Any], place: str) -> pa.Table:
         if UUID in set(map(type, values)):
             values = tuple(str(value) if isinstance(value, UUID) else value for value in values)
         try:
-            arrays.append(pa.array(values))
+            arrays.append(array_of(values))
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             raise mixed(name, place) from None
     return pa.Table.from_arrays(arrays, names=list(names))

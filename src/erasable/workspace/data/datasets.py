@@ -24,6 +24,7 @@ from erasable.workspace.data.ahead import Followers
 from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
+from erasable.workspace.data.widening import cast
 from erasable.workspace.evidence import entries, log, reliance, seals
 from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
@@ -90,7 +91,8 @@ def add(
     name : str
     source : Source
     id_column : str
-        Names each record; integers or text, each once.
+        Names each record; integers or text, each once. Where it is a subject column, too, the
+        tokens are kept in a column beside it, "ID.subject".
     subjects : sequence of (column, type)
         Columns that say whose records they are, and how their values are made canonical; see
         `erasable.workspace.identity.canonical`. Only tokens of them are kept. Where the type is
@@ -126,9 +128,15 @@ def add(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
                     f"or use `erasable dataset append {name}`"
                 )
-        typed = tuple((column, kind or subjects_of.DEFAULT_TYPE) for column, kind in subjects)
+        kept, copy = source.to_json(), f"{id_column}.subject"
+        if any(column == id_column for column, _ in subjects):
+            kept["id_as_subject"] = copy
+        typed = tuple(
+            (copy if column == id_column else column, kind or subjects_of.DEFAULT_TYPE)
+            for column, kind in subjects
+        )
         untyped = [column for column, kind in subjects if kind is None]
-        known = DataSet(0, name, source.to_json(), id_column, typed, (), 1, 1, context.now())
+        known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
         with pulled(context, source, known, new=True, untyped=untyped, files=files) as found:
             change = Change(
                 name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
@@ -160,6 +168,7 @@ def append(
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
         with pulled(context, source, known) as found:
+            check_widened(context, known, found.known)
             known = found.known
             _refuse_present(context, present, found)
             n_present = sum(part.n_records for part in present)
@@ -187,6 +196,27 @@ def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[Part]:
         Part(id=0, since=since, until=None, **{name: each[name] for name in names})
         for each in stored
     ]
+
+
+def check_widened(context: Context, before: DataSet, after: DataSet) -> None:
+    """Refuse floats in a column of whole numbers, some of which floats do not hold.
+
+    Those of all versions count: a correction is to reach each.
+
+    Raises
+    ------
+    SourceError
+        There are such.
+    """
+    known = dict(before.columns)
+    widened = [name for name, kind in after.columns if known[name] != kind]
+    if not widened:
+        return
+    with context.ledger.reading() as connection:
+        known_parts = parts(connection, before.id)
+    for part in known_parts:
+        read = fragments.read(context, part.key, part.sha256, widened)
+        cast(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
 
 
 def _refuse_present(context: Context, present: Sequence[Part], found: Pulled) -> None:

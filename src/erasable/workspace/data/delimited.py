@@ -1,41 +1,71 @@
 """Read text files with separators, a block at a time; a column has one type in all of them.
 
 The law kept here: the type of a column is that which the whole file has, as if it were read at
-once, wherever blocks begin. What is wrong is said in one line, without repeating values.
+once, wherever blocks begin. What is wrong with a file is said in one line.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
 import gzip
+import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from erasable.core._arrow_files import csv_bytes, csv_reader
+from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
 from erasable.core.errors import SourceError
-from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
+from erasable.workspace.data.column_types import parse
+from erasable.workspace.data.dialects import Dialect, separator_of, told
+from erasable.workspace.data.encodings import (
+    HEAD,
+    conversion,
+    kind_of_file,
+    mark_of,
+    why_not_utf8,
+)
 from erasable.workspace.data.files import check_there
 
 _BLOCK = 1 << 24  # bytes of a CSV file that are parsed at once: no row may be longer
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
-_ERRORS = (pa.ArrowException, OSError, ValueError, EOFError, zlib.error)
+_CHUNK = 1 << 20
+_NUMBER = r"^([+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?inf(inity)?))$"
+_GROUPED = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
+BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, zlib.error)
+"""What reading a file raises that is damaged."""
+_FIRST = 100  # cells of a block that are parsed before all of them
 _LADDER = (
-    pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"),
-    pa.timestamp("s", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.float64(),
-    pa.string(), pa.binary(),
+    pa.null(), pa.int64(), pa.uint64(), pa.bool_(), pa.date32(), pa.time64("us"),
+    pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"),
+    pa.float64(), pa.string(),
 )  # fmt: skip
 """The types that a column of text is tried as, in this order; anything is the last."""
 
 
 def csv_batches(
-    path: Path, separator: str, text_columns: Iterable[str]
+    path: Path, dialect: Dialect, text_columns: Iterable[str], *, typed: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.batches`.
 
-    The file is read twice where it has several blocks: for the types, then for the values.
+    Parameters
+    ----------
+    path : Path
+    dialect : Dialect
+        All of it; see `settled`.
+    text_columns : sequence of str
+        Columns that stay text.
+    typed : bool, default=True
+        Find types that suit all rows, for which a file of several blocks is read twice; otherwise
+        all columns stay text.
 
     Yields
     ------
@@ -47,116 +77,370 @@ def csv_batches(
     SourceError
         It is not there, or is no such file.
     """
-    check_there(path)
+    head = head_of(path)
     try:
-        head = _head(path)
-        _refuse_other_files(path, head)
-        known = dict.fromkeys(text_columns, pa.string())
-        types, whole = _types(path, separator, known)
-        if whole is not None:
-            _check_text(path, head, whole.schema)
-            yield whole
-            return
-        reader = csv_reader(path, separator, types, _BLOCK)
-        _check_text(path, head, reader.schema)
-        yield pa.RecordBatch.from_pylist([], reader.schema)
-        yield from reader
+        text = _opened(path, head, dialect)
+        names = text.names()
+        if any("\0" in name for name in names):
+            raise misencoded(path, head)
+        kinds = [pa.string()] * len(names)
+        whole = None
+        if typed:
+            kinds, whole = _types(text, names, set(text_columns))
+        if whole is None:
+            yield _typed([pa.array([], pa.string())] * len(names), names, kinds, text)
+        checked = False
+        for block in text.blocks(names) if whole is None else [whole]:
+            if not checked and _has_line_breaks(block):
+                _check_quotes(path, text)
+                checked = True
+            yield _typed(block.columns, names, kinds, text)
     except SourceError:
         raise
     except UnicodeDecodeError:
-        raise _misencoded(path, head) from None
-    except _ERRORS:
-        problem = _problem(path, separator)
-        raise (_misencoded(path, head) if problem is None else _as_error(path, problem)) from None
+        raise misencoded(path, head) from None
+    except BROKEN:
+        problem = _problem(text)
+        raise (misencoded(path, head) if problem is None else _as_error(path, problem)) from None
+
+
+def _has_line_breaks(block: pa.RecordBatch) -> bool:
+    """Tell whether a value has several lines, as it has where a quote is not closed."""
+    held = [column.buffers()[2] for column in block.columns]
+    cells = [np.frombuffer(each, np.uint8) for each in held if each is not None]
+    return any(bool(((each == 10) | (each == 13)).any()) for each in cells)
+
+
+def _check_quotes(path: Path, text: _Text) -> None:
+    """Refuse a file in which a quote is not closed where its value ends: Arrow would read on.
+
+    Raises
+    ------
+    SourceError
+        There is one.
+    """
+    limit = csv.field_size_limit(_BLOCK)
+    try:
+        with text.opened() as lines:
+            rows = csv.reader(lines, delimiter=text.dialect.delimiter or ",", strict=True)
+            row = 0
+            try:
+                for row, _ in enumerate(rows, start=1):  # noqa: B007
+                    pass
+            except csv.Error:
+                raise SourceError(
+                    f"{str(path)!r} has a quote in row {row + 1:,} that is not closed where its "
+                    "value ends; expected a quote, then a separator or the end of the row; mend it"
+                ) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def settled(
+    path: Path,
+    given: Dialect,
+    known: Dialect,
+    text_columns: Collection[str],
+    types: Mapping[str, pa.DataType] | None,
+) -> tuple[Dialect, list[str]]:
+    """Find the dialect of a file: what is given, what is certain, or else what is known.
+
+    Parameters
+    ----------
+    path : Path
+    given : Dialect
+        What holds in any case.
+    known : Dialect
+        All of what holds where the file does not show another.
+    text_columns : collection of str
+        Columns that have to be there.
+    types : mapping of str to pyarrow.DataType or None
+        Of columns of the data set that the file goes with.
+
+    Returns
+    -------
+    dialect : Dialect
+        All of it.
+    remarks : list of str
+        What was found, and what may be meant, a line each.
+
+    Raises
+    ------
+    SourceError
+        The file is not there, or it may be in either of two encodings.
+    """
+    head = head_of(path)
+    encoding = given.encoding or _encoding(path, head, known)
+    delimiter = given.delimiter
+    if delimiter is None:
+        try:
+            beginning = head.decode(encoding, "replace").removeprefix("\ufeff")
+        except UnicodeError:  # of punycode, which replaces nothing
+            raise _not_in(path, encoding) from None
+        delimiter = separator_of(
+            beginning, known.delimiter or ",", text_columns, types or (), is_cut=len(head) == HEAD
+        )
+    found = Dialect(delimiter, given.decimal or known.decimal, encoding)
+    doubtful: list[str] = []
+    if given.decimal is None and (delimiter, found.decimal) != (",", "."):
+        with suppress(SourceError, *BROKEN):  # reading it will tell
+            found, doubtful = _with_decimal(_opened(path, head, found), text_columns, types)
+    said = told(found, given.over(known))
+    remarks = [f"{str(path)!r} is read with {said}, as it shows"] if said else []
+    if doubtful and types is None:
+        remarks.append(
+            f"{str(path)!r} holds numbers with commas in {', '.join(map(repr, doubtful))}, "
+            "which may be decimals or not, and are text here; say --decimal ',' where they are"
+        )
+    return found, remarks
+
+
+def _encoding(path: Path, head: bytes, known: Dialect) -> str:
+    mark = mark_of(head)
+    if mark in ("utf-8", "utf-16"):
+        return mark
+    encoding = known.encoding or "utf-8"
+    if encoding == "utf-8" or not _is_also_utf8(path):
+        return encoding
+    raise SourceError(
+        f"{str(path)!r} is text in UTF-8, and the data set is read in {encoding}; expected one "
+        "that cannot be both; say which it is with --encoding"
+    )
+
+
+def _is_also_utf8(path: Path) -> bool:
+    """Tell whether a file is UTF-8 and not ASCII, so that it differs in another encoding."""
+    decoder, plain = codecs.getincrementaldecoder("utf-8")(), True
+    try:
+        with unpacked(path) as file:
+            while some := file.read(_CHUNK):
+                plain &= some.isascii()
+                decoder.decode(some)
+            decoder.decode(b"", final=True)
+    except BROKEN:
+        return False
+    return not plain
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text file in UTF-8, or in memory what it would be in that."""
+
+    source: Path | pa.Buffer
+    dialect: Dialect
+
+    def names(self) -> list[str]:
+        return list(csv_reader(self.source, self._separator, {}, _BLOCK).schema.names)
+
+    def blocks(
+        self, names: Sequence[str], kind: pa.DataType | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        types = dict.fromkeys(names, kind or pa.string())
+        yield from csv_reader(self.source, self._separator, types, _BLOCK)
+
+    def opened(self) -> io.TextIOWrapper:
+        """Open it for reading lines."""
+        source = self.source
+        raw = unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
+        return io.TextIOWrapper(raw, "utf-8-sig", newline="")
+
+    @property
+    def _separator(self) -> str:
+        return self.dialect.delimiter or ","
+
+
+def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
+    encoding = dialect.encoding or "utf-8"
+    if encoding == "utf-8":
+        refuse_other_files(path, head)
+        return _Text(path, dialect)
+    mark = mark_of(head)
+    if mark is not None and not encoding.lower().replace("_", "-").startswith(mark):
+        raise SourceError(
+            f"{str(path)!r} begins with the mark of {mark.upper()}; expected text in {encoding}; "
+            "leave --encoding out"
+        )
+    refuse_other_files(path, head, only_kinds=True)
+    try:
+        with unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
+            parts = iter(lambda: text.read(_CHUNK), "")
+            return _Text(buffer_of(part.encode() for part in parts), dialect)
+    except UnicodeError:
+        raise _not_in(path, encoding) from None
+    except BROKEN as error:
+        raise _as_error(path, str(error)) from None
+
+
+def _not_in(path: Path, encoding: str) -> SourceError:
+    return SourceError(
+        f"{str(path)!r} is not encoded in {encoding}; expected that in all of its lines; say "
+        "another with --encoding"
+    )
+
+
+def unpacked(path: Path) -> BinaryIO:
+    """Open a file, or what gzip has packed into it."""
+    if path.name.lower().endswith(".gz"):
+        return cast("BinaryIO", gzip.open(path))
+    return path.open("rb")
+
+
+def _with_decimal(
+    text: _Text, text_columns: Collection[str], types: Mapping[str, pa.DataType] | None
+) -> tuple[Dialect, list[str]]:
+    """Find the decimal mark: another than is known where some column shows it, and none that.
+
+    A number such as 1,234 shows nothing: it may be grouped. Where columns contradict each other,
+    those with the other mark are returned.
+    """
+    names, usual = text.names(), text.dialect.decimal or "."
+    other = "," if usual == "." else "."
+    shown: dict[int, set[str]] = {
+        at: set()
+        for at, name in enumerate(names)
+        if (name not in text_columns if types is None else _is_number(types.get(name)))
+    }
+    certain = False
+    for block in text.blocks(names) if shown else ():
+        for at in list(shown):
+            cells = pc.utf8_trim(pc.unique(block.column(at)), " \t")
+            cells = cells.filter(pc.invert(pc.is_in(cells, pa.array(list(CSV_NULLS)))))
+            if not pc.all(pc.match_substring_regex(cells, _NUMBER), min_count=0).as_py():
+                del shown[at]
+                continue
+            for mark in (usual, other):
+                having = cells.filter(pc.match_substring(cells, mark))
+                if len(having):
+                    shown[at].add(mark)
+                    grouped = pc.match_substring_regex(having, _GROUPED)
+                    certain |= mark == other and not pc.all(grouped).as_py()
+    found = [names[at] for at, marks in shown.items() if marks == {other}]
+    if found and certain and {usual} not in shown.values():
+        return replace(text.dialect, decimal=other), []
+    return text.dialect, found
+
+
+def _is_number(kind: pa.DataType | None) -> bool:
+    return kind is not None and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _typed(
+    columns: Sequence[pa.Array], names: Sequence[str], kinds: Sequence[pa.DataType], text: _Text
+) -> pa.RecordBatch:
+    decimal = text.dialect.decimal or "."
+    parsed = [parse(each, kind, decimal) for each, kind in zip(columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(parsed, names=list(names))
 
 
 def _types(
-    path: Path, separator: str, known: Mapping[str, pa.DataType]
-) -> tuple[dict[str, pa.DataType], pa.RecordBatch | None]:
+    text: _Text, names: Sequence[str], text_columns: Collection[str]
+) -> tuple[list[pa.DataType], pa.RecordBatch | None]:
     """Find the types of all columns; return the whole file, too, where it has one block.
 
-    The first block suggests them. Where a later one does not suit them, all of the file is read as
-    text, and the type of each column is the first of the ladder that holds all its values.
+    The type of each column is the first of the ladder that holds all its values.
     """
-    reader = csv_reader(path, separator, known, _BLOCK)
-    names = reader.schema.names
-    types = {**dict(zip(names, reader.schema.types, strict=True)), **known}
-    first, n = pa.RecordBatch.from_pylist([], reader.schema), 0
-    try:
-        for n, batch in enumerate(reader, 1):
-            first = batch if n == 1 else None
-        return types, first
-    except pa.ArrowInvalid:
-        texts = dict.fromkeys(names, pa.string())
-    before = None
-    while types != before:
-        before = types.copy()
-        for batch in csv_reader(path, separator, texts, _BLOCK):
-            for name, column in zip(names, batch.columns, strict=True):
-                if types[name] != pa.string():
-                    types[name] = _fitting(types[name], column)
-    return types, None
+    kinds = [pa.string() if name in text_columns else pa.null() for name in names]
+    decimal = text.dialect.decimal or "."
+    whole = None
+    settled = False
+    while not settled:
+        settled = True
+        for n, block in enumerate(text.blocks(names)):
+            before = kinds
+            kinds = [
+                _fitting(kind, column, decimal)
+                for kind, column in zip(kinds, block.columns, strict=True)
+            ]
+            # Blocks that were read before may hold values that a wider type does not.
+            settled &= n == 0 or all(
+                kind in (pa.null(), after) for kind, after in zip(before, kinds, strict=True)
+            )
+            whole = block if n == 0 else None
+    return kinds, whole
 
 
-def _fitting(kind: pa.DataType, texts: pa.Array) -> pa.DataType:
+def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
     """Return the first type of the ladder, from one on, that all of some texts can be read as."""
-    written = csv_bytes(pa.table({"x": texts}))
     for wider in _LADDER[_LADDER.index(kind) :]:
         try:
-            csv_reader(written, ",", {"x": wider}, len(written)).read_all()
-        except pa.ArrowInvalid:
+            for some in (texts[:_FIRST], texts):
+                parse(some, wider, decimal)
+        except (pa.ArrowException, ValueError):
             continue
         return wider
     return pa.string()
 
 
-def _problem(path: Path, separator: str) -> str | None:
+def _problem(text: _Text) -> str | None:
     """Say what is wrong with a file besides its encoding, None where nothing is."""
     try:
-        names = csv_reader(path, separator, {}, _BLOCK).schema.names
-        for _ in csv_reader(path, separator, dict.fromkeys(names, pa.binary()), _BLOCK):
+        for _ in text.blocks(text.names(), pa.binary()):
             pass
     except UnicodeDecodeError:
         return None
-    except _ERRORS as error:
+    except BROKEN as error:
         return str(error)
     return None
 
 
-def _head(path: Path) -> bytes:
-    """Read the beginning of the text in a file."""
-    with path.open("rb") as file:
-        head = file.read(HEAD)
-    if not path.name.lower().endswith(".gz"):
-        return head
-    if not head.startswith(b"\x1f\x8b"):
-        raise SourceError(
-            f"{str(path)!r} is not compressed by gzip; expected that, by its name; rename it, or "
-            "compress it"
-        )
-    with gzip.open(path) as unpacked:
-        return unpacked.read(HEAD)
+def head_of(path: Path) -> bytes:
+    """Read the beginning of the text in a file.
+
+    Raises
+    ------
+    SourceError
+        It is not there, or cannot be read.
+    """
+    check_there(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+        if not path.name.lower().endswith(".gz"):
+            return head
+        if not head.startswith(b"\x1f\x8b"):
+            raise SourceError(
+                f"{str(path)!r} is not compressed by gzip; expected that, by its name; rename it, "
+                "or compress it"
+            )
+        with gzip.open(path) as unpacked:
+            return unpacked.read(HEAD)
+    except SourceError:
+        raise
+    except BROKEN as error:
+        raise _as_error(path, str(error)) from None
 
 
-def _refuse_other_files(path: Path, head: bytes) -> None:
+def refuse_other_files(
+    path: Path,
+    head: bytes,
+    what: str = "text with separators",
+    *,
+    only_kinds: bool = False,
+    option: bool = True,
+) -> None:
+    """Refuse a file that is known by how it begins: of another kind, or in UTF-16 or UTF-32.
+
+    See `misencoded` for `option`.
+
+    Raises
+    ------
+    SourceError
+        It is such a file.
+    """
     found = kind_of_file(head)
     if found is not None:
         name, remedy = found
-        raise SourceError(f"{str(path)!r} is {name}; expected text with separators; {remedy}")
+        raise SourceError(f"{str(path)!r} is {name}; expected {what}; {remedy}")
     # Text in UTF-16 has zeros, or a mark that is no UTF-8; some of it would be read all the same.
-    if (b"\0" in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")) and why_not_utf8(head):
-        raise _misencoded(path, head)
+    wide = b"\0" in head or mark_of(head) in ("utf-16", "utf-32")
+    if wide and not only_kinds and why_not_utf8(head):
+        raise misencoded(path, head, option=option)
 
 
-def _check_text(path: Path, head: bytes, schema: pa.Schema) -> None:
-    if any("\0" in name for name in schema.names) or any(map(pa.types.is_binary, schema.types)):
-        raise _misencoded(path, head)
-
-
-def _misencoded(path: Path, head: bytes) -> SourceError:
-    why = why_not_utf8(head) or (
-        "in some of its lines; expected that in all of them; convert it, as with "
-        "`iconv -f latin1 -t utf-8`"
+def misencoded(path: Path, head: bytes, *, option: bool = True) -> SourceError:
+    """Return the error that says that a file is not in UTF-8; `option`: --encoding helps."""
+    why = why_not_utf8(head, option=option) or (
+        f"in some of its lines; expected that in all of them; {conversion('latin1', option=option)}"
     )
     return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
 
@@ -178,7 +462,12 @@ def _as_error(path: Path, message: str) -> SourceError:
             f"{str(path)!r} has a row of over {_BLOCK >> 20} MB, or a quote that does not end; "
             "expected shorter rows; mend the quotes"
         )
+    return unreadable(path)
+
+
+def unreadable(path: Path) -> SourceError:
+    """Return the error that says that a file is damaged, or may not be read."""
     return SourceError(
-        f"{str(path)!r} cannot be read as a table; expected text with separators, whole, that you "
-        "may read; check its format and permissions"
+        f"{str(path)!r} cannot be read as a table; expected a text file, whole, that you may read; "
+        "check its format and permissions"
     )

@@ -6,7 +6,7 @@ HEAD = 1 << 16
 """So many bytes of the beginning of a file tell what it is."""
 
 _FILES = (
-    (b"\x1f\x8b", "a gzip file", "name it .csv.gz or .tsv.gz"),
+    (b"\x1f\x8b", "a gzip file", "add .gz to its name"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook (.xls)", "save it as CSV UTF-8"),
     (b"\xfd7zXZ\x00", "an xz file", "unpack it"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it"),
@@ -26,7 +26,7 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
     Examples
     --------
     >>> kind_of_file(b"\x1f\x8b\x08")
-    ('a gzip file', 'name it .csv.gz or .tsv.gz')
+    ('a gzip file', 'add .gz to its name')
     >>> kind_of_file(b"PAR1,PAR2\n1,2\n") is None
     True
     """
@@ -44,33 +44,50 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def why_not_utf8(head: bytes) -> str | None:
+def mark_of(head: bytes) -> str | None:
+    r"""Name the encoding whose mark a file begins with.
+
+    Examples
+    --------
+    >>> mark_of("id".encode("utf-16")), mark_of(b"\xef\xbb\xbfid"), mark_of(b"id")
+    ('utf-16', 'utf-8', None)
+    """
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    return "utf-8" if head.startswith(b"\xef\xbb\xbf") else None
+
+
+def why_not_utf8(head: bytes, *, option: bool = False) -> str | None:
     r"""Say in which encoding text seems to be instead; None where it may be UTF-8.
+
+    Where `option` is true, `--encoding` is advised.
 
     Examples
     --------
     >>> why_not_utf8("visit,name\n".encode("utf-16"))
     'but in UTF-16; expected UTF-8; convert it, as with `iconv -f utf-16 -t utf-8`'
+    >>> why_not_utf8(b"\xfc", option=True)
+    'but in ...; expected UTF-8; say `--encoding latin1`, or convert it, as with `iconv ...'
     >>> why_not_utf8(b"visit,name\n") is None
     True
     """
     wide = _wide(head)
     if wide is not None:
-        return f"but in {wide.upper()}; expected UTF-8; {_conversion(wide)}"
+        return f"but in {wide.upper()}; expected UTF-8; {conversion(wide, option=option)}"
     if _is_utf8(head):
         return None
     if _has(head, _CONTROLS):
         return "nor in another encoding of text; expected UTF-8; check what file it is"
     old = "windows-1252" if _has(head, bytes(range(0x80, 0xA0))) else "latin1"
     named = "an older encoding, such as Windows-1252 or Latin-1 (ISO 8859-1)"
-    return f"but in {named}; expected UTF-8; {_conversion(old)}"
+    return f"but in {named}; expected UTF-8; {conversion(old, option=option)}"
 
 
 def _wide(head: bytes) -> str | None:
-    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
+    if mark_of(head) in ("utf-16", "utf-32"):
+        return mark_of(head)
     # Without a mark: of most characters all bytes but the lowest are zero.
     some = head[: min(len(head), 4096) // 4 * 4]
     if len(some) < 8:
@@ -87,8 +104,10 @@ def _has(head: bytes, some: bytes) -> bool:
     return len(head.translate(None, some)) < len(head)
 
 
-def _conversion(encoding: str) -> str:
-    return f"convert it, as with `iconv -f {encoding} -t utf-8`"
+def conversion(encoding: str, *, option: bool) -> str:
+    """Say how text in an encoding is read; see `why_not_utf8`."""
+    said = f"say `--encoding {encoding}`, or " if option else ""
+    return f"{said}convert it, as with `iconv -f {encoding} -t utf-8`"
 
 
 def _is_utf8(head: bytes) -> bool:

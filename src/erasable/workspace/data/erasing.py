@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.core._arrow_files import array_of_texts
-from erasable.core.errors import WorkspaceError
+from erasable.core.errors import InvalidDataError
+from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
+from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet, Part, get, parts, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.differences import same_rows
@@ -78,12 +80,8 @@ class Erasure:
         Per fragment that changes.
     seconds : float
         For looking and writing.
-    asked : mapping of token to list of request ids
-        Whose records were looked for.
     vacated : dict of bucket to set of tokens
         People without a record left in it; see `erasable.workspace.data.leavers`.
-    companions : dict of token to set of request ids
-        Other identities of those who asked, which their records hold.
 
     Examples
     --------
@@ -95,9 +93,7 @@ class Erasure:
     dataset: DataSet
     found: list[_Found] = field(default_factory=list)
     seconds: float = 0.0
-    asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     vacated: dict[int, set[str]] = field(default_factory=dict)
-    companions: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def n_records(self) -> int:
@@ -111,26 +107,36 @@ class Erasure:
     @property
     def n_corrected(self) -> int:
         """Records of the newest version that hold something else."""
-        at = self.dataset.version
-        return sum(len(each.corrected) for each in self.found if each.part.belongs_to(at))
+        return self.n_corrected_at(self.dataset.version)
 
-    def corrected_at(self, known: DataSet) -> pa.Table:
-        """Return the records of a version that are corrected, as they are to be."""
-        schema, name = known.schema, known.id_column
-        found = [
-            each for each in self.found if each.corrected and each.part.belongs_to(known.version)
-        ]
-        tables = [
-            each.kept.filter(pc.is_in(each.kept[name], pa.array(each.corrected))) for each in found
-        ]
-        try:
-            return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in tables)])
-        except pa.ArrowInvalid:
-            raise WorkspaceError(
-                f"a record that is to be corrected is in version {known.version} of "
-                f"{known.name!r}, too, whose columns have other types; expected values that fit "
-                "these; have models that learned from it follow first (`erasable model refresh`)"
-            ) from None
+    def n_corrected_at(self, version: int) -> int:
+        """Count the records of a version that hold something else."""
+        return sum(len(each.corrected) for each in self.found if each.part.belongs_to(version))
+
+    def corrected_at(self, known: DataSet, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the records of a version that differ once they are corrected, as they are to be.
+
+        Parameters
+        ----------
+        known : DataSet
+            As it was in the version.
+        columns : sequence of str, default=None
+            In which they are to differ, by default in any.
+
+        Raises
+        ------
+        InvalidDataError
+            The version cannot hold the values.
+        """
+        schema, found = known.schema, []
+        compared = schema.names if columns is None else list(dict.fromkeys(columns))
+        for each in self.found:
+            if each.corrected and each.part.belongs_to(known.version):
+                was = each.table.filter(pc.invert(each.leaves)).cast(schema)
+                table = cast_to(known, each.kept)
+                differ = pc.invert(same_rows(was.select(compared), table.select(compared)))
+                found.append(table.filter(differ))
+        return pa.concat_tables([schema.empty_table(), *found])
 
     def parts_after(self, every: Sequence[Part]) -> list[Part]:
         """Return the fragments of the data set as they are to be, once they are rewritten."""
@@ -190,7 +196,7 @@ def find_records(
         for part in every
         if buckets is None or part.bucket in buckets or _names(context, known, part, wanted)
     ]
-    erasure = Erasure(known, asked=wanted.tokens)
+    erasure = Erasure(known)
     with context.progress(f"looking through {known.name}", len(every)) as advance:
         for part in every:
             found = _look(context, known, part, wanted)
@@ -284,6 +290,33 @@ def _names(context: Context, known: DataSet, part: Part, wanted: Wanted) -> bool
     return any(pc.any(pc.is_in(ids, t[known.id_column])).as_py() for _, t in wanted.corrections)
 
 
+def cast_to(known: DataSet, table: pa.Table) -> pa.Table:
+    """Return corrected records in the types of a version of the data set.
+
+    Raises
+    ------
+    InvalidDataError
+        It cannot hold them.
+    """
+    try:
+        return table.cast(known.schema)
+    except pa.ArrowInvalid:
+        types = dict(known.columns)
+        wrong = [name for name in table.column_names if not _fits(table[name], types[name])]
+        raise InvalidDataError(
+            f"version {known.version} of {known.name!r} has {types[wrong[0]]} in "
+            f"{name_some(wrong)}, and the corrected records another type; expected values that fit"
+        ) from None
+
+
+def _fits(column: pa.ChunkedArray, kind: str) -> bool:
+    try:
+        column.cast(type_of(kind))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def corrected(
     known: DataSet, table: pa.Table, corrections: Sequence[tuple[str, pa.Table]]
 ) -> tuple[pa.Table, list[Any], dict[str, int]]:
@@ -295,15 +328,15 @@ def corrected(
     table : pyarrow.Table
         Records of the data set.
     corrections : list of (request id, pyarrow.Table)
-        See `Wanted`.
+        See `Wanted`. Subject columns are not corrected: they tell whose a record was.
     """
     name, ids, counts = known.id_column, list[Any](), dict[str, int]()
     for request, given in corrections:
         at = pc.index_in(table[name], given[name])
-        there = pc.is_valid(at)
-        if not pc.any(there).as_py():
+        there = pc.and_(pc.is_valid(at), are_same_peoples(known, given.take(at), table))
+        columns = [each for each in given.column_names[1:] if each not in known.subject_columns]
+        if not (columns and pc.any(there).as_py()):
             continue
-        columns = given.column_names[1:]
         before = table.select(columns)  # in the types that they have
         for column in columns:
             new, old = given[column].take(at), table[column]
@@ -320,3 +353,23 @@ def corrected(
             counts[request] = len(changed)
             ids += changed
     return table, list(dict.fromkeys(ids)), counts
+
+
+def are_same_peoples(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
+    """Tell which records have the first subject that they had, or had none.
+
+    Parameters
+    ----------
+    known : DataSet
+    then : pyarrow.Table
+        Without subject columns nobody can tell, and all are taken to be.
+    now : pyarrow.Table
+        The same records, row by row.
+    """
+    same = pc.is_valid(now[known.id_column])
+    for column in reversed(known.subject_columns):
+        if column in then.column_names:
+            was = then[column]
+            alike = pc.fill_null(pc.equal(was, now[column].cast(was.type)), False)
+            same = pc.if_else(pc.is_valid(was), alike, same)
+    return same

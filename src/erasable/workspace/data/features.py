@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidDataError, WorkspaceError
+from erasable.core.frames import is_index
 from erasable.core.ids import name_some
 from erasable.workspace.data.arrays import width
 
@@ -22,6 +23,8 @@ NUMBERS = ("int64", "uint64", "double", "bool")
 TEXT = "string"
 """The Arrow type of text."""
 
+_HOUR = {"s": 3600, "ms": 3600 * 10**3, "us": 3600 * 10**6, "ns": 3600 * 10**9}
+
 FILLS = ("mean", "median", "most_frequent")
 """What gaps may be filled with: strategies of `erasable.preprocessing.SimpleImputer`."""
 
@@ -29,7 +32,7 @@ FILLS = ("mean", "median", "most_frequent")
 def default_columns(
     types: Mapping[str, str], taken: Collection[str | None], kinds: Sequence[str] = NUMBERS
 ) -> list[str]:
-    """Return the columns that are features where none is named.
+    """Return the columns that are features where none is named: an index is none.
 
     Parameters
     ----------
@@ -43,7 +46,48 @@ def default_columns(
     >>> default_columns({"id": "int64", "age": "int64", "note": "string"}, {"id"})
     ['age']
     """
-    return [name for name, kind in types.items() if name not in taken and kind in kinds]
+    return [
+        name
+        for name, kind in types.items()
+        if name not in taken and kind in kinds and not is_index(name)
+    ]
+
+
+def is_time(kind: str) -> bool:
+    """Tell whether an Arrow type is of days, moments or times of day.
+
+    Examples
+    --------
+    >>> is_time("date32[day]"), is_time("timestamp[us]"), is_time("double")
+    (True, True, False)
+    """
+    return kind.startswith(("date", "time"))
+
+
+def times_as_numbers(table: pa.Table) -> pa.Table:
+    """Return a table with numbers for times: days since 1970, or hours of a day; NaN for a gap.
+
+    Examples
+    --------
+    >>> from datetime import date, time
+    >>> table = pa.table({"seen": [date(1970, 1, 3)], "at": [time(10, 30)], "age": [41]})
+    >>> times_as_numbers(table).to_pydict()
+    {'seen': [2.0], 'at': [10.5], 'age': [41]}
+    """
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        kind = column.type
+        if not is_time(str(kind)):
+            continue
+        if pa.types.is_date(kind):
+            ticks, unit = column.cast(pa.date32()).cast(pa.int32()), 1
+        else:
+            wide = pa.int32() if kind.bit_width == 32 else pa.int64()
+            ticks, unit = column.cast(wide), _HOUR[kind.unit]
+            unit *= 24 if pa.types.is_timestamp(kind) else 1
+        numbers = pc.divide(ticks.cast(pa.float64(), safe=False), pa.scalar(float(unit)))
+        made = pc.fill_null(numbers, float("nan"))
+        table = table.set_column(place, name, made)
+    return table
 
 
 def check_columns(

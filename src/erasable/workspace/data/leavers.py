@@ -3,47 +3,39 @@
 The law kept here: a person of whom no file of data holds a record has no token in the ledger, but
 on the suppression list. Records go by an erasure, which knows at once whom it leaves without any,
 or with a file that neither the newest version of a data set nor a model needs: then the bucket is
-noted as vacated, and looked through after it.
+noted as vacated, and looked through after it, and what corrections that wait say of records which
+went with the file is dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import pyarrow.compute as pc
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, insert, select
 
 from erasable.workspace.context import Context
+from erasable.workspace.data import waiting
 from erasable.workspace.data.admission import tokens_in, tokens_of
 from erasable.workspace.data.catalogue import get, parts
 from erasable.workspace.data.erasing import Erasure
-from erasable.workspace.identity.canonical import may_be_one_person
+from erasable.workspace.evidence import seals
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
-from erasable.workspace.ledger.schema import holding, identity, vacated
-
-
-class Leaver(NamedTuple):
-    """A token of a person of whom no record is left.
-
-    Attributes
-    ----------
-    type, subject : str
-        As table `identity` has them.
-    """
-
-    type: str
-    subject: str
+from erasable.workspace.ledger.schema import (
+    IN_USE,
+    fragment,
+    garbage,
+    holding,
+    identity,
+    model,
+    model_version,
+    vacated,
+)
 
 
 def find_leavers(context: Context, erasure: Erasure) -> None:
-    """Note which tokens an erasure takes out of which buckets, and whose they are besides.
-
-    An identity in a record that is erased is of the same person as the one that was asked for if
-    both have the same namespace and different types, as in ``who:id,mail:email``. Two columns of
-    one type, or of different namespaces, name two people.
-    """
+    """Note which tokens an erasure takes out of which buckets."""
     known = erasure.dataset
     if not known.subjects or not erasure.found:
         return
@@ -65,17 +57,6 @@ def find_leavers(context: Context, erasure: Erasure) -> None:
                 gone.update(tokens_in(each.table[column].filter(each.leaves)))
                 stay.update(tokens_in(kept[column]))
         erasure.vacated[bucket] = gone - stay
-    for each in erasure.found:
-        rows = each.table.filter(each.leaves)
-        columns = [rows[column].to_pylist() for column in known.subject_columns]
-        kinds = [kind for _, kind in known.subjects]
-        for row in zip(*columns, strict=True):
-            for token, kind in zip(row, kinds, strict=True):
-                if token is None or token in erasure.asked:
-                    continue
-                for other, its in zip(row, kinds, strict=True):
-                    if other in erasure.asked and may_be_one_person(kind, its):
-                        erasure.companions.setdefault(token, set()).update(erasure.asked[other])
 
 
 def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, set[str]]) -> None:
@@ -85,26 +66,17 @@ def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, 
         delete_in(connection, holding.c.token, sorted(tokens), at)
 
 
-def forget_unheld(connection: Connection, tokens: Iterable[str]) -> dict[str, Leaver]:
-    """Forget those of some people of whom no data set holds a record; return their tokens.
+def forget_unheld(connection: Connection, tokens: Iterable[str]) -> int:
+    """Forget those of some people of whom no data set holds a record; count their tokens.
 
     All tokens of such a person go, those that were linked included.
     """
-    asked = sorted(tokens)
-    owned: dict[str, dict[str, Leaver]] = {}
-    gone = set(asked) - held(connection, holding.c.token, asked)
-    subjects = sorted(set(subjects_of(connection, gone).values()))
-    for row in rows_in(connection, select(identity), identity.c.subject, subjects):
-        owned.setdefault(row.subject, {})[row.token] = Leaver(row.type, row.subject)
-    there = held(connection, holding.c.token, {token for own in owned.values() for token in own})
-    found = {
-        token: leaver
-        for own in owned.values()
-        if not there & own.keys()
-        for token, leaver in own.items()
-    }
-    delete_in(connection, identity.c.token, sorted(found))
-    return found
+    asked = set(tokens)
+    gone = asked - held(connection, holding.c.token, asked)
+    subjects = set(subjects_of(connection, gone).values())
+    owned = select(identity.c.subject).join(holding, holding.c.token == identity.c.token)
+    there = {row.subject for row in rows_in(connection, owned, identity.c.subject, subjects)}
+    return delete_in(connection, identity.c.subject, sorted(subjects - there))
 
 
 def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]) -> None:
@@ -113,6 +85,28 @@ def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]
     if wanted:
         rows = {"dataset_id": [dataset_id] * len(wanted), "bucket": wanted}
         insert_missing(connection, vacated, rows)
+
+
+def drop_unused(context: Context, connection: Connection, dataset_id: int) -> int:
+    """Let go of fragments that neither the newest version nor a model needs; return how many.
+
+    Their buckets are to be looked through for people without a record: `tidy`.
+    """
+    wanted = {get(connection, dataset_id).version}
+    query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)
+    for datasets, versions in connection.execute(query.where(model.c.state == "ready")):
+        wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
+    unused = [
+        part
+        for part in parts(connection, dataset_id)
+        if not any(part.belongs_to(version) for version in wanted)
+    ]
+    if unused:
+        delete_in(connection, fragment.c.id, [part.id for part in unused])
+        connection.execute(insert(garbage), [{"key": part.key} for part in unused])
+        note_vacated(connection, dataset_id, [part.bucket for part in unused])
+        seals.put(context, connection, "dataset", dataset_id)
+    return len(unused)
 
 
 def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
@@ -130,7 +124,7 @@ def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
             n += _tidy(context, dataset_id, buckets)
     if wanted and dataset_ids is None:
         with context.ledger.transaction() as connection:
-            n += len(forget_unheld(connection, unheld(connection)))
+            n += forget_unheld(connection, unheld(connection))
     return n
 
 
@@ -144,7 +138,9 @@ def unheld(connection: Connection) -> list[str]:
 def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
     with context.ledger.reading() as connection:
         known = get(connection, dataset_id)
-        present = [part for part in parts(connection, dataset_id) if part.bucket in buckets]
+        every_part = parts(connection, dataset_id)
+        present = [part for part in every_part if part.bucket in buckets]
+        narrowed = waiting.narrow(context, connection, known, every_part)
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))
         stale: dict[int, set[str]] = {bucket: set() for bucket in buckets}
         for row in connection.execute(select(holding.c.token, holding.c.bucket).where(at)):
@@ -154,7 +150,8 @@ def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
             stale[part.bucket] -= tokens_of(context, part, known)
             advance()
     with context.ledger.transaction() as connection:
+        waiting.adopt(context, connection, narrowed)
         forget_holdings(connection, dataset_id, stale)
         at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
         connection.execute(delete(vacated).where(at))
-        return len(forget_unheld(connection, set().union(*stale.values())))
+        return forget_unheld(connection, set().union(*stale.values()))

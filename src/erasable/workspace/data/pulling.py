@@ -19,12 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, subject_columns
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.array_files import ArrayFiles
 from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.column_types import ColumnTypes
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
 from erasable.workspace.data.spooling import Spool, overflow_errors
@@ -50,6 +52,8 @@ class Pulled:
         Of all that were read.
     left_out : Ids
         Of the suppressed.
+    absent : list of str
+        Columns that no line of JSON has.
     """
 
     known: DataSet
@@ -61,6 +65,7 @@ class Pulled:
     ids: Ids = field(default_factory=Ids)
     left_out: Ids = field(default_factory=Ids)
     doubtful: dict[str, int] = field(default_factory=dict)
+    absent: list[str] = field(default_factory=list)
 
     @property
     def n_records(self) -> int:
@@ -70,7 +75,10 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        return subject_columns.remarks(self.doubtful, self.n_read, self.looks)
+        told = subject_columns.remarks(self.doubtful, self.n_read, self.looks)
+        if not self.absent:
+            return told
+        return (*told, f"no line of the source has {name_some(self.absent)}: these are gaps")
 
     def bucket(self, number: int) -> pa.Table:
         """Return the records of a bucket, in the columns and types of the data set, by their ids.
@@ -120,41 +128,53 @@ def pulled(
         Ids or subjects are missing, repeat, or are of a wrong type; or values of `untyped` need
         one.
     """
-    names = known.subject_columns
+    names, copy = known.subject_columns, known.id_as_subject
     _check_named_once(known.id_column, [*names, *files])
+    own = [name for name in names if name != copy]
     read = ArrayFiles(source.folder, files or list(known.files), known.files)
     wide, gate = Widening(source.place), Gate(context, known)
+    types = None if new else ColumnTypes.of(known)
+    source = source.settled([known.id_column, *own, *files], types)
     with Spool(context, source.place) as spool:
         watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
         found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
         with (
-            closing(source.batches([known.id_column, *names, *files])) as batches,
+            closing(source.batches([known.id_column, *own, *files], types)) as batches,
             context.progress(f"reading {known.name}", None) as advance,
         ):
             for batch in chain.from_iterable(map(read.read, batches)):
+                if copy is not None:
+                    batch = _with_copy(batch, known.id_column, copy)
                 wide.add(batch.schema)
                 if new:
                     _check_id_type(wide.schema.field(known.id_column))
                 else:
+                    if source.kind == "json":
+                        batch, found.absent = _with_gaps(batch, known)
                     _check_columns(batch.column_names, known)
                 for start in range(0, max(1, batch.num_rows), _AT_ONCE):
-                    raw = plain(batch.slice(start, _AT_ONCE), names, part=True)
-                    _take_in(found, gate, raw if new else _with_known_ids(raw, known))
+                    row = source.first_row + found.n_read
+                    raw = plain(batch.slice(start, _AT_ONCE), names, part=True, first=row)
+                    _take_in(found, gate, raw, row)
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
         if new:
             subject_columns.refuse_untyped(found.looks)
-            whole = plain(spool.wide.schema.empty_table()).schema
-            columns = tuple((each.name, str(each.type)) for each in whole)
+            columns = tuple(
+                (each.name, "double" if pa.types.is_null(each.type) else str(each.type))
+                for each in spool.wide.schema
+            )
             n_buckets = fragments.buckets_for(found.n_read)
-            kept = {**known.source, "files": read.shapes} if files else known.source
+            kept = {**known.source, **source.to_json()}
+            if files:
+                kept["files"] = read.shapes
             found.known = replace(known, columns=columns, n_buckets=n_buckets, source=kept)
         else:
             found.known = replace(known, columns=_widened(spool.wide.schema, known))
         yield found
 
 
-def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
+def _take_in(found: Pulled, gate: Gate, raw: pa.Table, row: int) -> None:
     known = found.known
     found.n_read += raw.num_rows
     found.ids.add(raw[known.id_column])
@@ -163,7 +183,7 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
     for column, n in subject_columns.doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
-    records, stays = gate.admit(raw)
+    records, stays = gate.admit(raw, row)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
@@ -175,10 +195,27 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table) -> None:
 def _check_named_once(id_column: str, names: Sequence[str]) -> None:
     if id_column in names or len(set(names)) < len(names):
         raise SourceError(
-            f"the columns {', '.join([id_column, *names])} name one twice; expected an id column "
-            "and subject columns that differ; name each once, and copy the id column in the "
-            "source where each record is a person"
+            f"the columns {', '.join([id_column, *names])} name one twice; expected each once"
         )
+
+
+def _with_copy(batch: pa.Table, id_column: str, copy: str) -> pa.Table:
+    """Put a copy of the ids beside them, to hold tokens of the people whom they name."""
+    if copy in batch.column_names:
+        raise SourceError(
+            f"the source has a column {copy!r}, as the tokens of {id_column!r} are called; "
+            "expected none of this name; rename it"
+        )
+    return batch.append_column(copy, batch[id_column])
+
+
+def _with_gaps(batch: pa.Table, known: DataSet) -> tuple[pa.Table, list[str]]:
+    """Put gaps where all lines lack a key; return the columns, too."""
+    absent = [name for name, _ in known.columns if name not in batch.column_names]
+    for name in absent:
+        kind = known.schema.field(name).type
+        batch = batch.append_column(name, pa.nulls(batch.num_rows, kind))
+    return batch, absent
 
 
 def _check_columns(names: Sequence[str], known: DataSet) -> None:
@@ -229,13 +266,6 @@ def _widened(came: pa.Schema, known: DataSet) -> tuple[tuple[str, str], ...]:
         (name, "double" if kind in _WHOLE and name in floats else kind)
         for name, kind in known.columns
     )
-
-
-def _with_known_ids(raw: pa.Table, known: DataSet) -> pa.Table:
-    """Bring ids to the type of those that are there: "7" is 7, and comes twice beside it."""
-    at = raw.column_names.index(known.id_column)
-    kind = dict(known.columns)[known.id_column]
-    return raw.set_column(at, known.id_column, _cast(raw, known.id_column, kind, known))
 
 
 def _retyped(records: pa.Table, known: DataSet) -> pa.Table:

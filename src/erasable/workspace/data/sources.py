@@ -1,34 +1,42 @@
 """Where data comes from: a file, a folder of Parquet files, or a table or query of a database.
 
-The law kept here: a source is read whole and as it is, or refused in one line that repeats none of
-its values. What is kept of it names the place, never a user, a password or a parameter. It is read
+The law kept here: a source is read whole and as it is, or refused in one line that repeats nobody's
+identity. What is kept of it names the place, never a user, a password or a parameter. It is read
 in batches, and no more than one of them is held.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core.errors import SourceError
+from erasable.core.errors import DialectWarning, SourceError
 from erasable.workspace.data import stores
 from erasable.workspace.data.arrays import holds_arrays
-from erasable.workspace.data.delimited import csv_batches
+from erasable.workspace.data.column_types import ColumnTypes
+from erasable.workspace.data.delimited import csv_batches, settled
+from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.files import is_folder
+from erasable.workspace.data.json_lines import json_batches
 from erasable.workspace.data.parquet import parquet_batches
 from erasable.workspace.data.widening import Widening
+from erasable.workspace.identity.canonical import BLANK
 from erasable.workspace.ledger.kinds import is_unicode
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 _PARQUET = (".parquet", ".pq")
+_JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _EXPECTED = (
-    "expected a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file, a folder of Parquet files, "
-    "there or by URL, as in s3://bucket/visits, or a table by URL, as in sqlite:///shop.db#visits"
+    "expected a .csv, .tsv, .jsonl, .ndjson (each with .gz, too) or .parquet file, a folder of "
+    "Parquet files, there or by URL, as in s3://bucket/visits, or a table by URL, as in "
+    "sqlite:///shop.db#visits"
 )
 
 
@@ -37,12 +45,14 @@ class Source:
 
     Attributes
     ----------
-    kind : {"csv", "parquet", "sql"}
+    kind : {"csv", "json", "parquet", "sql"}
     place : str
         An absolute path, or a URL without credentials and parameters: of a database, or of an
         object store.
     query : str or None
         The SQL that chooses the records, where it is not a whole table.
+    dialect : Dialect
+        How a text file is written, as far as that is known; see `settled`.
 
     Examples
     --------
@@ -55,17 +65,20 @@ class Source:
     {'visit': [1, 2], 'patient': ['007', None], 'age': [41, 28]}
     """
 
-    def __init__(self, kind: str, place: str, query: str | None, given: str) -> None:
+    def __init__(
+        self, kind: str, place: str, query: str | None, given: str, dialect: Dialect = UNSAID
+    ) -> None:
         self.kind = kind
         self.place = place
         self.query = query
+        self.dialect = dialect
         self._given = given  # with credentials, for reading
 
     def __repr__(self) -> str:
         return f"Source(kind={self.kind!r}, place={self.place!r}, query={self.query!r})"
 
     @classmethod
-    def parse(cls, text: str, query: str | None = None) -> Source:
+    def parse(cls, text: str, query: str | None = None, dialect: Dialect = UNSAID) -> Source:
         """Find out what a path or URL names; nothing is opened but folders.
 
         Parameters
@@ -76,12 +89,24 @@ class Source:
             ``#schema.table`` at its end unless `query` is given.
         query : str, default=None
             SQL whose rows are the records.
+        dialect : Dialect, default=Dialect()
+            What a user said of how a text file is written.
 
         Raises
         ------
         SourceError
-            It is of no known kind.
+            It is of no known kind, or no text file, and a dialect came with it.
         """
+        found = cls._parsed(text, query, dialect)
+        if found.kind != "csv" and dialect != UNSAID:
+            raise SourceError(
+                "--delimiter, --decimal or --encoding came with a source that is no text file with "
+                "separators; expected them for .csv and .tsv; leave them out"
+            )
+        return found
+
+    @classmethod
+    def _parsed(cls, text: str, query: str | None, dialect: Dialect) -> Source:
         if not text.strip() or "\0" in text or not is_unicode(text):
             raise SourceError(f"the source is no name of anything; {_EXPECTED}")
         if stores.is_store(text):
@@ -96,8 +121,10 @@ class Source:
         path = Path(text).absolute()
         if is_folder(path) or path.suffix.lower() in _PARQUET:
             return cls("parquet", str(path), None, str(path))
+        if path.name.lower().endswith(_JSON):
+            return cls("json", str(path), None, str(path))
         if _separator(path) is not None:
-            return cls("csv", str(path), None, str(path))
+            return cls("csv", str(path), None, str(path), dialect)
         raise SourceError(f"{text!r} is of no known kind; {_EXPECTED}; convert it, or rename it")
 
     @classmethod
@@ -118,9 +145,50 @@ class Source:
         return "://" in text and "#" not in at_end and not stores.is_store(text)
 
     def to_json(self) -> dict[str, Any]:
-        """Describe the source for the ledger: its kind, its place and its query."""
-        kept = {"kind": self.kind, "place": self.place}
+        """Describe the source for the ledger: kind, place, query, and the dialect if it is unusual.
+
+        The encoding that the mark of a file shows is not kept.
+        """
+        kept: dict[str, Any] = {"kind": self.kind, "place": self.place}
+        unusual = {
+            name: value
+            for name, value in self.dialect.to_json().items()
+            if value != getattr(self._usual, name) and value != "utf-16"
+        }
+        if unusual:
+            kept["dialect"] = unusual
         return kept if self.query is None else {**kept, "query": self.query}
+
+    @property
+    def _usual(self) -> Dialect:
+        return Dialect(_separator(Path(self.place)), ".", "utf-8")
+
+    def settled(self, text_columns: Sequence[str] = (), types: ColumnTypes | None = None) -> Source:
+        """Find how a text file is written; see `batches` for the parameters.
+
+        An option of the user comes first, then what the file shows without doubt, then the dialect
+        of the data set. A `DialectWarning` says what was found in the file.
+
+        Returns
+        -------
+        Source
+            With all of the dialect, where it is a text file.
+
+        Raises
+        ------
+        SourceError
+            The file is not there, or cannot be read; or it may be in either of two encodings.
+        """
+        if self.kind != "csv" or None not in astuple(self.dialect):
+            return self
+        known = (types.dialect if types is not None else UNSAID).over(self._usual)
+        dialect, remarks = settled(
+            Path(self.place), self.dialect, known, text_columns,
+            types.types if types is not None else None,
+        )  # fmt: skip
+        for each in remarks:
+            warnings.warn(each, DialectWarning, stacklevel=2)
+        return Source(self.kind, self.place, self.query, self._given, dialect)
 
     @property
     def folder(self) -> Path | None:
@@ -128,7 +196,9 @@ class Source:
         local = self.kind != "sql" and not stores.is_store(self.place)
         return Path(self.place).parent if local else None
 
-    def batches(self, text_columns: Sequence[str] = ()) -> Generator[pa.Table, None, None]:
+    def batches(
+        self, text_columns: Sequence[str] = (), types: ColumnTypes | None = None
+    ) -> Generator[pa.Table, None, None]:
         """Read all records, some at a time.
 
         Parameters
@@ -137,6 +207,8 @@ class Source:
             Columns that have to be there, of ids and subjects. From CSV and from the names of
             folders they are read as text, so that "007" stays; elsewhere they keep their type.
             Blank text and NaN become null; "NA" and the like stay.
+        types : ColumnTypes, default=None
+            Of a data set, which decide what columns hold; other columns of a text file are text.
 
         Yields
         ------
@@ -149,10 +221,14 @@ class Source:
         SourceError
             The source is not there, cannot be read to its end, has no records, lacks one of the
             columns, repeats a column, or has columns of structures, or of lists of other than
-            numbers.
+            numbers; or a value does not fit its type.
         """
+        if (whole := self.settled(text_columns, types)) is not self:
+            yield from whole.batches(text_columns, types)
+            return
         n_records = 0
-        with closing(self._parts(text_columns)) as parts:
+        as_text = [*text_columns, *(types.types if types is not None else ())]
+        with closing(self._parts(as_text, types is None)) as parts:
             for at, part in enumerate(parts):
                 table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
                 if at == 0:
@@ -162,6 +238,9 @@ class Source:
                 for column in dict.fromkeys(text_columns):
                     where = table.column_names.index(column)
                     table = table.set_column(where, column, _without_blanks(table[column]))
+                if types is not None:
+                    decimal = self.dialect.decimal or "."
+                    table = types.read(table, n_records + self.first_row, decimal)
                 n_records += table.num_rows
                 yield table
         if n_records == 0:
@@ -169,8 +248,13 @@ class Source:
                 f"{self.place!r} has no records; expected one or more; check that it is whole"
             )
 
+    @property
+    def first_row(self) -> int:
+        """The number of its first record; the names of columns are a row of a text file."""
+        return 2 if self.kind == "csv" else 1
+
     def _parts(
-        self, text_columns: Sequence[str]
+        self, text_columns: Sequence[str], typed: bool
     ) -> Generator[pa.Table | pa.RecordBatch, None, None]:
         if self.kind == "sql":
             from erasable.workspace.data.databases import sql_batches
@@ -179,11 +263,12 @@ class Source:
         elif self.kind == "parquet":
             store, path = stores.opened(self.place) if "://" in self.place else (None, self.place)
             yield from parquet_batches(self.place, text_columns, store, path)
+        elif self.kind == "json":
+            yield from json_batches(Path(self.place), text_columns)
         else:
-            path = self.place
-            yield from csv_batches(Path(path), _separator(Path(path)) or ",", text_columns)
+            yield from csv_batches(Path(self.place), self.dialect, text_columns, typed=typed)
 
-    def read(self, text_columns: Sequence[str] = ()) -> pa.Table:
+    def read(self, text_columns: Sequence[str] = (), types: ColumnTypes | None = None) -> pa.Table:
         """Read all records at once; see `batches` for what is read, and what is wrong.
 
         Returns
@@ -192,7 +277,7 @@ class Source:
             With one record or more.
         """
         wide, parts = Widening(self.place), []
-        for part in self.batches(text_columns):
+        for part in self.batches(text_columns, types):
             wide.add(part.schema)
             parts.append(part)
         return pa.concat_tables([wide.cast(part) for part in parts])
@@ -246,16 +331,16 @@ def _check_nested(schema: pa.Schema, place: str) -> None:
 def _remedy(names: Sequence[str]) -> str:
     """Say what to do about a column that is not there."""
     if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
-        return "the one name looks like several: separate them with commas (tabs in a .tsv file)"
+        return "the one name looks like several: say what separates them with --delimiter"
     return "correct the name"
 
 
 def _without_blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Make blank text and NaN null: neither is an identity."""
+    """Make text that shows nothing and NaN null: neither is an identity."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(column)), 0)
+        blank = pc.match_substring_regex(column, BLANK)
     elif pa.types.is_floating(column.type):
         blank = pc.is_nan(column)
     else:

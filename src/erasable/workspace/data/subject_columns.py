@@ -20,7 +20,7 @@ from erasable.core._arrow_files import CSV_NULLS
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.looks import Looks
 
-_GAPS = pa.array(sorted({each.casefold() for each in CSV_NULLS if each} | {"none"}))
+_GAPS = sorted({each.casefold() for each in CSV_NULLS if each} | {"none"})
 """What programs write for a gap, case folded."""
 
 
@@ -56,7 +56,7 @@ def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     for column in subjects:
         if pa.types.is_string(raw[column].type):
             folded = pc.utf8_lower(pc.utf8_trim_whitespace(raw[column]))
-            found[column] = pc.sum(pc.is_in(folded, _GAPS)).as_py() or 0
+            found[column] = pc.sum(pc.is_in(folded, pa.array(_GAPS))).as_py() or 0
     return found
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, insert, select
 
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, leavers
 from erasable.workspace.data.ahead import Followers
-from erasable.workspace.data.catalogue import Part, find, get, parts
+from erasable.workspace.data.catalogue import Part, find, parts
 from erasable.workspace.data.datasets import (
     Change,
     as_parts,
+    check_widened,
     keep,
     put_part,
     record_version,
@@ -26,9 +26,9 @@ from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import reliance, seals
-from erasable.workspace.ledger.bulk import delete_in, update_in
-from erasable.workspace.ledger.schema import IN_USE, fragment, garbage, model, model_version
+from erasable.workspace.evidence import reliance
+from erasable.workspace.ledger.bulk import update_in
+from erasable.workspace.ledger.schema import fragment
 
 
 @dataclass(slots=True)
@@ -103,6 +103,7 @@ def sync(context: Context, name: str, source: Source, followers: Followers | Non
             known = find(connection, name)
             present = parts(connection, known.id, known.version)
         with pulled(context, source, known) as found:
+            check_widened(context, known, found.known)
             known = found.known
             compared = _compare(context, found, present)
             counts = found.n_suppressed, found.n_without_subject, found.remarks
@@ -125,32 +126,10 @@ def sync(context: Context, name: str, source: Source, followers: Followers | Non
             record_version(context, connection, known.id, "sync", change, known)
             keep(context, connection, known.id, version, compared.stored)
             followers.adopt(connection)
-            drop_unused(context, connection, known.id)
+            leavers.drop_unused(context, connection, known.id)
         leavers.tidy(context, [known.id])
         context.clean()
     return change
-
-
-def drop_unused(context: Context, connection: Connection, dataset_id: int) -> int:
-    """Let go of fragments that neither the newest version nor a model needs; return how many.
-
-    Their buckets are to be looked through for people without a record: `leavers.tidy`.
-    """
-    wanted = {get(connection, dataset_id).version}
-    query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)
-    for datasets, versions in connection.execute(query.where(model.c.state == "ready")):
-        wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
-    unused = [
-        part
-        for part in parts(connection, dataset_id)
-        if not any(part.belongs_to(version) for version in wanted)
-    ]
-    if unused:
-        delete_in(connection, fragment.c.id, [part.id for part in unused])
-        connection.execute(insert(garbage), [{"key": part.key} for part in unused])
-        leavers.note_vacated(connection, dataset_id, [part.bucket for part in unused])
-        seals.put(context, connection, "dataset", dataset_id)
-    return len(unused)
 
 
 def _compare(context: Context, found: Pulled, present: list[Part]) -> _Compared:

@@ -91,9 +91,19 @@ def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
                 try:
                     column = column.cast(field.type)
                 except (pa.ArrowException, ValueError, TypeError):
+                    if pa.types.is_integer(column.type) and pa.types.is_floating(field.type):
+                        raise too_large(field.name, place) from None
                     raise mixed(field.name, place) from None
         arrays.append(column)
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def too_large(name: str, place: str) -> SourceError:
+    """Return the error that says that whole numbers cannot become floats."""
+    return SourceError(
+        f"column {name!r} in {place!r} holds whole numbers that floats do not hold, and others "
+        "came that are not whole; expected only whole numbers, or none beyond 2**53"
+    )
 
 
 def mixed(name: str, place: str) -> SourceError:

@@ -19,6 +19,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import plain
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.column_types import ColumnTypes
 from erasable.workspace.data.sources import Source
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.domains.samples import alike
@@ -118,25 +119,22 @@ def _read(context: Context, given: str, known: DataSet) -> tuple[pa.Table, int |
         source = Source.parse(given)
     except SourceError as error:
         raise SourceError(f"{error}; or name a data set: {names}") from None
-    return plain(source.read()), None
+    return plain(source.read(types=ColumnTypes.of(known, exact=True))), None
 
 
-def as_in(found: pa.Table, known: DataSet, what: str = "fresh records") -> pa.Table:
+def as_in(found: pa.Table, known: DataSet) -> pa.Table:
     """Give columns the types that they have in a data set.
 
     Raises
     ------
-    WorkspaceError
+    SourceError
         They hold something else.
     """
-    columns = []
-    for name in found.column_names:
+    found = ColumnTypes.of(known, exact=True).read(found)
+    for name, column in zip(found.column_names, found.columns, strict=True):
         wanted = known.schema.field(name).type
-        try:
-            columns.append(found[name].cast(wanted))
-        except (pa.ArrowException, ValueError):
-            raise WorkspaceError(
-                f"column {name!r} of the {what} holds {found[name].type}; expected "
-                f"{wanted}, as in {known.name!r}; convert it"
-            ) from None
-    return pa.table(columns, names=found.column_names)
+        if column.type != wanted:
+            raise SourceError(
+                f"column {name!r} holds {column.type}; expected {wanted}, as in {known.name!r}"
+            )
+    return found

@@ -243,7 +243,8 @@ def held_among(
         Records by the id of the request, where there are any.
     """
     waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
-    batch = gather(connection, connection.execute(select(request).where(waiting)).all())
+    rows = connection.execute(select(request).where(waiting)).all()
+    batch = gather(context, connection, rows, locking.datasets([known.name]))
     own = context.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())
     columns = [own, *(records[column].to_pylist() for column in known.subject_columns)]
     counts = Counter(

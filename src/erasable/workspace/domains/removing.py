@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
@@ -22,6 +23,7 @@ from erasable.workspace.domains.planning import (
 )
 from erasable.workspace.requests import answering, intake, process
 
+_CANCELLED = "no record was removed, and its request is cancelled"
 _GIVEN_UP = "the removal of a domain could not be carried out"
 
 
@@ -80,31 +82,37 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
         )
     judged = judges(context, plan)
     _refuse_held(context, plan)
-    with context.ledger.transaction() as connection:
-        known = catalogue.find(connection, plan.dataset)
-        if state_of(connection, known) != plan.state:
-            raise WorkspaceError(
-                f"records of {plan.dataset!r} have changed since the removal was planned; expected "
-                "them as they were; nothing was changed, plan it again"
-            )
-        now = context.now()
-        kind = catalogue.record_type(known.name)
-        (request,) = intake.enter(
-            context,
-            connection,
-            [
-                {
-                    "regulation": "none", "received_at": now, "due_at": None, "hold": None,
-                    "type": None, "types": [kind], "condition": None, "changed_at": now,
-                    "tokens": tokens_of(context, known.name, plan.ids),
-                }
-            ],
-        )  # fmt: skip
+    request: intake.Request | None = None
     try:
+        with context.ledger.transaction() as connection:
+            known = catalogue.find(connection, plan.dataset)
+            if state_of(connection, known) != plan.state:
+                raise WorkspaceError(
+                    f"records of {plan.dataset!r} have changed since the removal was planned; "
+                    "expected them as they were; nothing was changed, plan it again"
+                )
+            now = context.now()
+            kind = catalogue.record_type(known.name)
+            (request,) = intake.enter(
+                context,
+                connection,
+                [
+                    {
+                        "regulation": "none", "received_at": now, "due_at": None, "hold": None,
+                        "type": None, "types": [kind], "condition": None, "changed_at": now,
+                        "tokens": tokens_of(context, known.name, plan.ids),
+                    }
+                ],
+            )  # fmt: skip
         done = process.process(context, [request.id])
-    except ErasableError:
-        with suppress(ErasableError):  # it is past that: the next one that processes ends it
-            answering.cancel(context, request.id, _GIVEN_UP)
+    except BaseException as error:
+        _interruptions.release(error)
+        if request is not None:
+            with suppress(ErasableError):  # it is past that: the next one that processes ends it
+                answering.cancel(context, request.id, _GIVEN_UP)
+            with suppress(ErasableError), context.ledger.reading() as connection:
+                if intake.find(connection, request.id).state == "cancelled":
+                    _interruptions.explain(error, _CANCELLED)
         raise
     updated = {each["model"] for each in done.treatments}
     return Removed(

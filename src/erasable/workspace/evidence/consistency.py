@@ -44,6 +44,7 @@ _WORDS = {
     "scope": "identities or condition",
     "matched": "records found",
     "searched": "columns searched",
+    "followed": "identities followed",
     "n_records": "number of records",
     "n_suppressed": "number of suppressed records",
     "n_added": "number of added records",

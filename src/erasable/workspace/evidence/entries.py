@@ -56,9 +56,12 @@ def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     ...        "tokens": [["id", "5f"]], "condition": None, "salt": "00" * 32}
     >>> acknowledged(Keys.new(), row)
     {'corrects': None, 'due_at': None, 'hold': None, 'received_at':
-     '2026-11-02T00:00:00.000000Z', 'regulation': 'none', 'scope': '...', 'types': None}
+     '2026-11-02T00:00:00.000000Z', 'reference': None, 'regulation': 'none', 'scope': '...',
+     'types': None}
     """
-    names = ("corrects", "due_at", "hold", "received_at", "regulation", "scope", "types")
+    names = (
+        "corrects", "due_at", "hold", "received_at", "reference", "regulation", "scope", "types",
+    )  # fmt: skip
     return _some(keys, row, names)
 
 
@@ -77,6 +80,7 @@ def erased(
     tasks: Iterable[Mapping[Any, Any]],
     suppressed: str | None = None,
     searched: Sequence[Mapping[str, str]] | None = None,
+    followed: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Tell what was done for a request (request-erased, request-corrected).
 
@@ -90,14 +94,17 @@ def erased(
         The commitment to whom it keeps out from now on; None where it adds no token.
     searched : sequence of mapping, default=None
         In which columns of which data sets an identity was looked for: dataset, column and type.
+    followed : sequence of mapping, default=None
+        By what other identities of the person were found; see `workspace.data.persons.Step`.
 
     Examples
     --------
     >>> erased(0, ())
-    {'matched': 0, 'tasks': [], 'suppressed': None, 'searched': None}
+    {'matched': 0, 'tasks': [], 'suppressed': None, 'searched': None, 'followed': None}
     """
     done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
-    return {"matched": matched, "tasks": done, "suppressed": suppressed, "searched": searched}
+    said = {"suppressed": suppressed, "searched": searched, "followed": followed}
+    return {"matched": matched, "tasks": done, **said}
 
 
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
@@ -202,6 +209,8 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
         values = {name: row[name] for name in ("corrects", "values_key", "values_sha256")}
         if any(value is not None for value in values.values()):
             asked |= values
+        if row["reach"] is not None:
+            asked["reach"] = row["reach"]
         text = pack(asked)
         try:
             scope = commitment(row["salt"], text.decode())
@@ -212,9 +221,9 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         "regulation": row["regulation"],
         **{name: _moment(row[name]) for name in _MOMENTS},
-        **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason")},
+        **{name: _keyed(keys, row[name]) for name in ("extension", "hold", "reason", "reference")},
         "scope": scope,
-        **{name: row[name] for name in ("batch", "corrects", "matched", "searched", "types")},
+        **{name: row[name] for name in _AS_THEY_ARE},
     }
 
 
@@ -224,6 +233,7 @@ def task(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 _MOMENTS = ("received_at", "due_at", "extended_at", "completed_at")
+_AS_THEY_ARE = ("batch", "corrects", "followed", "matched", "searched", "types")
 _TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before", "after")
 
 

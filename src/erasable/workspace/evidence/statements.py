@@ -125,6 +125,7 @@ def statement(
             "matched": bool(request.matched),
             **_outcome(request),
             "searched": request.searched,  # the columns; of a condition there are none
+            "followed": request.followed,  # how other identities of the person were found
             "records": request.matched or 0,
             "datasets": changed,
             "models": models,

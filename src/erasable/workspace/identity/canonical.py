@@ -263,6 +263,9 @@ _STOPS = re.compile("[.\u3002\uff61]")  # IDNA: full stops of all scripts divide
 _NAMED = re.compile(r"[^<>]*<([^<>]*@[^<>]*)>")  # Ann <ann@x.org>
 _QUOTED = re.compile("['\"\u2018\u201c](.*@.*)['\"\u2019\u201d]", re.DOTALL)
 _SEVERAL = re.compile(r"@.*@|[\s,;<>]", re.DOTALL)
+BLANK = r"^[\s\p{Z}\p{Cf}\p{Cc}" + "".join(f"{first}-{last}" for first, last in _UNSEEN) + "]*$"
+"""Matches text that shows nothing, which is nobody's identity; of the syntax of RE2."""
+
 _Spellings = dict[str, Callable[[str], str | None]]
 
 _FORMER: _Spellings = {

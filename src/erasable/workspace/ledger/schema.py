@@ -216,8 +216,8 @@ measurement = _table(
     Column("at", Moment, nullable=False),
 )
 
-# `tokens` and `condition` say what to erase, `corrects` and a file what to correct; the log holds a
-# commitment to them, under `salt`. They go when the request ends, and the salt with them.
+# `tokens`, `reach` and `condition` say what to erase, `corrects` and a file what to correct; the
+# log holds a commitment to them, under `salt`. They go when the request ends, and the salt, too.
 request = _table(
     "request",
     Column("id", Words(40), primary_key=True),
@@ -229,9 +229,12 @@ request = _table(
     Column("extension", Words()),
     Column("hold", Words()),
     Column("reason", Words()),  # of a denial or cancellation
+    Column("reference", Words(200)),  # what whoever took it in calls it
     Column("type", Words(64)),
     Column("types", Json([str])),  # that the identity was looked for under; it stays
     Column("tokens", Json([[str]])),  # each a type and a token
+    # By how many people an identity that is followed may be shared; 0: nothing is followed.
+    Column("reach", Whole(is_small=True)),
     Column("condition", Json({"dataset": int, "where": str})),
     # Of a correction; erasures have none. It stays.
     Column("corrects", Json({"dataset": str, "columns": [str]})),
@@ -242,6 +245,8 @@ request = _table(
     Column("matched", Whole()),  # records found, once it is processed
     # In which subject columns they were looked for then.
     Column("searched", Json([{"dataset": str, "column": str, "type": str}])),
+    # By which joins of records, and links, other identities of the person were found then.
+    Column("followed", Json([{"from_type": str, "to_type": str, "identities": int}])),
     Column("changed_at", Moment, nullable=False),
     Column("completed_at", Moment),
 )

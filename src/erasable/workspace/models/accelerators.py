@@ -6,9 +6,9 @@ next one takes its place when the ledger refers to that (`Context.clean`), and n
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from erasable.core.errors import WorkspaceDiskError
 from erasable.core.estimator import Erasable
 from erasable.core.kept import UnkeptError
 from erasable.core.mapped.beside import make_ready
@@ -20,18 +20,31 @@ from erasable.workspace.store.accelerators import folder_of, secret_of
 from erasable.workspace.store.artifacts import LocalStore
 
 
-def keep(context: Context, key: str, model: Erasable) -> None:
+def keep(context: Context, key: str, model: Erasable, file: MappedFile | None = None) -> None:
     """Write the accelerator of the artifact with a key, where the store is a folder.
 
-    It is left out for a model that learns again of all records, and where the disk is full.
+    It is left out for a model that learns again of all records, and where the disk is full: then
+    the one that the model was opened from goes with its version.
+
+    Parameters
+    ----------
+    context : Context
+    key : str
+    model : Erasable
+    file : MappedFile, default=None
+        What it was opened from, of which parts have changed.
     """
     if not isinstance(context.store, LocalStore):
         return
     try:
+        if file is not None:
+            file.prepare(model, key)
+            return
         ready: Any = make_ready(model)
         MappedFile.make(context.disk, folder_of(key), key, ready, secret_of(context.keys))
-    except (UnkeptError, WorkspaceDiskError):
-        context.disk.remove_folder(folder_of(key))
+    except (UnkeptError, OSError):
+        with suppress(OSError):  # what is left of it is removed with what nothing refers to
+            context.disk.remove_folder(folder_of(key))
 
 
 def is_there(context: Context, version: Version) -> bool:

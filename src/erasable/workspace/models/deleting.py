@@ -2,7 +2,8 @@
 
 The law kept here: what comes out is the model that its recipe makes of the records that are left,
 or no model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
-transaction. Too few records to learn from never stop an erasure: the model is retired.
+transaction. Too few records to learn from never stop an erasure: the model is retired. Nothing else
+retires it: records that come, or are corrected, so that it cannot learn, are an error.
 """
 
 from __future__ import annotations
@@ -166,6 +167,8 @@ def prepare_model(
     ------
     WorkspaceError
         The model's file is damaged, a command fails; nothing has changed.
+    InvalidInputError, TooFewRecordsError
+        It cannot learn from what comes.
     """
     from erasable.workspace.evidence import commitments
 
@@ -189,6 +192,8 @@ def prepare_model(
         else:
             outcome = _following(context, model, version, gone, reader, arriving)
     except TooFewRecordsError:
+        if arriving is not None:  # no erasure alone asks for it
+            raise
         return Prepared(
             **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
             seconds=time.perf_counter() - began,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -20,7 +20,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import leavers
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.syncing import drop_unused
+from erasable.workspace.data.leavers import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import (
@@ -29,9 +29,11 @@ from erasable.workspace.models import (
     estimates,
     pending_hooks,
     policies,
+    preparing,
     recipes,
     unused,
     versions,
+    written,
 )
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
@@ -60,6 +62,9 @@ class Fitted:
         Columns that it does not learn from, but for those that name records and people.
     warnings : list of str
         What was decided about columns where no features were named, a line each.
+    prepared : str
+        What is done with which columns before the model learns from them, in one line; empty where
+        it learns from the table as it is, or the recipe was there already.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class Fitted:
     commitment: str | None
     left_out: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    prepared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +95,25 @@ class _Plan:
     target: str | None
     hook: str | None
     policy: str | None
+    left: list[DataSet] = field(default_factory=list)  # that it learned from until now
+    prepares: bool = False  # whether it is to be decided how the table is prepared
+
+    @property
+    def concerned(self) -> list[DataSet]:
+        """Data sets of which versions may be needed no longer."""
+        return [*self.datasets, *self.left]
 
 
 def fit(
     context: Context,
     name: str,
-    estimator: str | None = None,
+    estimator: Any = None,
     *,
     datasets: Sequence[str] = (),
     target: str | None = None,
     features: Sequence[str] | None = None,
     params: Mapping[str, Any] | None = None,
+    prepare: str = "auto",
     hook: str | None = None,
     policy: str | None = None,
 ) -> Fitted:
@@ -109,7 +123,7 @@ def fit(
     ----------
     context : Context
     name : str
-    estimator : str, default=None
+    estimator : str, estimator or dict, default=None
         See `recipes.parse`; or a Python function "module:function", which is called with a
         pyarrow.Table and returns bytes, or a fitted estimator of erasable. By default, as with
         the other parameters, what it was.
@@ -118,11 +132,16 @@ def fit(
     target : str, default=None
         Column to predict.
     features : sequence of str, default=None
-        Columns to learn from: by default every numeric one but ids, subjects and target, or the
+        Columns to learn from: by default all but ids, subjects, the target, and text that tells
+        most records apart. Where the table is not prepared, by default every numeric one, or the
         one column of text where the estimator learns from documents.
     params : dict, default=None
         Parameters of the estimator; see `recipes.parse`. What is to be an estimator is named:
         ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
+    prepare : {"auto", "none"}, default="auto"
+        Whether a model that cannot learn from the table as it is, because of gaps, text, days or
+        times, gets steps before it that can; see `preparing`. They are part of its recipe then. A
+        pipeline is left as it is.
     hook : str, default=None
         A command with {model}, run after every update, without a shell.
     policy : {"at-once", "refresh", "never"}, default=None
@@ -146,6 +165,7 @@ def fit(
         Records that the estimator cannot learn from.
     """
     check_name(name)
+    preparing.check_choice(prepare)
     if hook is not None:
         check_command(hook, "hook")
     recipe = None if estimator is None else _recipe(estimator, params)
@@ -153,7 +173,7 @@ def fit(
         raise InvalidParameterError(
             "parameters were given without an estimator; expected both; name the estimator, too"
         )
-    return _fit(context, name, recipe, datasets, features, target, hook, policy)
+    return _fit(context, name, recipe, datasets, features, target, hook, policy, prepare)
 
 
 def register(
@@ -198,13 +218,16 @@ def register(
             raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
         return _fit(
-            context, name, recipes.parse_command(retrain), datasets, None, None, hook, policy
-        )
+            context, name, recipes.parse_command(retrain), datasets, None, None, hook, policy,
+            "none",
+        )  # fmt: skip
     with context.lock(locking.models([name])):
         context.clean()
         with context.ledger.transaction() as connection:
             reliance.check(context, connection)
-            plan = _plan(connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None)
+            plan = _plan(
+                connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None, "none"
+            )
             _put_model(context, connection, name, plan, "uncovered", None, 0)
             tell(context, connection, "model-registered", name, context.now())
     return Fitted(name, 0, 0, 0.0, None, None, None)
@@ -220,7 +243,7 @@ def retire(context: Context, name: str) -> None:
     WorkspaceError
         It is retired already.
     """
-    with context.lock(locking.models([name])):
+    with _with_its_data(context, name):
         context.clean()
         with context.ledger.transaction() as connection:
             model = catalogue.find(connection, name)
@@ -232,6 +255,7 @@ def retire(context: Context, name: str) -> None:
             reliance.check_one(context, connection, "model", name)
             pending_hooks.discard(context, connection, name)  # another of that name owes nothing
             versions.retire(context, connection, model.id, name, context.now())
+        leavers.tidy(context, model.datasets)
         context.clean()
 
 
@@ -244,13 +268,18 @@ def _fit(
     target: str | None,
     hook: str | None,
     policy: str | None,
+    prepare: str,
 ) -> Fitted:
     from erasable.workspace.evidence import commitments
 
-    with _planned(context, name, recipe, datasets, features, target, hook, policy) as plan:
+    said = (recipe, datasets, features, target, hook, policy, prepare)
+    with _planned(context, name, *said) as plan:
         context.clean()
-        design = _design(plan)
         reader = Reader(context)
+        plan = _with_asked(plan)
+        named = plan.features is not None
+        plan, prepared = _prepared(plan, reader)
+        design = _design(plan)
         tables = reader.to_learn_from([each.id for each in plan.datasets], design=design)
         with context.progress(f"fitting {name}", 1) as advance:
             made = train(context, _trusted(context, name, plan), tables, design, reader.records)
@@ -270,21 +299,21 @@ def _fit(
                 connection, model_id, "fit", made.n_records, 0, made.seconds, context.now()
             )
             tell(context, connection, "model-fitted", name, context.now())
-            for each in plan.datasets:
+            for each in plan.concerned:
                 drop_unused(context, connection, each.id)
             messages = []
-            if made.features is not None and plan.features is None:
+            if made.features is not None and not named:
                 messages = unused.remarks(
-                    connection, name, plan.datasets, made.features, plan.target
+                    connection, name, plan.datasets, made.features, plan.target, prepared.left_out
                 )
         if made.fitted is not None and design is not None:
             accelerators.keep(context, stored.key, made.fitted)
-        leavers.tidy(context, [each.id for each in plan.datasets])
+        leavers.tidy(context, [each.id for each in plan.concerned])
         context.clean()
     chosen = None if made.features is None else list(made.features)
     return Fitted(
         name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
-        list(unused.left_out(plan.datasets, chosen, plan.target)), messages,
+        list(unused.left_out(plan.datasets, chosen, plan.target)), messages, prepared.told,
     )  # fmt: skip
 
 
@@ -293,18 +322,33 @@ def _planned(context: Context, name: str, *said: Any) -> Iterator[_Plan]:
     """Have a model to oneself, and the data sets as they are, which the plan names."""
     while True:
         with context.ledger.reading() as connection:
-            read = [each.name for each in _plan(connection, name, *said).datasets]
+            read = [each.name for each in _plan(connection, name, *said).concerned]
         with context.lock(locking.models([name]), reads=locking.datasets(read)):
             with context.ledger.reading() as connection:
                 reliance.check(context, connection)
                 plan = _plan(connection, name, *said)
-            if [each.name for each in plan.datasets] == read:  # or another fit has changed them
+            if [each.name for each in plan.concerned] == read:  # or another fit has changed them
                 yield plan
                 return
 
 
-def _recipe(estimator: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    if ":" not in estimator:
+@contextmanager
+def _with_its_data(context: Context, name: str) -> Iterator[None]:
+    """Have a model to oneself, and the data sets as they are that it learned from."""
+    while True:
+        with context.ledger.reading() as connection:
+            before = catalogue.find(connection, name).datasets
+            read = [data.get(connection, each).name for each in before]
+        with context.lock(locking.models([name]), reads=locking.datasets(read)):
+            with context.ledger.reading() as connection:
+                now = catalogue.find(connection, name).datasets
+            if now == before:  # or a fit has changed them
+                yield
+                return
+
+
+def _recipe(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(estimator, str) or ":" not in estimator or estimator.endswith(".json"):
         return recipes.parse(estimator, params)
     if params:
         raise InvalidParameterError(
@@ -324,10 +368,13 @@ def _plan(
     target: str | None,
     hook: str | None,
     policy: str | None,
+    prepare: str,
 ) -> _Plan:
     before = catalogue.known(connection, name)
     stored = None if policy is None else policies.stored(policy)
-    chosen = list(features) if features else None
+    if features is not None and not features:
+        raise WorkspaceError("features name no column; expected one or more")
+    chosen = None if features is None else list(features)
     if before is None and recipe is None:
         catalogue.find(connection, name)  # says which models there are
     if before is not None and before.kind == "uncovered":
@@ -339,11 +386,23 @@ def _plan(
         raise NotInWorkspaceError(
             f"no data set was named for {name!r}; expected one or more; name them with --dataset"
         )
+    auto = prepare == "auto"
     if before is None:
         assert recipe is not None
-        return _Plan(None, recipe, found, chosen, target, hook, stored)
-    new = recipe is not None and recipe != _unseeded(before.recipe)
+        return _Plan(None, recipe, found, chosen, target, hook, stored, prepares=auto)
+    asked, was_prepared = before.recipe.get(preparing.OF), preparing.OF in before.recipe
+    decides_anew = was_prepared and (
+        not auto
+        or chosen not in (None, before.features)
+        or target not in (None, before.target)
+    )  # fmt: skip
+    if recipe is None and decides_anew:
+        recipe = asked
+    new = recipe is not None and (
+        decides_anew or recipe != (asked if was_prepared else _unseeded(before.recipe))
+    )
     known = before.features if not (new and features is None) else None
+    own = {each.id for each in found}
     return _Plan(
         before,
         recipe if new and recipe is not None else before.recipe,
@@ -352,7 +411,31 @@ def _plan(
         target or before.target,
         hook or before.hook,
         before.policy if policy is None else stored,
+        [data.get(connection, each) for each in before.datasets if each not in own],
+        prepares=auto and recipe is not None and (new or not was_prepared),
     )
+
+
+def _with_asked(plan: _Plan) -> _Plan:
+    """Have features be the columns that a pipeline asks for by name, where none were named."""
+    if plan.features is not None or plan.recipe["kind"] != "estimator":
+        return plan
+    asked, there = written.asked_columns(plan.recipe), list(dict(plan.datasets[0].columns))
+    if not asked:
+        return plan
+    place = {name: at for at, name in enumerate(there)}
+    return replace(plan, features=sorted(asked, key=lambda name: place.get(name, len(there))))
+
+
+def _prepared(plan: _Plan, reader: Reader) -> tuple[_Plan, preparing.Preparation]:
+    """Have the recipe of a plan prepare the table, where it has to be decided how."""
+    found = None
+    if plan.prepares and plan.recipe["kind"] == "estimator":
+        recipe = _unseeded(plan.recipe)
+        found = preparing.prepare(reader, plan.datasets, recipe, plan.features, plan.target)
+    if found is None:
+        return plan, preparing.Preparation(None, ())
+    return replace(plan, recipe=found.recipe or plan.recipe, features=[*found.features]), found
 
 
 def _trusted(context: Context, name: str, plan: _Plan) -> reliance.Trusted[dict[str, Any]]:

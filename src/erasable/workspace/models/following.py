@@ -40,7 +40,7 @@ class Arriving:
     come : dict of data set to pyarrow.Table
         Records that the model does not have, or not any more.
     corrected : dict of data set to pyarrow.Table
-        Records that it has with other values; they stay whose they are.
+        Records that it has with other values.
     treatment : str
         What is done to a model that need not learn again: "updated" or "corrected".
     """
@@ -105,20 +105,17 @@ def carry_over(
     """
     if arriving.n_records and not loaded._can_add():
         return False
-    leaving = ids_of(known, gone)
-    come, corrected = (_tables(known, design, each) for each in (arriving.come, arriving.corrected))
+    wrong = {each.id: _ids_in(arriving.corrected, each) for each in known}
+    leaving = [*ids_of(known, gone), *ids_of(known, wrong)]
+    come = _tables(known, design, arriving)
+    names, X, y, groups = _given(design, come)
     try:
-        if arriving.n_records > arriving.n_come:
-            names, X, y, _ = _given(design, corrected)
-            loaded.correct(names, X, y, digest=False)
-        if arriving.n_come:
-            names, X, y, groups = _given(design, come)
-            if leaving:
-                loaded.replace(leaving, X, y, ids=names, groups=groups, digest=False)
-            else:
-                loaded.add(X, y, ids=names, groups=groups, digest=False)
-        elif leaving:
-            loaded.delete(leaving, digest=False)
+        # What leaves goes first, so that what comes takes its place: together, it would come at the
+        # end, and all that is kept of each record be copied to be longer.
+        if leaving and not _let_go(loaded, leaving, anyway=not arriving.n_records):
+            loaded.replace(leaving, X, y, ids=names, groups=groups, digest=False)
+        elif arriving.n_records:
+            loaded.add(X, y, ids=names, groups=groups, digest=False)
     except TooFewRecordsError:
         raise
     except ErasableError:  # what a fit says of the records is said better
@@ -126,17 +123,31 @@ def carry_over(
     return True
 
 
-def _tables(
-    known: Sequence[DataSet], design: ModelColumns, given: Mapping[int, pa.Table]
-) -> Tables:
+def _let_go(loaded: Erasable, leaving: list[Any], *, anyway: bool) -> bool:
+    """Delete records; return False where too few were left, unless it is to be raised `anyway`."""
+    try:
+        loaded.delete(leaving, digest=False)
+    except TooFewRecordsError:
+        if anyway:
+            raise
+        return False
+    return True
+
+
+def _ids_in(tables: Mapping[int, pa.Table], known: DataSet) -> list[Any]:
+    return tables[known.id][known.id_column].to_pylist() if known.id in tables else []
+
+
+def _tables(known: Sequence[DataSet], design: ModelColumns, arriving: Arriving) -> Tables:
     """Return a table of each data set: names of records depend on how many these are."""
-    return [
-        (each, given[each.id].select(columns))
-        if each.id in given
-        else (each, pa.schema([each.schema.field(name) for name in columns]).empty_table())
-        for each in known
-        for columns in [design.columns(each)]
-    ]
+    found = []
+    for each in known:
+        columns = design.columns(each)
+        given = [of[each.id].select(columns) for of in (arriving.come, arriving.corrected)
+                 if each.id in of]  # fmt: skip
+        empty = pa.schema([each.schema.field(name) for name in columns]).empty_table()
+        found.append((each, pa.concat_tables(given) if given else empty))
+    return found
 
 
 def _given(design: ModelColumns, tables: Tables) -> tuple[Any, Any, Any, list[str] | None]:

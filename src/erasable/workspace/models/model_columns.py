@@ -27,7 +27,9 @@ from erasable.workspace.data.features import (
     TEXT,
     check_columns,
     default_columns,
+    is_time,
     refuse_gaps,
+    times_as_numbers,
 )
 
 Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
@@ -100,13 +102,15 @@ class ModelColumns:
         """
         types = _common_columns(datasets)
         wanted = [*(features or ()), *([] if target is None else [target])]
-        secret = [name for name in wanted if name in _identifying(datasets)]
+        secret = [name for name in wanted if name in identifying(datasets)]
         if secret:
             raise WorkspaceError(
                 f"the columns {name_some(secret)} name records or people; expected columns to "
                 "learn from"
             )
-        check_columns(types, wanted, arrays=True)
+        times = [kind for kind in types.values() if is_time(kind)]
+        check_columns(types, wanted, (*NUMBERS, TEXT, *times), arrays=True)
+        check_columns(types, [] if target is None else [target], arrays=True)
         _check_arrays(datasets, types, list(features or ()), target)
         tags = get_tags(estimator)
         if tags.target_tags.required and target is None:
@@ -123,7 +127,7 @@ class ModelColumns:
         by_blocks = reads_blocks(estimator)
         if features:
             return cls(tuple(features), target, documents, *by_blocks)
-        taken = _identifying(datasets) | {target}
+        taken = identifying(datasets) | {target}
         chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
         if not chosen or (documents and len(chosen) > 1):
             raise WorkspaceError(
@@ -191,10 +195,13 @@ class ModelColumns:
         return self.given(stacked(tables, self.features))
 
     def given(self, table: pa.Table) -> Any:
-        """Return what a model is given of records: documents, or a table or matrix of features."""
+        """Return what a model is given of records: documents, or a table or matrix of features.
+
+        Days and times are numbers to it.
+        """
         if self.documents:
             return table[self.features[0]].cast(pa.string()).to_pylist()
-        return expanded(table.select(list(self.features)))
+        return expanded(times_as_numbers(table.select(list(self.features))))
 
 
 def named(tables: Tables) -> Records:
@@ -327,5 +334,6 @@ def _check_arrays(
             )
 
 
-def _identifying(datasets: Sequence[DataSet]) -> set[str | None]:
+def identifying(datasets: Sequence[DataSet]) -> set[str | None]:
+    """Return the columns that name records and people."""
     return {name for each in datasets for name in (each.id_column, *each.subject_columns)}

@@ -31,10 +31,8 @@ class Outcome:
 
     def keep(self, context: Context, key: str) -> None:
         """Have an accelerator for the artifact with a key, once the ledger refers to it."""
-        if self.file is not None:
-            self.file.prepare(self.fitted, key)
-        elif self.fitted is not None:
-            accelerators.keep(context, key, self.fitted)
+        if self.fitted is not None:
+            accelerators.keep(context, key, self.fitted, self.file)
 
 
 def of_training(model: Model, made: Made) -> Outcome:
@@ -92,5 +90,12 @@ def loaded_with(
 
 
 def is_own(estimator: Erasable, version: Version) -> bool:
-    """Tell whether a model can delete by itself, as it was made."""
-    return not is_refit(estimator) and algorithm_of(estimator) == version.algorithm
+    """Tell whether a model can delete by itself, as it was made.
+
+    A pipeline that ends in a `Refit` is fitted again.
+    """
+    steps = getattr(estimator, "steps", None)  # without importing pipelines for it
+    return (
+        not is_refit(steps[-1][1] if steps else estimator)
+        and algorithm_of(estimator) == version.algorithm
+    )

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.ledger.schema import measurement, model_version
-from erasable.workspace.models import catalogue, policies, staleness, unused
+from erasable.workspace.models import catalogue, policies, staleness, unused, written
 from erasable.workspace.models.catalogue import Model
 
 
@@ -28,8 +28,9 @@ def models(connection: Connection) -> list[dict[str, Any]]:
 def model(connection: Connection, name: str) -> dict[str, Any]:
     """Describe a model: what `models` says, its recipe, versions, and what erasures cost.
 
-    Besides, `left_out` has the columns that it does not learn from, with their types, and
-    `others_targets` its features that other models predict, with their names.
+    Besides, `columns` has what is done with which columns first, by name; `left_out` has the
+    columns that it does not learn from, with their types, and `others_targets` its features that
+    other models predict, with their names.
 
     Raises
     ------
@@ -49,6 +50,7 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
         **_described(connection, found),
         "left_out": unused.left_out(datasets, found.features, found.target),
         "others_targets": unused.targets_of_others(connection, name, datasets, found.features),
+        "columns": written.by_columns(found.recipe) if found.kind == "estimator" else {},
         "recipe": found.recipe,
         "versions": [each._asdict() for each in made],
         "measurements": [each._asdict() for each in took],
@@ -63,11 +65,15 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
     state = found.state if behind is None else "stale"
     recipe = found.recipe
     named = recipe.get("estimator") or recipe.get("entry") or recipe.get("command") or ""
+    params = recipe.get("params", {})
+    if found.kind == "estimator" and isinstance(named, str):  # made of parts
+        part = {"estimator": named, "params": params}
+        named, params = written.chain(part), written.settings(part)
     return {
         "name": found.name,
         "kind": found.kind,
         "estimator": " -> ".join(named) if isinstance(named, list) else named,
-        "params": recipe.get("params", {}),
+        "params": params,
         "state": state,
         "version": found.version,
         "n_records": None if version is None else version.n_records,

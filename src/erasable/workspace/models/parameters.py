@@ -184,8 +184,8 @@ def _new(path: str, params: Params, prefix: str) -> BaseEstimator:
     if missing:
         raise InvalidParameterError(
             f"{path} cannot be made without {', '.join(missing)}; expected an estimator that can, "
-            "or a parameter of plain JSON; write a Python function otherwise, and name it with "
-            "--estimator module:function"
+            "or a parameter of plain JSON; write the estimators that it is made of into a file, as "
+            "`erasable model show --recipe` does, and name that with --estimator recipe.json"
         )
     return cls(**{name: _value(f"{prefix}{name}", params) for name in needed})
 

@@ -7,8 +7,11 @@ that is made of it a second time learns the same, because the seeds are in it.
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -19,19 +22,23 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.workspace.models.names import find_estimator
 from erasable.workspace.models.parameters import BETWEEN, SEED, build, plain, set_params, steps_of
+from erasable.workspace.models.written import made, written
 
 Recipe = dict[str, Any]
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_FILE = ".json"
 
 
-def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
+def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
     """Make a recipe of an estimator, or of several in a row.
 
     Parameters
     ----------
-    estimator : str
+    estimator : str, path-like, estimator or dict
         A dotted name, see `find_estimator`; several joined by "->" or "," make a pipeline.
-        Estimators of scikit-learn that learn are refitted at each deletion.
+        Estimators of scikit-learn that learn are refitted at each deletion. Or the estimator
+        itself, of erasable or scikit-learn, with its parameters; or how `written` writes one; or
+        a recipe, or the name of a file of it that ends in ".json".
     params : dict of str, default=None
         Parameters, those of a step as ``step__name``. Strings are read as JSON where they can be.
         One that is to be an estimator is named in full, ``"sklearn.svm.SVC"``, and has parameters
@@ -45,7 +52,7 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     Raises
     ------
     InvalidParameterError
-        There is no such estimator or parameter.
+        There is no such estimator or parameter, or it cannot be written as plain JSON.
 
     Examples
     --------
@@ -55,6 +62,14 @@ def parse(estimator: str, params: Mapping[str, Any] | None = None) -> Recipe:
     Traceback (most recent call last):
     erasable.core.errors.InvalidParameterError: there is no parameter 'ridge__alpa'; ...
     """
+    if isinstance(estimator, os.PathLike) or (
+        isinstance(estimator, str) and estimator.endswith(_FILE)
+    ):
+        estimator = _read(Path(estimator))
+    if isinstance(estimator, Mapping) and isinstance(estimator.get("estimator"), list):
+        estimator, params = _of_names(estimator, params)
+    if not isinstance(estimator, str):
+        return _parse_parts(estimator, params)
     names = [name for name in BETWEEN.split(estimator.strip()) if name]
     if not names:
         raise InvalidParameterError(
@@ -85,11 +100,13 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     """
     paths, params = recipe["estimator"], recipe["params"]
     model: Any
-    if all(path.startswith("sklearn.") for path in paths):
+    if isinstance(paths, str):
+        model, params = forgetting(made({"estimator": paths, "params": params})), {}
+    elif all(path.startswith("sklearn.") for path in paths):
         model = _refit(build(paths, params))
     else:
-        made = [(name, build([path], params, prefix)) for name, prefix, path in steps_of(paths)]
-        steps = [(name, part if _forgets(part) else _refit(part)) for name, part in made]
+        parts = [(name, build([path], params, prefix)) for name, prefix, path in steps_of(paths)]
+        steps = [(name, part if _forgets(part) else _refit(part)) for name, part in parts]
         model = steps[0][1] if len(steps) == 1 else _in_a_row(steps)
     set_params(model, params)
     seeds = recipe.get("seeds")
@@ -185,6 +202,79 @@ def parse_command(command: str) -> Recipe:
     return {"kind": "command", "command": command}
 
 
+def _parse_parts(given: Any, params: Mapping[str, Any] | None) -> Recipe:
+    """Make a recipe of an estimator, or of how one is written."""
+    if isinstance(given, Mapping):
+        part = made({name: given[name] for name in ("estimator", "params") if name in given})
+    elif isinstance(given, BaseEstimator):
+        part = given
+    else:
+        raise InvalidParameterError(
+            f"the estimator is {shorten(given)}; expected an estimator of erasable or "
+            "scikit-learn, its name, or how `erasable model show` writes it"
+        )
+    node = written(part)
+    if params:
+        model = forgetting(made(node))
+        set_params(model, {name: plain(name, value) for name, value in params.items()})
+        node = written(model)
+    recipe = {"kind": "estimator", **node}
+    make(recipe)
+    return recipe
+
+
+def _of_names(
+    recipe: Mapping[str, Any], params: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any]]:
+    """Return names and parameters, as they are typed, of a recipe that is made of these."""
+    names, own = recipe["estimator"], recipe.get("params", {})
+    if not all(isinstance(name, str) for name in names) or not isinstance(own, Mapping):
+        raise InvalidParameterError(
+            f"the recipe is {shorten(dict(recipe))}; expected names of estimators and their "
+            "parameters"
+        )
+    return ",".join(names), {**own, **(params or {})}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a file of a recipe."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InvalidParameterError(
+            f"the recipe {str(path)!r} cannot be read ({error.strerror}); expected a file"
+        ) from None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or "estimator" not in found:
+        raise InvalidParameterError(
+            f"the file {str(path)!r} holds no recipe; expected JSON as `erasable model show NAME "
+            "--recipe` writes it"
+        )
+    return found
+
+
+def forgetting(part: Any) -> Erasable:
+    """Have what learns, and cannot forget, be refitted: all of it, or steps of a pipeline.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> forgetting(SVC())
+    Refit(estimator=SVC())
+    """
+    if not isinstance(part, Erasable):
+        return _refit(part)
+    if isinstance(getattr(part, "steps", None), list):
+        part.set_params(
+            steps=[
+                (name, step if isinstance(step, str) or _forgets(step) else _refit(step))
+                for name, step in part.steps
+            ]
+        )
+    return part
+
+
 def _path(name: str, cls: type[BaseEstimator]) -> str:
     if name.startswith("sklearn."):
         return name
@@ -205,6 +295,8 @@ def _in_a_row(steps: list[tuple[str, Any]]) -> Erasable:
     return Pipeline(steps)
 
 
-def _forgets(part: BaseEstimator) -> bool:
+def _forgets(part: BaseEstimator | None) -> bool:
     """Tell what needs no `Refit`: estimators of erasable, and those that learn nothing."""
-    return isinstance(part, Erasable) or not get_tags(part).requires_fit
+    if part is None or isinstance(part, Erasable):
+        return True
+    return not get_tags(part).requires_fit

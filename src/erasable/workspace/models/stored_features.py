@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
-from erasable.core.stored_columns import StoredColumns
+from erasable.core.stored_columns import StoredColumns, kinds_of
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import width
@@ -64,7 +64,9 @@ def features_of(
         for known, parts in found
         for part in parts
     ]
-    return StoredColumns(pieces, features, float)
+    told = [kinds_of(known.schema, features) for known, _ in found]
+    kinds = "".join("i" if "i" in each else each[0] for each in zip(*told, strict=True))
+    return StoredColumns(pieces, features, float, kinds)
 
 
 def are_too_many(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from erasable.core.frames import is_index
 from erasable.workspace.models import catalogue
 
 if TYPE_CHECKING:
@@ -59,12 +60,16 @@ def remarks(
     datasets: Sequence[DataSet],
     features: Sequence[str],
     target: str | None,
+    why: Mapping[str, str],
 ) -> list[str]:
-    """Say what was decided about columns where none was named, a line each."""
+    """Say what was decided about columns where none was named, a line each; why, where known."""
     messages = []
     unused = left_out(datasets, features, target)
     if unused:
-        some = [f"{column!r} ({_kind(kind)})" for column, kind in unused.items()]
+        some = [
+            f"{column!r} ({why.get(column) or _kind(column, kind)})"
+            for column, kind in unused.items()
+        ]
         shown = ", ".join(some[:_SHOWN]) + (", ..." if len(some) > _SHOWN else "")
         messages.append(
             f"{name!r} does not learn from {shown}; name the features with --features to choose "
@@ -78,7 +83,9 @@ def remarks(
     return messages
 
 
-def _kind(kind: str) -> str:
+def _kind(column: str, kind: str) -> str:
+    if is_index(column):
+        return "an index"
     return {"string": "text", "double": "numbers", "int64": "numbers", "uint64": "numbers"}.get(
         kind, kind
     )

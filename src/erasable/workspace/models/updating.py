@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
+from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
@@ -104,7 +105,7 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
     NotInWorkspaceError
         There is no such model.
     WorkspaceError
-        A model is retired, trained elsewhere, never follows, or cannot; those before it did.
+        A model is retired, trained elsewhere or never follows; or it cannot, and all others did.
     """
 
     def chosen(connection: Connection) -> list[Model]:
@@ -128,6 +129,7 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
         return [each for each in found if staleness.is_stale(connection, each)]
 
     done: list[dict[str, Any]] = []
+    failed: dict[str, WorkspaceError] = {}
     with _claimed(context, chosen) as models:
         context.clean()
         for each in models:
@@ -136,9 +138,21 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
                 following.prepare_now()
                 with context.ledger.transaction() as connection:
                     following.adopt(connection)
+            except NOT_THE_MODELS:
+                raise
+            except WorkspaceError as error:
+                failed[each.name] = error
+                continue
             finally:
                 following.tidy()
             done += following.treatments
+    if len(failed) == 1:
+        raise failed.popitem()[1]
+    if failed:
+        raise WorkspaceError(
+            f"{len(failed)} of {len(models)} models cannot follow, {', '.join(map(repr, failed))}: "
+            f"{next(iter(failed.values()))}"
+        )
     return done
 
 
@@ -196,7 +210,7 @@ class ModelFollowers(Followers):
             if model.hook:
                 pending_hooks.add(self._context, connection, model.name)
         for each in sorted({id for model, _ in self._prepared for id in model.datasets}):
-            syncing.drop_unused(self._context, connection, each)
+            leavers.drop_unused(self._context, connection, each)
 
     def tidy(self) -> None:
         """Remove what nothing refers to any more, or not yet where it failed."""
@@ -228,7 +242,8 @@ def _changed(
         followers = ModelFollowers(context, models, cause)
         try:
             changed = change(context, name, source, followers)
-        except BaseException:
+        except BaseException as error:
+            _interruptions.release(error)
             with suppress(ErasableError):  # the next command does it
                 followers.tidy()
             raise
@@ -283,20 +298,14 @@ def _prepare_one(
         )
     try:
         gone, arriving = _what_comes(context, model, version, after, ahead)
-        made = deleting.prepare_model(context, model, version, gone, before, arriving)
-        line = "too few records are left for it" if made.treatment == "retired" else ""
+        return deleting.prepare_model(context, model, version, gone, before, arriving)
     except NOT_THE_MODELS:
         raise
     except ErasableError as error:
-        line, cause = " ".join(str(error).split()), error
+        raise _cannot_follow(model, " ".join(str(error).split())) from error
     except Exception as error:  # what it says may hold values of records
         line = f"its program failed with {type(error).__name__}"
         raise _cannot_follow(model, line) from error
-    else:
-        if not line:
-            return made
-        raise _cannot_follow(model, line)
-    raise _cannot_follow(model, line) from cause
 
 
 def _cannot_follow(model: Model, line: str) -> WorkspaceError:

@@ -12,6 +12,7 @@ from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
@@ -81,7 +82,7 @@ def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
                 raise
 
 
-def predict(context: Context, name: str, source: str) -> pa.Table:
+def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID) -> pa.Table:
     """Predict for the records of a source.
 
     Parameters
@@ -89,7 +90,9 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
     context : Context
     name : str
     source : str
-        A CSV or Parquet file, or a table in a database; see `erasable.workspace.data.sources`.
+        A file, or a table in a database; see `erasable.workspace.data.sources`.
+    dialect : Dialect, default=Dialect()
+        How a text file is written, where it is not as those of the data set.
 
     Returns
     -------
@@ -116,7 +119,7 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
         )
     with context.ledger.reading() as connection:
         known = get(connection, model.datasets[0])
-    table = read_source(source, known, design.features, name)
+    table = read_source(source, known, design.features, name, dialect)
     fitted: Any = of_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
@@ -129,7 +132,13 @@ def predict(context: Context, name: str, source: str) -> pa.Table:
     return pa.table(found)
 
 
-def read_source(source: str, known: DataSet, columns: Sequence[str], name: str) -> pa.Table:
+def read_source(
+    source: str,
+    known: DataSet,
+    columns: Sequence[str],
+    name: str,
+    dialect: Dialect = UNSAID,
+) -> pa.Table:
     """Read records that a model is asked for from a source.
 
     Parameters
@@ -141,6 +150,8 @@ def read_source(source: str, known: DataSet, columns: Sequence[str], name: str) 
         What is needed.
     name : str
         Of the model.
+    dialect : Dialect, default=Dialect()
+        See `predict`.
 
     Raises
     ------
@@ -151,13 +162,15 @@ def read_source(source: str, known: DataSet, columns: Sequence[str], name: str) 
     """
     from erasable.workspace.data.admission import plain
     from erasable.workspace.data.array_files import ArrayFiles
+    from erasable.workspace.data.column_types import ColumnTypes
     from erasable.workspace.data.sources import Source
 
-    given = Source.parse(source)
+    given = Source.parse(source, dialect=dialect)
+    types = ColumnTypes.of(known, columns)
     try:
-        table = given.read(text_columns=[known.id_column])
+        table = given.read([known.id_column], types)
     except SourceError:  # it may lack the ids alone
-        table = given.read(text_columns=[])
+        table = given.read([], types)
     missing = [each for each in columns if each not in table.column_names]
     if missing:
         raise WorkspaceError(

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, update
 
 from erasable.workspace.context import Context
+from erasable.workspace.data.leavers import drop_unused
 from erasable.workspace.evidence import entries, log, seals
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue
@@ -58,11 +59,16 @@ def supersede(context: Context, connection: Connection, model_id: int) -> None:
 def retire(
     context: Context, connection: Connection, model_id: int, name: str, now: datetime
 ) -> None:
-    """Write down that there is a model no longer."""
+    """Write down that there is a model no longer; let go of data that only this model needed.
+
+    `leavers.tidy` of its data sets is to come after it.
+    """
     supersede(context, connection, model_id)
     at = schema.model.c.id == model_id
     connection.execute(update(schema.model).where(at).values(state="retired"))
     tell(context, connection, "model-retired", name, now)
+    for each in catalogue.find(connection, name).datasets:
+        drop_unused(context, connection, each)
 
 
 def tell(context: Context, connection: Connection, kind: str, name: str, now: datetime) -> None:

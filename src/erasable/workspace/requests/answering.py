@@ -41,7 +41,19 @@ def hold(context: Context, request_id: str, reason: str) -> Request:
 
 
 def resume(context: Context, request_id: str) -> Request:
-    """End the waiting of a request."""
+    """End the waiting of a request.
+
+    Raises
+    ------
+    NotInWorkspaceError, WorkspaceError
+        No request has the id, or it is not on hold.
+    """
+    with context.ledger.reading() as connection:
+        known = find(connection, request_id)
+    if known.state == "pending" and known.hold is None:
+        raise WorkspaceError(
+            f"request {request_id} is not on hold; expected one that is; nothing was changed"
+        )
     return _change(context, request_id, "request-held", {"hold": None})
 
 
@@ -83,7 +95,7 @@ def _end(context: Context, request_id: str, state: str, reason: str | None) -> R
     check_text(reason, "reason", needed=state == "denied")
     values = {
         "state": state, "reason": reason, "tokens": None, "condition": None, "salt": None,
-        "values_key": None, "values_sha256": None,
+        "values_key": None, "values_sha256": None, "reach": None,
     }  # fmt: skip
     ended = _change(context, request_id, f"request-{state}", values)
     with suppress(WorkspaceBusyError):  # then the next one that processes empties it

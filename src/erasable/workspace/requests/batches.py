@@ -7,7 +7,7 @@ still be denied, cancelled or held.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,10 +18,19 @@ from sqlalchemy import Connection, delete, select, update
 from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import erasing, holders
+from erasable.workspace.data import erasing, holders, persons, waiting
 from erasable.workspace.data.ahead import Ahead
-from erasable.workspace.data.catalogue import as_it_was, every, find, get, parts, record_type
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    as_it_was,
+    every,
+    find,
+    get,
+    parts,
+    record_type,
+)
 from erasable.workspace.data.conditions import Condition
+from erasable.workspace.data.persons import Person
 from erasable.workspace.evidence import entries, log, reliance
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import rows_in, update_in
@@ -31,15 +40,35 @@ from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.requests import corrections, failures
-from erasable.workspace.requests.corrections import Narrowed
+from erasable.workspace.requests import failures
 from erasable.workspace.requests.failures import Setback
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
+_HELD = "{id} was not carried out, and is on hold: {why}"
 
 
 Models = list[tuple[Model, Version | None, dict[int, list[Any]]]]
 """Models, their versions in use, and which ids of which data sets are to leave them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of the requests that wait are carried out.
+
+    Attributes
+    ----------
+    only : sequence of str or None
+        Ids; None for all.
+    but : set of str
+        Ids of those that are left out.
+
+    Examples
+    --------
+    >>> Choice(None, frozenset({"R-1"})).only
+    """
+
+    only: Sequence[str] | None = None
+    but: Set[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -50,12 +79,14 @@ class Batch:
     tokens: dict[str, list[str]]  # token: requests
     types: dict[str, str]  # token: type
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
+    people: dict[str, Person] = field(default_factory=dict)  # request: whom it is about
+    damaged: Setback | None = None  # a data set in which nobody could be followed
     corrections: dict[int, list[Any]] = field(default_factory=dict)  # data set: rows of requests
     erasures: list[erasing.Erasure] = field(default_factory=list)
     prepared: list[tuple[Model, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
     models: Models = field(default_factory=list)
     name: str = ""
-    narrowed: list[Narrowed] = field(default_factory=list)
+    narrowed: list[waiting.Narrowed] = field(default_factory=list)
 
     def held(self) -> dict[str, pa.Table]:
         """Return the fragments that were read to find the records, by their keys."""
@@ -81,17 +112,18 @@ class Batch:
         if version is None or not self.corrections:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
+        concerned = [each for each in self.erasures if each.dataset.id in used]
+        if not any(each.n_corrected_at(used[each.dataset.id]) for each in concerned):
+            return None
+        design = deleting.design_of(model)
         corrected = {
             each.dataset.id: each.corrected_at(
-                as_it_was(connection, each.dataset, used[each.dataset.id])
+                as_it_was(connection, each.dataset, used[each.dataset.id]),
+                None if design is None else design.columns(each.dataset),
             )
-            for each in self.erasures
-            if each.dataset.id in used
+            for each in concerned
         }
-        if not any(table.num_rows for table in corrected.values()):
-            return None
-        leave = any(each.ids_at(used[each.dataset.id]) for each in self.erasures
-                    if each.dataset.id in used)  # fmt: skip
+        leave = any(each.ids_at(used[each.dataset.id]) for each in concerned)
         return Arriving(
             reader, version.dataset_versions, corrected=corrected,
             treatment="deleted" if leave else "corrected",
@@ -112,7 +144,7 @@ class Batch:
 
 def concerned(
     context: Context,
-    only: Sequence[str] | None = None,
+    only: Choice,
     *,
     patient: bool = False,
     checked: dict[str, Any] | None = None,
@@ -129,41 +161,60 @@ def concerned(
         if checked is not None:
             checked.update({row.id: row for row in rows})
         _check_scopes(rows)
-        return _concerned(connection, gather(connection, rows))
+        if not rows:
+            return set()
+        named = {row.corrects["dataset"] for row in waiting.waiting(connection)}
+        batch = gather(context, connection, rows, within=())
+        return {*_concerned(connection, batch), *locking.datasets(named)}
+
+
+def new_name() -> str:
+    """Return a name for a batch that no other has."""
+    return f"B-{secrets.token_hex(8)}"
 
 
 def plan(
     context: Context,
-    only: Sequence[str] | None,
+    name: str,
+    only: Choice,
     *,
     patient: bool = False,
     claimed: Collection[str] | None = None,
     checked: Mapping[str, Any] | None = None,
+    told: list[str] | None = None,
 ) -> Batch | Setback | None:
     """Take up the requests that are pending and not held; None where there are none.
 
-    Rows that `concerned` has checked, and that are the same still, are not checked again.
+    Rows that `concerned` has checked, and that are the same still, are not checked again. Into
+    `told` goes, a line each, what was put on hold.
 
     Returns
     -------
     Batch, Setback or None
         Setback: by now they concern more than was claimed; nothing was taken up.
     """
-    name = f"B-{secrets.token_hex(8)}"
     now = context.now()
+    with context.ledger.reading() as connection:
+        rows = _waiting(connection, only, now if patient else None)
+        _check_scopes(rows)
+        batch = gather(context, connection, rows, claimed)
+        concerns = _concerned(connection, batch)
+    if claimed is not None and not concerns <= set(claimed):
+        return Setback(concerns=concerns)
     with context.ledger.transaction() as connection:
         connection.execute(delete(step))  # of a batch whose process has died
         rows = _waiting(connection, only, now if patient else None)
+        rows = [row for row in rows if batch.requests.get(row.id) == row]  # later ones wait
         before = checked or {}
         reliance.check(context, connection, [row.id for row in rows if before.get(row.id) != row])
-        _check_scopes(rows)
-        rows = _hold_doubtful(context, connection, rows, now)
+        held = _hold_doubtful(context, connection, rows, batch.people)
+        if told is not None:
+            told += [_HELD.format(id=id, why=why) for id, why in held.items()]
+        rows = [row for row in rows if row.id not in held]
         if not rows:
             return None
-        batch = gather(connection, rows)
+        batch = _batch(connection, rows, batch.people, batch.damaged)
         batch.name = name
-        if claimed is not None and not _concerned(connection, batch) <= set(claimed):
-            return Setback()
         started = {"state": "in_progress", "batch": name, "changed_at": now}
         update_in(connection, request_table.c.id, batch.requests, **started)
         log.append_many(
@@ -172,13 +223,24 @@ def plan(
         return batch
 
 
-def check_claimed(context: Context, batch: Batch, claimed: Collection[str]) -> Setback | None:
-    """See whether records to erase have come in since, in a data set that was not claimed."""
-    with context.ledger.reading() as connection:
-        return None if _concerned(connection, batch) <= set(claimed) else Setback()
+def check_claimed(connection: Connection, batch: Batch, claimed: Collection[str]) -> Setback | None:
+    """See whether people have more by now, in the transaction that puts the batch in place.
+
+    Records may have come into a data set that was not claimed, and identities by a link. What is
+    in the data sets that were claimed has stayed as it was when people were followed.
+    """
+    concerns = _concerned(connection, batch)
+    people = [each for each in batch.people.values() if each.reach > persons.ALONE]
+    linked = subjects.expand_many(connection, [_pairs(each) for each in people])
+    same = all(len(now) == len(each.identities) for now, each in zip(linked, people, strict=True))
+    return None if same and concerns <= set(claimed) else Setback(concerns=concerns)
 
 
-def _waiting(connection: Connection, only: Sequence[str] | None, now: datetime | None) -> list[Any]:
+def _pairs(person: Person) -> list[tuple[str, str]]:
+    return [(kind, token) for token, kind in person.identities.items()]
+
+
+def _waiting(connection: Connection, chosen: Choice, now: datetime | None) -> list[Any]:
     """Return requests to carry out, also those of a process that has died over them.
 
     Given the time, without those that have failed, and are not tried again yet.
@@ -186,8 +248,10 @@ def _waiting(connection: Connection, only: Sequence[str] | None, now: datetime |
     query = select(request_table).where(
         request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
     )
-    if only is not None:
-        query = query.where(request_table.c.id.in_(list(only)))
+    if chosen.only is not None:
+        query = query.where(request_table.c.id.in_(list(chosen.only)))
+    if chosen.but:
+        query = query.where(request_table.c.id.not_in(sorted(chosen.but)))
     if now is not None:
         query = query.where(request_table.c.id.not_in(failures.waiting_requests(now)))
     return list(connection.execute(query.order_by(request_table.c.received_at)))
@@ -209,17 +273,28 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
     }
 
 
-def put_back(context: Context, batch: Batch) -> None:
-    """Have requests wait again that could not be carried out, so that they can be answered."""
+def put_back(context: Context, name: str) -> str | None:
+    """Have requests of a batch wait again that are not in place, so that they can be answered.
+
+    Returns
+    -------
+    str or None
+        The state that requests of the batch have now: "pending" where they wait again; another
+        where they are in place; None where none was taken up.
+    """
     now = context.now()
+    r = request_table.c
     with context.ledger.transaction() as connection:
-        postponed = {"state": "pending", "changed_at": now}
-        update_in(connection, request_table.c.id, batch.requests, **postponed)
+        query = select(r.id, r.state).where(r.batch == name)
+        states = {row.id: row.state for row in connection.execute(query)}
+        waiting = [id for id, state in states.items() if state == "in_progress"]
+        if not waiting:
+            return next(iter(states.values()), None)
+        update_in(connection, r.id, waiting, state="pending", changed_at=now)
         log.append_many(
-            context,
-            connection,
-            [("request-postponed", request, {}, now) for request in batch.requests],
+            context, connection, [("request-postponed", each, {}, now) for each in waiting]
         )
+        return "pending"
 
 
 def _check_scopes(rows: Sequence[Any]) -> None:
@@ -233,21 +308,53 @@ def _check_scopes(rows: Sequence[Any]) -> None:
 
 
 def _hold_doubtful(
-    context: Context, connection: Connection, rows: list[Any], now: Any
-) -> list[Any]:
-    """Have those wait that fit two people by now, because their type was not said."""
-    kept = []
+    context: Context, connection: Connection, rows: list[Any], people: Mapping[str, Person]
+) -> dict[str, str]:
+    """Have those wait of which it is to be asked whom they mean; return why, by request.
+
+    They fit two people by now, because their type was not said; or others share an identity.
+    """
+    held = {}
     for row in rows:
-        if row.tokens is None or len(row.tokens) < 2 or not _is_doubtful(connection, row):
-            kept.append(row)
+        if row.tokens is None:
             continue
-        at = request_table.c.id == row.id
-        changes = {"hold": _DOUBT, "state": "pending", "changed_at": now}
-        connection.execute(update(request_table).where(at).values(**changes))
-        changed = connection.execute(select(request_table).where(at)).one()
-        body = entries.changed(context.keys, changed._mapping)
-        log.append(context, connection, "request-held", row.id, body, now)
-    return kept
+        why = None
+        if people[row.id].shared:
+            why = asked_about(people[row.id])
+        elif len(row.tokens) > 1 and _is_doubtful(connection, row):
+            why = _DOUBT
+        if why is not None and hold_back(context, connection, row.id, why):
+            held[row.id] = why
+    return held
+
+
+def asked_about(person: Person) -> str:
+    """Say why it is to be asked whom a request means, and how to say it."""
+    first = max(person.shared, key=lambda each: each.n)
+    return (
+        f"{first}: link those that are one person, and lift the hold; or cancel it, and ask again "
+        f"for the identity alone (--only), or for all of them (--reach {first.n})"
+    )
+
+
+def hold_back(context: Context, connection: Connection, request: str, why: str) -> bool:
+    """Have a request wait on hold, in the caller's transaction, for a reason that it names.
+
+    Returns
+    -------
+    bool
+        False where it has been answered meanwhile, or is on hold already: it stays as it is.
+    """
+    now = context.now()
+    at = request_table.c.id == request
+    waits = request_table.c.state.in_(["pending", "in_progress"]) & request_table.c.hold.is_(None)
+    changes = {"hold": why, "state": "pending", "changed_at": now}
+    if not connection.execute(update(request_table).where(at, waits).values(**changes)).rowcount:
+        return False
+    changed = connection.execute(select(request_table).where(at)).one()
+    body = entries.changed(context.keys, changed._mapping)
+    log.append(context, connection, "request-held", request, body, now)
+    return True
 
 
 def _is_doubtful(connection: Connection, row: Any) -> bool:
@@ -256,9 +363,34 @@ def _is_doubtful(connection: Connection, row: Any) -> bool:
     return subjects.fit_two_people(found)
 
 
-def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
-    """Say what requests ask for: every token of every subject, condition and correction."""
-    batch = Batch({row.id: row for row in rows}, {}, {}, {})
+def gather(
+    context: Context,
+    connection: Connection,
+    rows: Sequence[Any],
+    within: Collection[str] | None = None,
+) -> Batch:
+    """Say what requests ask for: all identities of every person, conditions and corrections.
+
+    People are followed through the data sets of which `within` has the claims, by default all.
+    """
+    of_persons = [row for row in rows if row.tokens is not None]
+    found = persons.follow(
+        context, connection, [(row.tokens, row.reach) for row in of_persons], within
+    )
+    people = {row.id: each for row, each in zip(of_persons, found.people, strict=True)}
+    damaged = None
+    if found.damaged is not None:
+        damaged = _damaged(found.damaged, found.error)
+    return _batch(connection, rows, people, damaged)
+
+
+def _batch(
+    connection: Connection,
+    rows: Sequence[Any],
+    people: Mapping[str, Person],
+    damaged: Setback | None,
+) -> Batch:
+    batch = Batch({row.id: row for row in rows}, {}, {}, {}, damaged=damaged)
     for row in rows:
         if row.condition is not None:
             known = get(connection, row.condition["dataset"])
@@ -267,15 +399,16 @@ def gather(connection: Connection, rows: Sequence[Any]) -> Batch:
         if row.corrects is not None:
             known = find(connection, row.corrects["dataset"])
             batch.corrections.setdefault(known.id, []).append(row)
-    of_persons = [row for row in rows if row.tokens is not None]
-    expanded = subjects.expand_many(connection, [row.tokens for row in of_persons])
-    for row, identities in zip(of_persons, expanded, strict=True):
-        for kind, token in identities:
-            batch.types[token] = kind
-            asked = batch.tokens.setdefault(token, [])
-            if row.id not in asked:
-                asked.append(row.id)
+        if row.tokens is not None:
+            batch.people[row.id] = people[row.id]
+            for token, kind in sorted(people[row.id].identities.items()):
+                batch.types[token] = kind
+                batch.tokens.setdefault(token, []).append(row.id)
     return batch
+
+
+def _damaged(known: DataSet, error: WorkspaceError | None) -> Setback:
+    return Setback("dataset", known.id, known.name, " ".join(str(error).split()), error)
 
 
 def look(context: Context, connection: Connection, batch: Batch) -> Setback | None:
@@ -286,13 +419,14 @@ def look(context: Context, connection: Connection, batch: Batch) -> Setback | No
     Setback or None
         A data set is damaged.
     """
+    if batch.damaged is not None:
+        return batch.damaged
     for known in every(connection):
         kind = record_type(known.name)
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         try:
             given = [
-                (row.id, corrections.read(context, row))
-                for row in batch.corrections.get(known.id, ())
+                (row.id, waiting.read(context, row)) for row in batch.corrections.get(known.id, ())
             ]
             wanted = erasing.Wanted(
                 batch.tokens, batch.conditions.get(known.id, []), records, given
@@ -301,8 +435,7 @@ def look(context: Context, connection: Connection, batch: Batch) -> Setback | No
         except NOT_THE_MODELS:
             raise
         except WorkspaceError as error:
-            line = " ".join(str(error).split())
-            return Setback("dataset", known.id, known.name, line, error)
+            return _damaged(known, error)
         if erasure.found:
             batch.erasures.append(erasure)
     check_missed(context, connection, batch)
@@ -353,10 +486,7 @@ def affected(connection: Connection, batch: Batch) -> Models:
             else dict(zip(row.datasets, version.dataset_versions, strict=True))
         )
         corrected = any(
-            part.corrected and part.part.belongs_to(used[id])
-            for id, each in erasures.items()
-            if id in used
-            for part in each.found
+            each.n_corrected_at(used[id]) for id, each in erasures.items() if id in used
         )
         if version is None or corrected or any(ids.values()):
             found.append((row, version, ids))

@@ -118,8 +118,9 @@ def extension_notice(request: Request, reason: str) -> str:
         )
     first = due(request.regulation, request.received_at)
     before = "" if first is None else f", and not by {first:%Y-%m-%d}"
+    asked = "erase" if request.kind == "erasure" else "correct"
     message = (
-        f"Your request {request.id} to erase your data reached us on "
+        f"Your request {request.id} to {asked} your data reached us on "
         f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
         f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
     )

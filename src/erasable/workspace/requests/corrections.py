@@ -6,34 +6,49 @@ for, and nowhere else. It goes when the request ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import warnings
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select
 
-from erasable.core._arrow_files import parquet_bytes, parquet_table
-from erasable.core.errors import InvalidDataError, InvalidIdsError, WorkspaceError
+from erasable.core._arrow_files import parquet_bytes
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidIdsError,
+    InvalidInputError,
+    SourceError,
+    TooFewRecordsError,
+    WorkspaceError,
+)
 from erasable.core.ids import name_some
+from erasable.core.targets import read_target
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, erasing, fragments
-from erasable.workspace.data.admission import plain
-from erasable.workspace.data.arrays import type_of, width
+from erasable.workspace.data.arrays import width
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.column_types import ColumnTypes, array_of, told
+from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import entries, log, reliance
-from erasable.workspace.ledger.schema import garbage
+from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
-from erasable.workspace.models import deleting, recipes
-from erasable.workspace.models.model_columns import target_of
+from erasable.workspace.models import deleting, policies, recipes
+from erasable.workspace.models.catalogue import Model
+from erasable.workspace.models.following import may_follow
+from erasable.workspace.models.model_columns import named, target_of
 from erasable.workspace.requests import intake, restoring
 from erasable.workspace.requests.intake import Request
-from erasable.workspace.store.artifacts import Stored
+
+_BESIDE = 200
+"""Records with which a model is tried, beside those that are corrected."""
+_FAR = 2.0**64
+"""From there on squares exceed what float32 holds."""
 
 
 def acknowledge(
@@ -46,6 +61,7 @@ def acknowledge(
     regulation: str = "gdpr",
     hold: str | None = None,
     received_at: datetime | None = None,
+    dialect: Dialect = UNSAID,
 ) -> tuple[Request, list[str]]:
     """Take in one correction, of any number of records.
 
@@ -54,13 +70,15 @@ def acknowledge(
     context : Context
     dataset : str
     source : str, default=None
-        A CSV or Parquet file with the id of each record and the columns that are to be corrected.
+        A file with the id of each record and the columns that are to be corrected.
     ids : sequence of int or str
         In the place of a file, which records.
     values : dict of column to value, default=None
         What each of them is to hold; None is a gap.
     regulation, hold, received_at
         See `intake.acknowledge`.
+    dialect : Dialect, default=Dialect()
+        How a text file is written, where it is not as those of the data set.
 
     Returns
     -------
@@ -91,82 +109,23 @@ def acknowledge(
         with context.ledger.reading() as connection:
             reliance.check_one(context, connection, "dataset", dataset)
             known = catalogue.find(connection, dataset)
-        table = _given(known, ids, values or {}) if source is None else _read(known, source)
+        table = (
+            _given(known, ids, values or {}) if source is None else _read(known, source, dialect)
+        )
+        columns = table.column_names[1:]
         with context.ledger.reading() as connection:
-            warnings = _check(context, connection, known, table)
+            warnings, table = _check(context, connection, known, table)
         stored = context.store.put("corrections", parquet_bytes(table, use_dictionary=False))
         row = {
             "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
             "type": None, "changed_at": context.now(), "types": None, "tokens": None,
             "condition": None, "values_key": stored.key, "values_sha256": stored.sha256,
-            "corrects": {"dataset": dataset, "columns": table.column_names[1:]},
+            "corrects": {"dataset": dataset, "columns": columns},
         }  # fmt: skip
         with context.ledger.transaction() as connection:
             reliance.check(context, connection)
             (request,) = intake.enter(context, connection, [row])
     return request, warnings
-
-
-def read(context: Context, row: Any) -> pa.Table:
-    """Read what an open correction says: ids, and the columns that are corrected."""
-    return parquet_table(context.store.open(Stored(row.values_key, row.values_sha256)), None)
-
-
-class Narrowed(NamedTuple):
-    """A correction that waits, and a file of it without records that are erased meanwhile.
-
-    Attributes
-    ----------
-    row : row of table `request`
-    stored : Stored
-    """
-
-    row: Any
-    stored: Stored
-
-
-def narrow(
-    context: Context, connection: Connection, known: DataSet, gone: Sequence[Any], but: Set[str]
-) -> list[Narrowed]:
-    """Write the files of corrections that wait, on hold, say, without records that are erased.
-
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    known : DataSet
-    gone : sequence
-        Ids of records.
-    but : set of str
-        Requests that are carried out, of which no file is left.
-    """
-    query = select(request_table).where(request_table.c.values_key.is_not(None))
-    found = []
-    for row in connection.execute(query).all():
-        if row.id in but or row.corrects["dataset"] != known.name or not gone:
-            continue
-        table = read(context, row)
-        ids = table[known.id_column]
-        leaves = pc.is_in(ids, pa.array(gone).cast(ids.type))
-        if pc.any(leaves).as_py():
-            data = parquet_bytes(table.filter(pc.invert(leaves)), use_dictionary=False)
-            found.append(Narrowed(row, context.store.put("corrections", data)))
-    return found
-
-
-def adopt(context: Context, connection: Connection, narrowed: Sequence[Narrowed]) -> None:
-    """Put such files in the place of those before, in the caller's transaction."""
-    for row, stored in narrowed:
-        at = (request_table.c.id == row.id) & (request_table.c.values_key == row.values_key)
-        values = {"values_key": stored.key, "values_sha256": stored.sha256}
-        if not connection.execute(update(request_table).where(at).values(**values)).rowcount:
-            continue  # it has ended since
-        connection.execute(insert(garbage).values(key=row.values_key))
-        changed = connection.execute(
-            select(request_table).where(request_table.c.id == row.id)
-        ).one()
-        body = entries.narrowed(context.keys, changed._mapping)
-        log.append(context, connection, "request-narrowed", row.id, body, context.now())
 
 
 def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -191,20 +150,17 @@ def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _given(known: DataSet, ids: Sequence[Any], values: Mapping[str, Any]) -> pa.Table:
-    columns = {known.id_column: _array(known, known.id_column, list(ids))}
     _check_columns(known, [known.id_column, *values])
-    for name, value in values.items():
-        columns[name] = _array(known, name, [value] * len(ids))
-    return _in_order(known, pa.table(columns))
+    columns = {name: [value] * len(ids) for name, value in values.items()}
+    columns[known.id_column] = list(ids)
+    return _in_order(known, pa.table({n: _array(known, n, v) for n, v in columns.items()}))
 
 
-def _read(known: DataSet, source: str) -> pa.Table:
-    table = plain(Source.parse(source).read(text_columns=[known.id_column]))
+def _read(known: DataSet, source: str, dialect: Dialect) -> pa.Table:
+    types = ColumnTypes.of(known, exact=True)
+    table = Source.parse(source, dialect=dialect).read([known.id_column], types)
     _check_columns(known, table.column_names)
-    return _in_order(
-        known,
-        pa.table({name: _cast(known, name, table[name]) for name in table.column_names}),
-    )
+    return _in_order(known, table)
 
 
 def _in_order(known: DataSet, table: pa.Table) -> pa.Table:
@@ -214,29 +170,16 @@ def _in_order(known: DataSet, table: pa.Table) -> pa.Table:
 
 
 def _array(known: DataSet, name: str, values: list[Any]) -> pa.ChunkedArray:
-    wanted = type_of(dict(known.columns).get(name, "string"))
-    if not pa.types.is_string(wanted):  # as it is typed on a command line
-        values = [None if value == "" else value for value in values]
+    types = ColumnTypes.of(known, [name], exact=True)
     try:
-        return _cast(known, name, pa.chunked_array([pa.array(values)]))
+        return types.column(name, pa.chunked_array([array_of(values)]), None)
+    except SourceError as error:
+        raise InvalidDataError(str(error)) from None
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        given = "text" if all(isinstance(each, str) for each in values) else "values"
-        raise _other_type(known, name, given) from None
-
-
-def _cast(known: DataSet, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return column.cast(type_of(dict(known.columns)[name]))
-    except (pa.ArrowException, ValueError):
-        raise _other_type(known, name, str(column.type)) from None
-
-
-def _other_type(known: DataSet, name: str, given: str) -> InvalidDataError:
-    wanted = dict(known.columns)[name]
-    return InvalidDataError(
-        f"column {name!r} was given {given} that cannot be {wanted}; expected {wanted}, as in "
-        f"{known.name!r}"
-    )
+        raise InvalidDataError(
+            f"column {name!r} was given values of several types; expected "
+            f"{told(types.types[name])}, as in {known.name!r}"
+        ) from None
 
 
 def _check_columns(known: DataSet, names: Sequence[str]) -> None:
@@ -272,8 +215,10 @@ def _check_columns(known: DataSet, names: Sequence[str]) -> None:
         )
 
 
-def _check(context: Context, connection: Connection, known: DataSet, table: pa.Table) -> list[str]:
-    """Refuse what names no record, or changes none; return warnings."""
+def _check(
+    context: Context, connection: Connection, known: DataSet, table: pa.Table
+) -> tuple[list[str], pa.Table]:
+    """Refuse what names no record, or changes none; return warnings, and it with whose they are."""
     name, n = known.id_column, table.num_rows
     ids = table[name]
     if not n or ids.null_count or len(pc.unique(ids)) < n:
@@ -281,61 +226,134 @@ def _check(context: Context, connection: Connection, known: DataSet, table: pa.T
             f"the correction names {n} records, some of them twice, or has gaps in {name!r}; "
             "expected one or more, each once"
         )
-    found = _records(context, connection, known, ids)
+    found, _ = _records(context, connection, known, ids)
     if found.num_rows < n:
         raise InvalidIdsError(
             f"{n - found.num_rows} of {n} records are not in {known.name!r}; expected ids of "
             f"records that are there, in the column {name!r}"
         )
-    now = found.select(table.column_names)
-    if pc.all(same_rows(now, table.sort_by(name).cast(now.schema))).as_py():
+    now, table = found.select(table.column_names), table.sort_by(name)
+    if pc.all(same_rows(now, table.cast(now.schema))).as_py():
         raise WorkspaceError(
             f"all of the records ({n}) hold these values already; expected a correction that "
             "changes some; nothing was taken in"
         )
-    _check_models(connection, known, erasing.corrected(known, found, [("", table)])[0])
+    _check_models(context, connection, known, table)
     asked = restoring.asked_for(connection)
-    leave = None
+    leave, owned = None, table
     for column in known.subject_columns:
+        owned = owned.append_column(column, found[column])
         mask = pc.fill_null(pc.is_in(found[column], pa.array(sorted(asked), pa.string())), False)
         leave = mask if leave is None else pc.or_(leave, mask)
     n_leaving = 0 if leave is None else pc.sum(leave).as_py() or 0
     if not n_leaving:
-        return []
-    return [
+        return [], owned
+    told = (
         f"somebody has asked for the erasure of {n_leaving} of {n} records, and is not erased yet: "
         "what is erased by then is not corrected"
-    ]
+    )
+    return [told], owned
 
 
 def _records(
     context: Context, connection: Connection, known: DataSet, ids: pa.ChunkedArray
-) -> pa.Table:
-    """Read records of the newest version, in the order of their ids; of others only the ids."""
+) -> tuple[pa.Table, pa.Table]:
+    """Read records of a version, in the order of their ids, and some that lie beside them."""
     name, schema = known.id_column, known.schema
-    read = [schema.empty_table()]
+    read, beside = [schema.empty_table()], [schema.empty_table()]
     for part in catalogue.parts(connection, known.id, known.version):
         there = fragments.read(context, part.key, part.sha256, [name])[name].cast(ids.type)
-        if pc.any(pc.is_in(there, ids)).as_py():
+        named = pc.is_in(there, ids)
+        if pc.any(named).as_py():
             whole = fragments.read(context, part.key, part.sha256).select(schema.names)
-            read.append(whole.cast(schema).filter(pc.is_in(there, ids)))
-    return pa.concat_tables(read).sort_by(name)
+            read.append(whole.cast(schema).filter(named))
+            beside.append(whole.cast(schema).filter(pc.invert(named)).slice(0, _BESIDE))
+    return pa.concat_tables(read).sort_by(name), pa.concat_tables(beside).slice(0, _BESIDE)
 
 
-def _check_models(connection: Connection, known: DataSet, records: pa.Table) -> None:
-    """Refuse what a model cannot learn from: the whole batch would wait for it."""
+def _check_models(
+    context: Context, connection: Connection, known: DataSet, table: pa.Table
+) -> None:
+    """Refuse what a model cannot learn from: the correction would wait for it, and not be made."""
     for model in of_models.models_of(connection, [known.id]):
-        design = deleting.design_of(model) if model.is_live else None
-        if design is None:
+        version = of_models.current(connection, model) if model.is_live else None
+        if version is None:
+            continue
+        used = dict(zip(model.datasets, version.dataset_versions, strict=True))[known.id]
+        then = catalogue.as_it_was(connection, known, used)
+        was, beside = _records(context, connection, then, table[known.id_column])
+        records, changed, _ = erasing.corrected(then, was, [("", table)])
+        if not changed:
             continue
         try:
-            estimator = recipes.make(model.recipe)
-            design.check([(known, records)], estimator)
-            if design.target is not None:
-                estimator._check_targets(target_of([(known, records)], design.target))
+            records = erasing.cast_to(then, records)
+            _learn(model, then, was, records, beside)
         except InvalidDataError as error:
             raise InvalidDataError(
                 f"the model {model.name!r} could not learn from the corrected records ({error}); "
                 "expected values that it takes; nothing was taken in, correct them otherwise, or "
-                f"give the model up with `erasable model retire {model.name}`"
+                f"{_advice(known, model, used)}"
             ) from None
+
+
+def _advice(known: DataSet, model: Model, used: int) -> str:
+    """Say what to do about a model that keeps a correction from being taken in."""
+    give_up = f"give the model up with `erasable model retire {model.name}`"
+    if used == known.version:
+        return give_up
+    follow = f"have the model follow its data first with `erasable model refresh {model.name}`"
+    if policies.of(model) == policies.NEVER:
+        follow = f"{follow}, once `erasable model policy {model.name} refresh` lets it"
+    return f"{follow}, or {give_up}"
+
+
+def _learn(
+    model: Model, known: DataSet, was: pa.Table, records: pa.Table, beside: pa.Table
+) -> None:
+    """Have a model learn from a few records, once these are corrected, where it can as they are.
+
+    Raises
+    ------
+    InvalidDataError
+        It cannot.
+    """
+    design = deleting.design_of(model)
+    if design is None:  # its program is to say, when it is run
+        return
+    estimator = recipes.make(model.recipe)
+    design.check([(known, records)], estimator)
+    if design.target is not None:
+        estimator._check_targets(target_of([(known, records)], design.target))
+    far = _is_far(records.select([*design.features, *([design.target] if design.target else [])]))
+    if not far and not may_follow(estimator):
+        return  # it would be another's fit, which may take long
+    few = _telling(records)
+    for some in (was, records):
+        sample = [(known, pa.concat_tables([some.take(few), beside]))]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of so few records
+                values = design.values(sample)
+                labels = target_of(sample, design.target)
+                target = None if labels is None else read_target(labels, values.n_rows)
+                recipes.make(model.recipe).fit(named(sample).twin(values, target))
+        except (InvalidInputError, TooFewRecordsError) as error:
+            if some is was or (isinstance(error, TooFewRecordsError) and not far):
+                return
+            raise InvalidDataError(str(error)) from None
+
+
+def _is_far(table: pa.Table) -> bool:
+    """Tell whether numbers are so large that an estimator may refuse them, or infinite."""
+    columns = [each for each in table.columns if pa.types.is_floating(each.type)]
+    return any(pc.any(pc.greater(pc.abs(each), _FAR)).as_py() for each in columns)
+
+
+def _telling(table: pa.Table) -> list[int]:
+    """Return the places of some records, among them the largest and smallest of each column."""
+    found = set(range(min(table.num_rows, _BESIDE)))
+    for column in table.columns:
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            order = pc.array_sort_indices(column)
+            found |= {order[0].as_py(), order[-1].as_py()}
+    return sorted(found)

@@ -7,16 +7,22 @@ told until it is over; after so many attempts it is dead, and waits for an opera
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from sqlalchemy import Connection, Select, and_, delete, insert, or_, select, update
 
-from erasable.core.errors import NotInWorkspaceError, WorkspaceError
+from erasable.core.errors import (
+    ErasableError,
+    InvalidInputError,
+    NotInWorkspaceError,
+    TooFewRecordsError,
+    WorkspaceError,
+)
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.bulk import delete_in
-from erasable.workspace.ledger.schema import dataset, failure, model, task
+from erasable.workspace.ledger.schema import dataset, failure, model, request, task
 
 _LONGEST = 2000  # characters of an error that are kept
 
@@ -37,6 +43,18 @@ class Setback:
         What was raised, where that was in this process.
     failure : Failure or None
         What was written down of it.
+    waiting : set of str
+        Requests of the batch that concern it.
+    corrections : set of str
+        Those of them that are corrections.
+    requests : list of str
+        All requests of the batch, in the order they came in.
+    held : str or None
+        That the one correction of the batch is on hold now, and why.
+    n_others : int
+        Requests that do not concern it, and were carried out.
+    concerns : set of str
+        Claims that the batch needs, where it needs more than it has.
 
     Examples
     --------
@@ -50,11 +68,38 @@ class Setback:
     error: str | None = None
     cause: Exception | None = None
     failure: Failure | None = None
+    waiting: set[str] = field(default_factory=set)
+    corrections: set[str] = field(default_factory=set)
+    requests: list[str] = field(default_factory=list)
+    held: str | None = None
+    n_others: int = 0
+    concerns: set[str] = field(default_factory=set)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may be for a correction that others of the batch cannot be carried out."""
+        return self.error is not None and bool(self.corrections) and len(self.requests) > 1
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether a model does not learn from the records, rather than fails."""
+        return isinstance(self.cause, InvalidInputError | TooFewRecordsError)
 
     def reraise(self, advice: str) -> NoReturn:
         """Raise the cause; to what is wrong with a model, `advice` adds what to do."""
-        if self.target == "model" and isinstance(self.cause, WorkspaceError):
-            raise WorkspaceError(f"{self.cause}; {advice.format(model=self.name)}") from self.cause
+        others = ""
+        if self.n_others:
+            are = "request was" if self.n_others == 1 else "requests were"
+            wait = ", ".join(sorted(self.waiting)[:3]) + (", ..." if len(self.waiting) > 3 else "")
+            others = f"; {wait} waits for it, and {self.n_others} other {are} carried out"
+        if self.target == "model" and isinstance(self.cause, ErasableError):
+            line = str(self.cause)
+            if not isinstance(self.cause, WorkspaceError):
+                line = f"the model {self.name!r} could not be updated: {line}"
+            told = f"{line}; {advice.format(model=self.name)}{others}"
+            raise WorkspaceError(told) from self.cause
+        if others and isinstance(self.cause, WorkspaceError):
+            raise type(self.cause)(f"{self.cause}{others}") from self.cause
         raise self.cause or WorkspaceError(str(self.error))
 
 
@@ -147,6 +192,14 @@ def note(
     return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
 
 
+def forget(connection: Connection, failed: Setback) -> None:
+    """Forget that a task failed: no request waits for it."""
+    at = [(each.c.target == failed.target) & (each.c.target_id == failed.target_id)
+          for each in (task, failure)]  # fmt: skip
+    connection.execute(delete(task).where(at[0], task.c.state == "failed"))
+    connection.execute(delete(failure).where(at[1]))
+
+
 def listing(connection: Connection, only: tuple[str, int] | None = None) -> list[Failure]:
     """Return what failed, those that are dead first."""
     query = select(failure).order_by(failure.c.again_at.is_not(None), failure.c.again_at)
@@ -193,9 +246,23 @@ def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
     return chosen
 
 
-def not_yet(connection: Connection, now: datetime) -> set[tuple[str, int]]:
-    """Return what has failed, and is not to be tried yet: model or data set, and its number."""
+def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple[str, int]]:
+    """Return what has failed, and is not to be tried yet: model or data set, and its number.
+
+    For a batch that erases, only that for which an erasure waits: where corrections alone do, it
+    may have failed because of them.
+    """
     later = or_(failure.c.again_at.is_(None), failure.c.again_at > now)
+    if erases:
+        erasures = select(request.c.id).where(request.c.values_key.is_(None))
+        later &= (
+            select(task.c.request_id)
+            .where(
+                task.c.target == failure.c.target, task.c.target_id == failure.c.target_id,
+                task.c.state == "failed", task.c.request_id.in_(erasures),
+            )
+            .exists()
+        )  # fmt: skip
     found = connection.execute(select(failure.c.target, failure.c.target_id).where(later))
     return {(row.target, row.target_id) for row in found}
 

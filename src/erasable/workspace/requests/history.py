@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import catalogue
+from erasable.workspace.data import catalogue, persons
 from erasable.workspace.data.admission import tokens_in
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.schema import dataset as dataset_table
@@ -108,7 +108,7 @@ def history(context: Context, name: str, since: datetime | None = None) -> Histo
             )
         here = _people(context, connection, known)
         left = _left(connection, known.id, start)
-        waiting = len(here & _asking(connection, start))
+        waiting = len(here & _asking(context, connection, known, start))
     return History(name, left + waiting, left + len(here), start, now)
 
 
@@ -138,13 +138,16 @@ def _left(connection: Connection, dataset: int, since: datetime) -> int:
     return sum(each is not None for each in types)  # a condition has none
 
 
-def _asking(connection: Connection, since: datetime) -> set[str]:
-    """Return the subjects who wait to be erased."""
-    query = select(request_table.c.tokens).where(
+def _asking(
+    context: Context, connection: Connection, known: catalogue.DataSet, since: datetime
+) -> set[str]:
+    """Return the subjects who wait to be erased, as far as the data set tells who they are."""
+    query = select(request_table.c.tokens, request_table.c.reach).where(
         request_table.c.state.in_(_WAITING), request_table.c.received_at >= since
     )
-    asked = [row.tokens for row in connection.execute(query) if row.tokens]
-    return _owners(connection, {token for each in asked for _, token in each})
+    asked = [(row.tokens, row.reach) for row in connection.execute(query) if row.tokens]
+    found = persons.follow(context, connection, asked, locking.datasets([known.name]))
+    return _owners(connection, {token for each in found.people for token in each.identities})
 
 
 def _owners(connection: Connection, tokens: Iterable[str]) -> set[str]:

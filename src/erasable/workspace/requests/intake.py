@@ -7,15 +7,17 @@ disk; it ends completed, denied or cancelled, and each of these is in the log to
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select
 
 from erasable.core.errors import (
+    ErasableError,
     InvalidIdsError,
+    InvalidInputError,
     NotInWorkspaceError,
     WorkspaceError,
 )
@@ -29,8 +31,37 @@ from erasable.workspace.requests import calendar
 OPEN = ("pending", "in_progress", "swapped", "purged")
 NO_MATCH = "no_match"
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
-_LONGEST_REASON = 500
+LONGEST_REASON = 500
+LONGEST_REACH = 1_000_000_000
+LONGEST_REFERENCE = 200
 _INSERT = insert(request_table)
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One identity whose records are to be erased, and what is said of it alone.
+
+    Attributes
+    ----------
+    value : str or number
+    type : str or None
+    reference : str or None
+        What you call the request, such as the number of a ticket; it stays.
+    received_at : datetime or None
+    place : str or None
+        Where it was read, for errors.
+
+    Examples
+    --------
+    >>> Ask("ann@x.org", "email", reference="T-17").place
+    """
+
+    value: Any
+    type: str | None = None
+    reference: str | None = None
+    received_at: datetime | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +90,8 @@ class Request:
         Under which types an identity was looked for; None of a condition.
     corrects : dict or None
         Of a correction, the data set and the columns; None of an erasure.
+    reference : str or None
+        What whoever took it in calls it.
 
     Examples
     --------
@@ -80,6 +113,7 @@ class Request:
     completed_at: datetime | None
     types: list[str] | None = None
     corrects: dict[str, Any] | None = None
+    reference: str | None = None
 
     @property
     def kind(self) -> str:
@@ -113,6 +147,7 @@ def acknowledge(
     values: Sequence[Any] = (),
     *,
     type: str | None = None,
+    reach: int | None = None,
     regulation: str = "gdpr",
     where: str | None = None,
     dataset: str | None = None,
@@ -125,10 +160,15 @@ def acknowledge(
     ----------
     context : Context
     values : sequence
-        Identities. An unknown one is taken in too: it will be answered "no match".
+        Identities; an `Ask` says more of one than the parameters do of all. An unknown one is taken
+        in too: it will be answered "no match".
     type : str, default=None
         Type of the identities; by default every type is tried that has been in use so far: in a
         data set, or by a link. The requests say which these were.
+    reach : int, default=None
+        By how many people an identity may be shared for others to be followed from it, by default
+        1; a request that meets one that more share waits on hold. 0 erases the records of the
+        identities as they are given, and follows nothing. See `workspace.data.persons`.
     regulation : {"gdpr", "ccpa", "none"}
         One month, 45 days, or no due date.
     where, dataset : str, default=None
@@ -146,24 +186,94 @@ def acknowledge(
     ------
     InvalidIdsError
         A value cannot be an identity, is one of two subjects, or is of a type that no data set
-        has.
+        has; or `reach` came with a condition.
+    InvalidInputError
+        `reach` is less than 0, or so large that the ledger does not keep it.
     NotInWorkspaceError
         There is no such data set.
     """
-    received, due = times(context, regulation, hold, received_at)
+    check_reach(reach, where)
+    asks = as_asks(values)
+    common = times(context, regulation, hold, received_at)
+    at = [_times_of(context, regulation, hold, each) or common for each in asks] or [common]
     now = context.now()
     with context.ledger.transaction() as connection:
         reliance.check(context, connection)  # an altered data set has other types of identities
-        types = None if where is not None else subjects.types_tried(connection, type)
-        wanted = asked(context, connection, values, type, where, dataset, types)
-        common = {
-            "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
-            "type": type, "changed_at": now, "types": types,
-        }  # fmt: skip
-        return enter(
-            context,
-            connection,
-            [{"tokens": tokens, "condition": met, **common} for tokens, met in wanted],
+        wanted = asked(context, connection, asks, type, where, dataset)
+        kinds = {each.type or type for each in asks}
+        tried = {kind: subjects.types_tried(connection, kind) for kind in kinds}
+        rows = []
+        for (tokens, met), each, (received, due) in zip(
+            wanted, asks or [Ask(None)], at, strict=True
+        ):
+            own = each.type or type
+            rows.append({
+                "tokens": tokens, "condition": met, "regulation": regulation,
+                "received_at": received, "due_at": due, "hold": hold, "type": own, "reach": reach,
+                "reference": each.reference, "changed_at": now, "types": tried.get(own),
+            })  # fmt: skip
+        return enter(context, connection, rows)
+
+
+def _times_of(
+    context: Context, regulation: str, hold: str | None, ask: Ask
+) -> tuple[datetime, datetime | None] | None:
+    """Return when one was received and is due, where it says so; refuse what `acknowledge` does."""
+    try:
+        check_text(ask.reference, "reference", longest=LONGEST_REFERENCE)
+        if ask.received_at is None:
+            return None
+        return times(context, regulation, hold, ask.received_at)
+    except WorkspaceError as error:
+        raise _placed(error, ask) from None
+
+
+def _placed(error: ErasableError, ask: Ask) -> ErasableError:
+    return error if ask.place is None else error.__class__(f"{ask.place}: {error}")
+
+
+def as_asks(values: Sequence[Any]) -> list[Ask]:
+    """Return identities as they are asked for."""
+    return [each if isinstance(each, Ask) else Ask(each) for each in values]
+
+
+def _located(look: Callable[[Sequence[Ask]], _Found], asks: Sequence[Ask]) -> _Found:
+    """Look at identities; an error says where the first one was read that is refused.
+
+    What is refused among others is refused alone, too: it is found by halving.
+    """
+    refusals = InvalidIdsError, InvalidInputError
+    try:
+        return look(asks)
+    except refusals:
+        if all(each.place is None for each in asks):
+            raise
+    passes, fails = 0, len(asks)
+    while fails - passes > 1:
+        middle = (passes + fails) // 2
+        try:
+            look(asks[:middle])
+            passes = middle
+        except refusals:
+            fails = middle
+    try:
+        return look(asks[passes:fails])
+    except refusals as error:
+        raise _placed(error, asks[passes]) from None
+
+
+def check_reach(reach: int | None, where: str | None) -> None:
+    """Refuse a reach that is none, or that a condition has no use for."""
+    if reach is None:
+        return
+    if where is not None:
+        raise InvalidIdsError(
+            "a reach was given with a condition; expected one of them: a condition says which "
+            "records are erased, and nobody is followed from these"
+        )
+    if isinstance(reach, bool) or not isinstance(reach, int) or not 0 <= reach <= LONGEST_REACH:
+        raise InvalidInputError(
+            f"reach is {reach!r:.40}; expected a whole number from 0 to {LONGEST_REACH:,}"
         )
 
 
@@ -227,12 +337,8 @@ def asked(
     type: str | None,
     where: str | None,
     dataset: str | None,
-    types: Sequence[str] | None = None,
 ) -> list[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]]:
-    """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None.
-
-    `types` are those of `subjects.types_tried`, where the caller has asked it already.
-    """
+    """Say what requests ask for as the ledger keeps it: (tokens, condition), one of them None."""
     if (where is None) == (len(values) == 0):
         raise InvalidIdsError(
             "a request was given neither or both of identities and a condition; expected one of "
@@ -247,9 +353,19 @@ def asked(
         return [(None, _condition(connection, where, dataset))]
     from erasable.workspace.requests import searching  # slow to import, for who only looks
 
-    searching.check_types(context, connection, values, type)
-    types = subjects.types_tried(connection, type) if types is None else types
-    return [(tokens, None) for tokens in subjects.candidates_of(context, connection, values, types)]
+    found: dict[int, list[tuple[str, str]]] = {}
+    asks = list(enumerate(as_asks(values)))
+    for kind in dict.fromkeys(each.type or type for _, each in asks):
+        places = [at for at, each in asks if (each.type or type) == kind]
+
+        def look(some: Sequence[Ask], kind: str | None = kind) -> list[list[tuple[str, str]]]:
+            own = [each.value for each in some]
+            searching.check_types(context, connection, own, kind)
+            types = subjects.types_tried(connection, kind)
+            return subjects.candidates_of(context, connection, own, types)
+
+        found.update(zip(places, _located(look, [asks[at][1] for at in places]), strict=True))
+    return [(found[at], None) for at, _ in asks]
 
 
 def find(connection: Connection, request_id: str) -> Request:
@@ -317,12 +433,14 @@ def _new_id() -> str:
     return "R-" + "".join(_ALPHABET[byte % 32] for byte in secrets.token_bytes(10))
 
 
-def check_text(text: str | None, name: str, *, needed: bool = False) -> None:
-    """Refuse a reason that is empty, long or of several lines, or missing where it is needed."""
+def check_text(
+    text: str | None, name: str, *, needed: bool = False, longest: int = LONGEST_REASON
+) -> None:
+    """Refuse a text that is empty, long or of several lines, or missing where it is needed."""
     if text is None and not needed:
         return
-    if not text or not text.strip() or len(text) > _LONGEST_REASON or "\n" in text:
+    if not text or not text.strip() or len(text) > longest or "\n" in text:
         raise WorkspaceError(
-            f"{name} is empty, has several lines, or over {_LONGEST_REASON} characters; expected "
+            f"{name} is empty, has several lines, or over {longest} characters; expected "
             "one line; say it shortly, and without naming the person"
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
@@ -11,12 +12,13 @@ from sqlalchemy import select
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import every
+from erasable.workspace.data.persons import Step
 from erasable.workspace.evidence import reliance
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
-from erasable.workspace.requests.batches import affected, gather, look
+from erasable.workspace.requests.batches import affected, asked_about, gather, look
 from erasable.workspace.requests.intake import OPEN, asked
 
 
@@ -61,6 +63,14 @@ class Preview:
         Under which identities are looked for.
     searched : tuple of dict
         In which columns: dataset, column and type of each.
+    followed : tuple of dict
+        How other identities of people were found: by which steps, from the identity that was
+        asked for ("path", each as `erasable.workspace.data.persons.Step` has it), and how many
+        ("identities").
+    shared : tuple of str
+        Why requests would wait on hold, a line each: people share an identity.
+    identities : frozenset of str
+        Tokens of all people who ask.
 
     Examples
     --------
@@ -72,11 +82,19 @@ class Preview:
     n_unmatched: int = 0
     types: tuple[str, ...] = ()
     searched: tuple[dict[str, str], ...] = ()
+    followed: tuple[dict[str, Any], ...] = ()
+    shared: tuple[str, ...] = ()
+    identities: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def n_records(self) -> int:
         """Records that would leave data sets."""
         return sum(each.n_records for each in self.effects if each.target == "dataset")
+
+    @property
+    def n_identities(self) -> int:
+        """Identities of all people who ask."""
+        return len(self.identities)
 
     @property
     def seconds(self) -> float:
@@ -88,6 +106,7 @@ def preview(
     context: Context,
     wanted: Sequence[tuple[list[tuple[str, str]] | None, dict[str, Any] | None]],
     types: Sequence[str] = (),
+    reach: int | None = None,
 ) -> Preview:
     """Say what requests would do; nothing is changed.
 
@@ -98,6 +117,8 @@ def preview(
         As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
     types : sequence of str, default=()
         Under which identities were looked for.
+    reach : int, default=None
+        See `erasable.workspace.requests.intake.acknowledge`.
 
     Returns
     -------
@@ -110,7 +131,7 @@ def preview(
     TamperedError
         Rows of the ledger are not what the log says of them.
     """
-    rows = [_Row(f"dry-run-{i}", tokens, where) for i, (tokens, where) in enumerate(wanted)]
+    rows = [_Row(f"dry-run-{i}", tokens, where, reach) for i, (tokens, where) in enumerate(wanted)]
     effects = []
     # Without the lock, files may go while they are looked through; and for as long as a state of
     # the ledger is looked at, no process could purge it.
@@ -118,7 +139,7 @@ def preview(
         names = [each.name for each in every(connection)]
     with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
         reliance.check(context, connection)
-        batch = gather(connection, rows)
+        batch = gather(context, connection, rows)
         if (setback := look(context, connection, batch)) is not None:
             setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
@@ -135,7 +156,19 @@ def preview(
             treatment, exactness = deleting.foresee(context, row, version, n)
             seconds = estimates.of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
-    return Preview(tuple(effects), len(rows) - len(matched), tuple(types), tuple(searched))
+    people = batch.people.values()
+    paths: Counter[tuple[Step, ...]] = Counter()
+    for each in people:
+        paths.update(each.paths())
+    return Preview(
+        tuple(effects), len(rows) - len(matched), tuple(types), tuple(searched),
+        tuple(
+            {"path": [step.as_json() for step in path], "identities": n}
+            for path, n in paths.items()
+        ),
+        tuple(asked_about(each) for each in people if each.shared),
+        frozenset(batch.tokens),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +176,7 @@ class _Row:
     id: str
     tokens: list[tuple[str, str]] | None
     condition: dict[str, Any] | None
+    reach: int | None
     corrects: None = None
 
 
@@ -160,15 +194,16 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
     -------
     dict
         known, types (under which it was looked for), searched (in which columns: dataset, column
-        and type of each), n_identities, datasets (name: records),
-        models (name: records), requests (ids of open ones), suppressed (what is on the list of
-        whom to keep out: type, request_id and since of each).
+        and type of each), n_identities, followed and shared (see `Preview`), datasets
+        (name: records), models (name: records), requests (ids of open ones), suppressed (what is
+        on the list of whom to keep out: type, request_id and since of each).
     """
     with context.ledger.reading() as connection:
         wanted = asked(context, connection, [value], type, None, None)
         types = subjects.types_tried(connection, type)
-        pairs = subjects.expand(connection, wanted[0][0] or [])
-        tokens = {token for _, token in pairs}
+    looked = preview(context, wanted, types)
+    tokens = looked.identities
+    with context.ledger.reading() as connection:
         kept_out = suppression.entries_of(connection, tokens)
         open_ones = connection.execute(
             select(request_table.c.id, request_table.c.tokens)
@@ -176,7 +211,6 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
             .order_by(request_table.c.received_at)
         )
         waiting = [row.id for row in open_ones if tokens & {token for _, token in row.tokens or ()}]
-    looked = preview(context, wanted, types)
     effects = looked.effects
     found = {
         kind: {each.name: each.n_records for each in effects if each.target == kind}
@@ -186,7 +220,9 @@ def describe_person(context: Context, value: Any, type: str | None = None) -> di
         "known": bool(found["dataset"]),
         "types": types,
         "searched": list(looked.searched),
-        "n_identities": len(pairs),
+        "n_identities": looked.n_identities,
+        "followed": list(looked.followed),
+        "shared": list(looked.shared),
         "datasets": found["dataset"],
         "models": found["model"],
         "requests": waiting,

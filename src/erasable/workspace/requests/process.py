@@ -9,17 +9,18 @@ only when nothing of its records is left on the disk.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
+from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import catalogue, leavers
+from erasable.workspace.data import catalogue, leavers, waiting
 from erasable.workspace.evidence import clock, receipts
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
@@ -27,22 +28,37 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import corrections, failures, outbox, phases, steps
+from erasable.workspace.requests import failures, outbox, phases, steps
 from erasable.workspace.requests.batches import (
     Batch,
+    Choice,
     affected,
     asking,
     check_claimed,
     concerned,
+    hold_back,
     look,
+    new_name,
     plan,
     put_back,
 )
 from erasable.workspace.requests.failures import Patience, Setback
+from erasable.workspace.requests.intake import LONGEST_REASON
 from erasable.workspace.requests.swapping import swap
 
 _LONGEST_ADMISSION = 600.0
 """Seconds that a worker waits, rather than to do all of a batch again."""
+_COUNTS = ("n_records", "n_corrected", "n_unmatched", "n_needless", "n_kept_out", "n_resumed")
+
+_PENDING = "nothing was carried out, and its requests are pending again"
+_OTHERS_PENDING = (
+    "some requests are carried out, and the others are pending again: look with `erasable requests`"
+)
+_IN_PLACE = (
+    "its requests are carried out: what is left, such as receipts and hooks, is done by the next "
+    "`erasable process`"
+)
+_IN_DOUBT = "its requests may be in progress: the next `erasable process` carries them out"
 
 
 @dataclass(slots=True)
@@ -172,21 +188,47 @@ def carry_out(
     """
     began = time.perf_counter()
     with context.lock([locking.REQUESTS], wait=wait):
-        tidied = _forget_leavers(context)
+        tidied = _forgotten(_forget_leavers(context))
         # Before the batch, which may fail; those that fail are not run again after it for nothing.
         before = hooks.run_due(context) if delivers else {}
         claimed: set[str] = set()
+        done = Processed()
+        failed: Setback | None = None
+        out, alone = set[str](), list[str]()
+        chosen, is_whole = Choice(only), True
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
             checked: dict[str, Any] = {}
-            claimed |= concerned(context, only, patient=patience is not None, checked=checked)
+            claimed |= concerned(context, chosen, patient=patience is not None, checked=checked)
             with context.lock(claimed) if claimed else nullcontext():
-                done = _carry_out_once(context, only, patience, claimed, checked, n_jobs)
-            if isinstance(done, Processed):
+                found = _carry_out_once(
+                    context, chosen, patience, claimed, checked, n_jobs,
+                    n_before=len(done.requests), told=done.warnings,
+                )  # fmt: skip
+            if isinstance(found, Processed):
+                _include(done, found)
+                is_whole = False
+            elif found.target is None:
+                claimed |= found.concerns
+                continue
+            elif found.held is not None:
+                done.warnings.append(found.held)
+                out |= found.waiting
+            elif found.is_in_doubt:
+                alone += [each for each in found.requests if each in found.corrections]
+                out |= found.corrections
+            else:
+                failed = failed or found
+                out |= found.waiting
+                if patience is not None:  # a worker reports it, and takes the others up next
+                    break
+            if not (is_whole or alone):
                 break
-            if done.target is not None:
-                return done
-        if delivers:
+            chosen = Choice(only, frozenset(out)) if is_whole else Choice([alone.pop(0)])
+            claimed = set()
+        if any(each["treatment"] == "retired" for each in done.treatments):
+            _forget_leavers(context)  # who was only in data that no model needs any more
+        if delivers and (failed is None or done.requests):
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
             with phases.phase("running hooks, publishing"):
@@ -194,22 +236,38 @@ def carry_out(
                     context, erased=erased, before=before, updated=updated
                 )
             done.warnings += messages
+    if failed is not None:
+        failed.n_others = len(done.requests)
+        return failed
     done.warnings += tidied
     done.seconds = time.perf_counter() - began
     return done
 
 
-def _forget_leavers(context: Context) -> list[str]:
-    """Forget people without a record, where that was not done when the records went; tell of it."""
+def _include(done: Processed, more: Processed) -> None:
+    """Add what another batch carried out."""
+    for name in _COUNTS:
+        setattr(done, name, getattr(done, name) + getattr(more, name))
+    done.requests += more.requests
+    done.treatments += more.treatments
+    done.warnings += [each for each in more.warnings if each not in done.warnings]
+
+
+def _forget_leavers(context: Context) -> int:
+    """Forget people without a record, where that was not done when the records went; count them."""
     with context.ledger.reading() as connection:
         if not connection.execute(select(vacated.c.bucket).limit(1)).first():
-            return []
+            return 0
         names = [each.name for each in catalogue.every(connection)]
     try:
         with context.lock(reads=locking.datasets(names), wait=0.0):
-            n = leavers.tidy(context)
+            return leavers.tidy(context)
     except WorkspaceBusyError:  # then it is done next time
-        return []
+        return 0
+
+
+def _forgotten(n: int) -> list[str]:
+    """Tell of pseudonyms that an earlier command should have removed."""
     if not n:
         return []
     return [
@@ -228,11 +286,13 @@ def deliver_due(context: Context) -> Processed:
 
 def _carry_out_once(
     context: Context,
-    only: Sequence[str] | None,
+    only: Choice,
     patience: Patience | None,
     claimed: set[str],
     checked: dict[str, Any],
     n_jobs: int,
+    n_before: int,
+    told: list[str],
 ) -> Processed | Setback:
     done = Processed()
     with context.lock([locking.STEPS]):
@@ -245,43 +305,44 @@ def _carry_out_once(
     elif patience is None:
         with phases.phase("purging the disk"):
             context.clean()  # and files that cannot be removed are found before anything is done
-    batch = plan(context, only, patient=patience is not None, claimed=claimed, checked=checked)
-    if isinstance(batch, Setback):
-        return batch
-    if batch is None:
-        if patience is None and not done.requests:
-            finish(context)
-        return done
-    try:
+    name = new_name()
+    with _waiting_again(context, name, patience, n_before + len(done.requests)):
+        batch = plan(
+            context, name, only,
+            patient=patience is not None, claimed=claimed, checked=checked, told=told,
+        )  # fmt: skip
+        if isinstance(batch, Setback):
+            return batch
+        if batch is None:
+            if patience is None and not done.requests:
+                finish(context)
+            return done
         setback = _find_and_prepare(context, batch, patience, n_jobs)
         if setback is None:
             # Processes that let records in until now did not know whom to keep out: wait for them.
             longest = None if patience is None else _LONGEST_ADMISSION
-            with context.lock([locking.ADMISSION], wait=longest):
-                setback = check_claimed(context, batch, claimed)
-                with phases.phase("putting all in place"):
-                    matched = {} if setback is not None else swap(context, batch)
-    except ErasableError as error:
-        with suppress(ErasableError):  # then they are taken up again as they are
-            put_back(context, batch)
-            if patience is None and not isinstance(error, OvertakenError):
-                finish(context)
-        raise
-    if setback is not None:
-        setback = _put_back(context, batch, setback, patience)
-        if patience is None:
-            with suppress(ErasableError):  # the next process does it
-                finish(context)
-        return setback
-    needless = {r for r, count in matched.items() if count == 0 and batch.corrects(r)}
-    unmatched = {request for request, count in matched.items() if count == 0} - needless
-    done.n_needless = len(needless)
-    done.n_unmatched = len(unmatched)
-    asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
-    with context.ledger.reading() as connection:
-        kept_out = suppression.suppressed(connection, asked)
-    done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
-    done.requests += finish(context)
+            with (
+                context.lock([locking.ADMISSION], wait=longest),
+                phases.phase("putting all in place"),
+                context.ledger.transaction() as connection,
+            ):
+                setback = check_claimed(connection, batch, claimed)
+                matched = {} if setback is not None else swap(context, connection, batch)
+        if setback is not None:
+            setback = _put_back(context, batch, setback, patience)
+            if patience is None:
+                with suppress(ErasableError):  # the next process does it
+                    finish(context)
+            return setback
+        needless = {r for r, count in matched.items() if count == 0 and batch.corrects(r)}
+        unmatched = {request for request, count in matched.items() if count == 0} - needless
+        done.n_needless = len(needless)
+        done.n_unmatched = len(unmatched)
+        asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
+        with context.ledger.reading() as connection:
+            kept_out = suppression.suppressed(connection, asked)
+        done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
+        done.requests += finish(context)
     done.n_records = sum(erasure.n_records for erasure in batch.erasures)
     done.n_corrected = sum(erasure.n_corrected for erasure in batch.erasures)
     for row, prepared, _ in batch.prepared:
@@ -295,27 +356,82 @@ def _carry_out_once(
     return done
 
 
+@contextmanager
+def _waiting_again(
+    context: Context, name: str, patience: Patience | None, n_before: int
+) -> Iterator[None]:
+    """Have the requests of a batch wait again where the block fails before they are in place.
+
+    What became of them, and of `n_before` that came before them, is said in the message about an
+    interruption.
+    """
+    try:
+        yield
+    except BaseException as error:
+        _interruptions.release(error)
+        try:
+            became = put_back(context, name)
+        except ErasableError:  # then they are taken up again as they are
+            _interruptions.explain(error, _IN_DOUBT)
+        except KeyboardInterrupt as second:
+            _interruptions.explain(second, _IN_DOUBT)
+            raise
+        else:
+            if became is not None:
+                pending = _OTHERS_PENDING if n_before else _PENDING
+                _interruptions.explain(error, pending if became == "pending" else _IN_PLACE)
+            if became == "pending" and patience is None and isinstance(error, Exception):
+                with suppress(ErasableError):  # else, as after an interruption, the next one does
+                    finish(context)
+        raise
+
+
 def _put_back(
     context: Context, batch: Batch, setback: Setback, patience: Patience | None
 ) -> Setback:
     """Have the requests of a batch wait again, and write down what they wait for."""
     try:
-        put_back(context, batch)
+        put_back(context, batch.name)
     except OvertakenError:
         raise
     except ErasableError:
         pass  # then they are taken up again as they are
-    if patience is None or setback.target is None:
+    if setback.target is None:
         return setback
     with context.ledger.transaction() as connection:
-        waiting = asking(connection, batch, setback)
+        setback.requests = list(batch.requests)
+        setback.waiting = asking(connection, batch, setback) or set(batch.requests)
+        setback.corrections = {each for each in setback.waiting if batch.corrects(each)}
         if setback.error is None:
-            failures.join(connection, setback, batch.requests, waiting)
-        else:
+            failures.join(connection, setback, batch.requests, setback.waiting)
+        elif setback.is_in_doubt:
+            pass  # they are carried out one by one, after the others
+        elif setback.corrections and setback.is_of_values:
+            _hold(context, connection, setback)
+        elif patience is not None:
             setback.failure = failures.note(
-                context, connection, setback, batch.requests, waiting, patience
+                context, connection, setback, batch.requests, setback.waiting, patience
             )
+            if setback.corrections and setback.failure.state == "dead":
+                failures.forget(connection, setback)  # or erasures would wait for the model, too
+                _hold(context, connection, setback)
     return setback
+
+
+def _hold(context: Context, connection: Connection, setback: Setback) -> None:
+    """Put the one correction of a batch on hold that cannot be carried out."""
+    (request,) = setback.corrections
+    why = f"the {setback.target} {setback.name!r} cannot follow it: {setback.error}"
+    why = why if len(why) <= LONGEST_REASON else f"{why[: LONGEST_REASON - 3]}..."
+    if hold_back(context, connection, request, why):
+        setback.held = (
+            f"{request} was not carried out, and is on hold: {why}; cancel it, and correct the "
+            f"records otherwise, or lift it once {setback.name!r} can follow"
+        )
+    else:
+        setback.held = (
+            f"{request} was not carried out; it was answered or put on hold meanwhile: {why}"
+        )
 
 
 # -- what is to be done ----------------------------------------------------------------------------
@@ -329,7 +445,10 @@ def _find_and_prepare(
         if setback is not None:
             return setback
         batch.models = affected(connection, batch)
-        later = set() if patience is None else failures.not_yet(connection, context.now())
+        later = set[tuple[str, int]]()
+        if patience is not None:
+            erases = not all(map(batch.corrects, batch.requests))
+            later = failures.not_yet(connection, context.now(), erases=erases)
     for row, _, _ in batch.models:
         if ("model", row.id) in later:
             return Setback("model", row.id, row.name)
@@ -338,10 +457,7 @@ def _find_and_prepare(
     if isinstance(found, Setback):
         return found
     with context.ledger.reading() as connection:
-        for erasure in batch.erasures:
-            batch.narrowed += corrections.narrow(
-                context, connection, erasure.dataset, erasure.every_id(), batch.requests.keys()
-            )
+        batch.narrowed = _narrowed(context, connection, batch)
     with phases.phase("finding who has no record left"):
         for erasure in batch.erasures:
             leavers.find_leavers(context, erasure)
@@ -349,6 +465,23 @@ def _find_and_prepare(
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)
     return None
+
+
+def _narrowed(context: Context, connection: Connection, batch: Batch) -> list[waiting.Narrowed]:
+    """Narrow the corrections that wait on: to whom is left, and to what newer ones leave them."""
+    names = {row.corrects["dataset"] for row in waiting.waiting(connection, batch.requests.keys())}
+    erasures = {erasure.dataset.name: erasure for erasure in batch.erasures}
+    found = []
+    for name in sorted(names):
+        known = catalogue.find(connection, name)
+        kept, gone = catalogue.parts(connection, known.id), list[Any]()
+        if name in erasures:
+            kept, gone = erasures[name].parts_after(kept), erasures[name].every_id()
+        found += waiting.narrow(
+            context, connection, known, kept, gone, batch.requests.keys(),
+            newer=batch.corrections.get(known.id, ()),
+        )  # fmt: skip
+    return found
 
 
 # -- after it --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select, update
 
 from erasable.workspace.context import Context
 from erasable.workspace.data.holders import tokens_held
+from erasable.workspace.data.persons import ALONE
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.canonical import is_record_type
@@ -108,7 +109,7 @@ def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = 
                 {
                     "regulation": "none", "received_at": now, "due_at": None, "hold": None,
                     "type": None, "types": sorted({kind for kind, _ in tokens}), "tokens": tokens,
-                    "condition": None, "changed_at": now,
+                    "reach": ALONE, "condition": None, "changed_at": now,
                 }
                 for tokens in _per_person(connection, missing)
             ]  # fmt: skip

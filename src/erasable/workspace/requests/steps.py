@@ -16,12 +16,12 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
+from erasable.core import _interruptions
 from erasable.core.errors import (
     ErasableError,
     LedgerError,
     TamperedError,
     WorkspaceBusyError,
-    WorkspaceError,
 )
 from erasable.core.threads import in_threads
 from erasable.workspace import locking
@@ -99,7 +99,7 @@ def _prepared_in_threads(
                 arriving = batch.arriving(connection, row, version, readers.ahead)
         except NOT_THE_MODELS:
             raise
-        except WorkspaceError as error:
+        except ErasableError as error:
             return Setback("model", row.id, row.name, " ".join(str(error).split()), error)
         alone = one_at_a_time if n_jobs > 1 and deleting.goes_alone(row) else nullcontext()
         with alone, phase(f"model {row.name}"):
@@ -136,7 +136,8 @@ def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Set
                 if n_done == len(models):
                     return {row.model_id: _prepared(context, row, wanted) for row in done}
                 context.ledger.pause(_PATIENCE)
-    except BaseException:
+    except BaseException as error:
+        _interruptions.release(error)
         with suppress(ErasableError):  # else the next process that carries out requests does it
             _take_back(context, batch)
         raise

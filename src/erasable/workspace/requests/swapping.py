@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from erasable.workspace.context import Context
-from erasable.workspace.data import erasing, leavers
+from erasable.workspace.data import erasing, leavers, waiting
 from erasable.workspace.data.catalogue import every, record_type
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import suppression
@@ -15,69 +15,84 @@ from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, pending_hooks
-from erasable.workspace.requests import answering, corrections, searching
+from erasable.workspace.requests import answering, searching
 from erasable.workspace.requests.batches import Batch
 
 
-def swap(context: Context, batch: Batch) -> dict[str, int]:
-    """Put all of it in place; return how many records each request met."""
+def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, int]:
+    """Put all of it in place, in one transaction; return how many records each request met."""
     now = context.now()
-    with context.ledger.transaction() as connection:
-        tasks: list[dict[str, Any]] = []
-        matched = dict.fromkeys(batch.requests, 0)
-        delete_in(connection, holding.c.token, batch.tokens)
-        for erasure in batch.erasures:
-            erasing.swap(context, connection, erasure)
-            leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
-            tasks += _dataset_tasks(batch, erasure, matched)
-            connection.execute(insert(measurement).values(_measured(erasure, now)))
-        for row, prepared, counts in batch.prepared:
-            only = all(batch.corrects(request) for request, n in counts.items() if n)
-            cause = "correct" if only and any(counts.values()) else "erase"
-            deleting.adopt(context, connection, prepared, now, cause)
-            tasks += _model_tasks(batch, row, prepared, counts, matched)
-        for row, prepared, _ in batch.prepared:
-            if prepared.treatment == "retired":
-                pending_hooks.discard(context, connection, row.name)
-            elif row.hook:
-                pending_hooks.add(context, connection, row.name)
-        by_request: dict[str, list[dict[str, Any]]] = {}
-        for each in tasks:
-            by_request.setdefault(each["request_id"], []).append(each)
-        _forget_failures(connection, batch)
-        if tasks:
-            connection.execute(insert(task), tasks)
-        kept_out = _suppress(context, connection, batch, matched)
-        searched = _searched(connection, batch)
-        gone = ("tokens", "condition", "type", "salt", "values_key", "values_sha256")
-        ended = {"state": "swapped", **dict.fromkeys(gone)}
-        answering.drop_values(connection, list(matched))
-        corrections.adopt(context, connection, batch.narrowed)
-        found: dict[str, Any] = {"matched": bindparam("count"), "searched": bindparam("columns")}
-        at = request_table.c.id == bindparam("request")
-        if matched:
-            connection.execute(
-                update(request_table).where(at).values(**ended, **found),
-                [
-                    {"request": request, "count": count, "columns": searched[request]}
-                    for request, count in matched.items()
-                ],
-            )
-        log.append_many(
-            context,
-            connection,
+    tasks: list[dict[str, Any]] = []
+    matched = dict.fromkeys(batch.requests, 0)
+    delete_in(connection, holding.c.token, batch.tokens)
+    for erasure in batch.erasures:
+        erasing.swap(context, connection, erasure)
+        leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
+        tasks += _dataset_tasks(batch, erasure, matched)
+        connection.execute(insert(measurement).values(_measured(erasure, now)))
+    for row, prepared, counts in batch.prepared:
+        only = all(batch.corrects(request) for request, n in counts.items() if n)
+        cause = "correct" if only and any(counts.values()) else "erase"
+        deleting.adopt(context, connection, prepared, now, cause)
+        tasks += _model_tasks(batch, row, prepared, counts, matched)
+    for row, prepared, _ in batch.prepared:
+        if prepared.treatment == "retired":
+            pending_hooks.discard(context, connection, row.name)
+        elif row.hook:
+            pending_hooks.add(context, connection, row.name)
+    by_request: dict[str, list[dict[str, Any]]] = {}
+    for each in tasks:
+        by_request.setdefault(each["request_id"], []).append(each)
+    _forget_failures(connection, batch)
+    if tasks:
+        connection.execute(insert(task), tasks)
+    kept_out = _suppress(context, connection, batch, matched)
+    searched = _searched(connection, batch)
+    followed = {
+        request: batch.people[request].steps() if request in batch.people else None
+        for request in batch.requests
+    }
+    gone = ("tokens", "reach", "condition", "type", "salt", "values_key", "values_sha256")
+    ended = {"state": "swapped", **dict.fromkeys(gone)}
+    answering.drop_values(connection, list(matched))
+    waiting.adopt(context, connection, batch.narrowed)
+    found: dict[str, Any] = {
+        "matched": bindparam("count"), "searched": bindparam("columns"),
+        "followed": bindparam("steps"),
+    }  # fmt: skip
+    at = request_table.c.id == bindparam("request")
+    if matched:
+        connection.execute(
+            update(request_table).where(at).values(**ended, **found),
             [
-                (
-                    "request-corrected" if batch.corrects(request) else "request-erased",
-                    request,
-                    entries.erased(
-                        n, by_request.get(request, ()), kept_out.get(request), searched[request]
-                    ),
-                    now,
-                )
-                for request, n in matched.items()
+                {
+                    "request": request,
+                    "count": count,
+                    "columns": searched[request],
+                    "steps": followed[request],
+                }
+                for request, count in matched.items()
             ],
         )
+    log.append_many(
+        context,
+        connection,
+        [
+            (
+                "request-corrected" if batch.corrects(request) else "request-erased",
+                request,
+                entries.erased(
+                    n,
+                    by_request.get(request, ()),
+                    kept_out.get(request),
+                    searched[request],
+                    followed[request],
+                ),
+                now,
+            )
+            for request, n in matched.items()
+        ],
+    )
     return matched
 
 
@@ -132,7 +147,7 @@ def _searched(connection: Connection, batch: Batch) -> dict[str, list[dict[str, 
     types = {id: set(row.types or ()) for id, row in batch.requests.items()}
     for token, requests in batch.tokens.items():
         for request in requests:
-            types[request].add(batch.types[token])  # by a link, an identity is of more types
+            types[request].add(batch.types[token])  # a person is known under more types
     known = every(connection)
     return {
         id: None if row.tokens is None else searching.columns_of(known, types[id])
@@ -169,31 +184,10 @@ def _suppress(
         for request, ids in erasure.ids_of_conditions().items():
             tokens = context.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
+    gone = {token for each in batch.erasures for own in each.vacated.values() for token in own}
+    leavers.forget_unheld(connection, gone | batch.tokens.keys())
     delete_in(connection, identity.c.token, batch.tokens)
-    erased += _without_records(connection, batch)
     return suppression.suppress(connection, erased, context.now())
-
-
-def _without_records(connection: Connection, batch: Batch) -> list[tuple[str, str, str]]:
-    """Forget people without a record; return the other identities of those who asked.
-
-    A person who only shared a record with them did not ask, and is not kept out.
-    """
-    gone: set[str] = set()
-    asked_by: dict[str, set[str]] = {}
-    for erasure in batch.erasures:
-        gone |= set().union(*erasure.vacated.values())
-        for token, requests in erasure.companions.items():
-            asked_by.setdefault(token, set()).update(requests)
-    left = leavers.forget_unheld(connection, gone - batch.tokens.keys())
-    by_subject: dict[str, set[str]] = {}
-    for token, leaver in left.items():
-        by_subject.setdefault(leaver.subject, set()).update(asked_by.get(token, ()))
-    return [
-        (token, leaver.type, request)
-        for token, leaver in left.items()
-        for request in sorted(by_subject[leaver.subject])
-    ]
 
 
 def _forget_failures(connection: Connection, batch: Batch) -> None:

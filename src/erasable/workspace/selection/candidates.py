@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import (
     NUMBERS,
     TEXT,
@@ -92,7 +93,13 @@ class Candidates:
 
 
 def read(
-    source: str, roles: ColumnRoles, *, categories: bool, scaled: bool, fill: str | None = None
+    source: str,
+    roles: ColumnRoles,
+    *,
+    categories: bool,
+    scaled: bool,
+    fill: str | None = None,
+    dialect: Dialect = UNSAID,
 ) -> Candidates:
     """Read a table.
 
@@ -107,6 +114,8 @@ def read(
         Bring numbers to mean 0 and standard deviation 1.
     fill : {"mean", "median", "most_frequent"}, default=None
         Fill gaps in features with this first.
+    dialect : Dialect, default=Dialect()
+        What was said of how a text file is written.
 
     Raises
     ------
@@ -117,7 +126,7 @@ def read(
     from erasable.workspace.data.sources import Source
 
     as_text = [name for name in (roles.id, roles.subject, roles.target) if name is not None]
-    table = plain(Source.parse(source).read(as_text))
+    table = plain(Source.parse(source, dialect=dialect).read(as_text))
     types = {field.name: str(field.type) for field in table.schema}
     check_columns(types, [*roles.named, *(roles.features or ())], kinds=None)
     features, left_out = _features(types, roles, categories)

@@ -24,6 +24,7 @@ from erasable.selection import (
     plot_tradeoff,
 )
 from erasable.selection.utilities import Problem, Utility
+from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import check_fill
 from erasable.workspace.requests.history import History
 from erasable.workspace.selection import options
@@ -140,6 +141,7 @@ def select(
     held: Sequence[str] = (),
     cost: str | None = None,
     random_state: int = 0,
+    dialect: Dialect = UNSAID,
     history: Callable[[str, datetime | None], History],
 ) -> Selection:
     """Choose the records of a table to acquire, in view of deletions to come.
@@ -181,6 +183,8 @@ def select(
     cost : str, default=None
         The column of what each record costs.
     random_state : int, default=0
+    dialect : Dialect, default=Dialect()
+        What was said of how a text file is written.
     history : callable
         Takes the name of a data set and a day or None, and returns its `History`.
 
@@ -210,8 +214,9 @@ def select(
     text = str(staying)
     roles = ColumnRoles(id_column, subject, target, cost, options.staying_column(text), features)
     given = read(
-        source, roles, categories=utility == "naive-bayes", scaled=scale == "standard", fill=fill
-    )
+        source, roles, categories=utility == "naive-bayes", scaled=scale == "standard", fill=fill,
+        dialect=dialect,
+    )  # fmt: skip
     for line in given.filled_in:
         warnings.warn(line, UserWarning, stacklevel=2)
     if utility == "nearest-neighbor" and n_neighbors is None:

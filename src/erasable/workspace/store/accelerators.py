@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
-from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import AcceleratorWarning
-from erasable.workspace.store.artifacts import owner_of
-from erasable.workspace.store.disk import PARTIAL, Disk
+from erasable.core.mapped.disk import PARTIAL
+from erasable.workspace.store.artifacts import is_made, owner_of
+from erasable.workspace.store.disk import Disk
 
 FOLDER = "accelerators"
 
@@ -32,17 +32,22 @@ def folder_of(key: str) -> str:
 
 
 def folders(disk: Disk) -> dict[str, list[str]]:
-    """Return the folders of all accelerators, and which files in each are not finished."""
+    """Return the folders of all accelerators, and which files in each are not finished.
+
+    Raises
+    ------
+    WorkspaceError
+        One of them, or something in it, is a symbolic link.
+    """
     root = disk.path(FOLDER)
-    found = sorted(root.iterdir()) if root.is_dir() else []
-    return {f"{FOLDER}/{each.name}": _unfinished(each) for each in found}
-
-
-def _unfinished(folder: Path) -> list[str]:
-    try:
-        return [name for name in os.listdir(folder) if name.startswith(PARTIAL)]
-    except OSError:  # it was removed meanwhile
-        return []
+    found = sorted(os.listdir(root)) if root.is_dir() else []
+    return {
+        f"{FOLDER}/{name}": [
+            key for key in disk.keys(f"{FOLDER}/{name}") if key.startswith(PARTIAL)
+        ]
+        for name in found
+        if is_made(name)
+    }
 
 
 def secret_of(keys: Any) -> bytes:
@@ -98,7 +103,14 @@ def settle_all(
             now = to
         elif not makers.isdisjoint(others) or {now, to} & (kept - current):
             continue
-        if now is None or now not in current or not settle(disk, folder, now, secret, known):
+        settled = False
+        try:
+            settled = (
+                now is not None and now in current and settle(disk, folder, now, secret, known)
+            )
+        except OSError:  # no room is left for the change
+            is_whole = False
+        if now is None or not settled:
             disk.remove_folder(folder)
         elif folder != folder_of(now):
             disk.remove_folder(folder_of(now))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from erasable.core.errors import WorkspaceError
-from erasable.workspace.store.disk import PARTIAL, Disk
+from erasable.core.mapped.disk import PARTIAL
+from erasable.workspace.store.disk import UNFINISHED, Disk
 
 ARTIFACTS = "artifacts"
 """The folder of a workspace that has them, unless they are in an object store."""
 
+_MADE = re.compile(rf"([0-9a-f]+-)?[0-9a-f]{{24}}|{UNFINISHED}")
 _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 
@@ -93,6 +96,8 @@ class LocalStore(ArtifactStore):
     Parameters
     ----------
     disk : Disk
+    folder : str, default=""
+        Of the disk; by default all of it is the store's.
 
     Examples
     --------
@@ -107,12 +112,13 @@ class LocalStore(ArtifactStore):
     []
     """
 
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
+    def __init__(self, disk: Disk, folder: str = "") -> None:
+        self._disk, self._folder = disk, folder
+        self._prefix = f"{folder}/" if folder else ""
 
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under the key that they have in another store."""
-        self._disk.write(key, data)
+        self._disk.write(self._prefix + key, data)
 
     def open(self, stored: Stored) -> bytes:
         """Read an artifact, and check that it is what was put.
@@ -124,15 +130,15 @@ class LocalStore(ArtifactStore):
         WorkspaceError
             The file is not what was put.
         """
-        return checked(stored, self._disk.read(stored.key))
+        return checked(stored, self._disk.read(self._prefix + stored.key))
 
     def delete(self, key: str) -> None:
         """Delete for good, if it is there."""
-        self._disk.remove(key)
+        self._disk.remove(self._prefix + key)
 
     def list(self) -> Iterator[str]:
         """List all keys, those of files that were never finished included."""
-        return self._disk.keys()
+        return self._disk.keys(self._folder)
 
 
 def new_key(folder: str, owner: str = "") -> str:
@@ -146,6 +152,19 @@ def new_key(folder: str, owner: str = "") -> str:
     """
     name = secrets.token_hex(12)
     return f"{folder[:_LONGEST]}/{owner}-{name}" if owner else f"{folder[:_LONGEST]}/{name}"
+
+
+def is_made(key: str) -> bool:
+    """Tell whether a key is one of `new_key`, or of a file that was never finished.
+
+    What has another name is not the workspace's, wherever it lies, and is not removed.
+
+    Examples
+    --------
+    >>> is_made(new_key("models/risk", "07f3")), is_made("models/risk/notes.txt")
+    (True, False)
+    """
+    return _MADE.fullmatch(key.rpartition("/")[2]) is not None
 
 
 def owner_of(key: str) -> str:

@@ -1,13 +1,16 @@
 """The only place where the files of a workspace are written, renamed and removed.
 
 The law kept here: a file is complete and on the disk under its name, or it is not there. Bytes
-are written beside their place, synced, renamed, and the folder is synced, in this order.
+are written beside their place, synced, renamed, and the folder is synced, in this order. Nothing is
+read, written or removed through a symbolic link, but a file directly below the root may be one: a
+key file that is mounted.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -22,10 +25,11 @@ from erasable.core.errors import (
     WorkspaceDiskError,
     WorkspaceError,
 )
+from erasable.core.mapped.disk import PARTIAL, link_in, open_no_link, separate
 from erasable.workspace.store.crash_points import crash_point
 
-PARTIAL = ".partial-"
-"""How the names of files that are not finished begin."""
+UNFINISHED = rf"{re.escape(PARTIAL)}.*-[0-9a-f]{{16}}"
+"""The names of files that are not finished, as a regular expression; see `_beside`."""
 
 
 class Disk:
@@ -66,12 +70,18 @@ class Disk:
         ------
         TamperedError
             It is outside of the folder; erasable writes no such key.
+        WorkspaceError
+            It goes through a symbolic link, or is one to a folder, or one that is not directly
+            below the root.
         """
         if ".." in key.split("/") or Path(key).is_absolute():
             raise TamperedError(
                 f"the key {key!r} is outside of the folder of the workspace; expected one inside: "
                 "the ledger was damaged, or tampered with; restore it from a backup"
             )
+        link = link_in(self.root, key)
+        if link is not None and (len(Path(key).parts) > 1 or link.is_dir()):
+            raise linked(str(link))
         return self.root / key
 
     def make(self, folder: str) -> None:
@@ -179,8 +189,9 @@ class Disk:
         """
         path = self.path(key)
         with disk_errors(path):
+            separate(self, key)
             with crash_point("open", str(path)):
-                handle = os.open(path, os.O_WRONLY)
+                handle = open_no_link(str(path), os.O_WRONLY)
             try:
                 self._patch(path, handle, runs)
                 self._sync(path, handle)
@@ -211,15 +222,17 @@ class Disk:
             if path.parent.is_dir():
                 self._sync_folder(path.parent)
 
-    def keys(self) -> Iterator[str]:
-        """List all files, those half-written included: of a folder by name, then those below it.
+    def keys(self, folder: str = "") -> Iterator[str]:
+        """List all files below a folder, those half-written included, by their keys in it.
+
+        Of each folder its files come first, by name, and then those of the folders in it.
 
         Raises
         ------
         WorkspaceError
             One is a symbolic link: to remove it would leave what it points at.
         """
-        return _keys_below(str(self.root), "")
+        return _keys_below(str(self.path(folder) if folder else self.root), "")
 
     # -- the effects: a test replaces them with those of a disk that loses power -------------------
 
@@ -281,15 +294,19 @@ def _keys_below(folder: str, prefix: str) -> Iterator[str]:
         return
     for entry in entries:
         if entry.is_symlink():
-            raise WorkspaceError(
-                f"{entry.path!r} is a symbolic link; expected a file or folder, because an erasure "
-                "would remove the link and leave what it points at; put what it points at in its "
-                "place"
-            )
+            raise linked(entry.path)
     yield from (prefix + entry.name for entry in entries if not entry.is_dir())
     for entry in entries:
         if entry.is_dir():
             yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
+
+
+def linked(path: str) -> WorkspaceError:
+    """Return the error that says that something of the workspace is a symbolic link."""
+    return WorkspaceError(
+        f"{path!r} is a symbolic link; expected a file or folder, because an erasure would remove "
+        "the link and leave what it points at; put what it points at in its place"
+    )
 
 
 def _beside(path: Path, owner: str) -> Path:

@@ -31,7 +31,7 @@ _PROBE = ".erasable-probe"
 def store_at(root: Path, location: Location | None) -> ArtifactStore:
     """Return the store of the workspace in a folder; `location` is what the folder says of it."""
     if location is None:
-        return LocalStore(Disk(root / ARTIFACTS, private=True))
+        return LocalStore(Disk(root, private=True), ARTIFACTS)
     return ObjectStore(location)
 
 

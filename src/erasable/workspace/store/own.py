@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from erasable.core.errors import WorkspaceError
-from erasable.workspace.store.disk import PARTIAL, Disk
+from erasable.core.mapped.disk import PARTIAL
+from erasable.workspace.store.disk import UNFINISHED, Disk
 
 _OWN = frozenset(
     {
@@ -15,7 +17,21 @@ _OWN = frozenset(
     }
 )  # fmt: skip
 _LEDGER = "ledger.db"  # and what SQLite keeps beside it
+_MADE = re.compile(rf"{re.escape(_LEDGER)}(\.new)?(-wal|-shm|-journal)?|{UNFINISHED}")
 _KEYS = "ERASABLE_KEYS"
+
+
+def is_made(name: str) -> bool:
+    """Tell whether a name in the folder of a workspace is one that erasable gives.
+
+    `refuse_own` refuses more, which SQLite or a later version may use. Nothing else is removed.
+
+    Examples
+    --------
+    >>> is_made("ledger.db-wal"), is_made("ledger.db-copy"), is_made("notes.txt")
+    (True, False, False)
+    """
+    return name in _OWN or _MADE.fullmatch(name) is not None
 
 
 def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> None:

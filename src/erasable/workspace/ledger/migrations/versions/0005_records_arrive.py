@@ -1,4 +1,4 @@
-"""Policies of models, in what a version of a data set differs, and corrections."""
+"""Policies of models, in what a version of a data set differs, corrections, and whole persons."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,3 +17,6 @@ def upgrade() -> None:
     op.add_column("request", sa.Column("corrects", sa.JSON(), nullable=True))
     op.add_column("request", sa.Column("values_key", sa.String(length=200), nullable=True))
     op.add_column("request", sa.Column("values_sha256", sa.String(length=64), nullable=True))
+    op.add_column("request", sa.Column("reach", sa.Integer(), nullable=True))
+    op.add_column("request", sa.Column("followed", sa.JSON(), nullable=True))
+    op.add_column("request", sa.Column("reference", sa.String(length=200), nullable=True))

@@ -1,0 +1,196 @@
+"""The pages of a file in the memory of a process, and how the file is changed meanwhile.
+
+The law kept here: memory that is mapped belongs to the arrays that are made of it. Nothing else
+writes to it, and it stays as it is when the file is changed: a process copies the pages that a
+change is about to write, and where another process has mapped the file, another file takes its
+place. So a model, or what is left of one until it is collected, can read its arrays and overwrite
+rows in them as long as it has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import sys
+import threading
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.mapped.disk import Files, open_no_link
+from erasable.core.mapped.layout import PAGE, PIECE
+from erasable.core.row_arrays import Slot
+
+if sys.platform == "win32":  # where no file takes the place of one that is mapped
+    LOCK_EX = LOCK_NB = LOCK_SH = LOCK_UN = 0
+
+    def flock(handle: int, operation: int) -> None:
+        """Lock nothing."""
+else:
+    from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, flock
+
+__all__ = ["Memory", "Overlaid", "change_file", "lock", "sole_use"]
+
+_LIVE: weakref.WeakSet[Memory] = weakref.WeakSet()
+_LISTING = threading.Lock()
+
+
+class Memory(mmap.mmap):
+    """The first bytes of a file, copy-on-write; it is there as long as an array is made of it.
+
+    Attributes
+    ----------
+    handle : int
+        Has a lock on the file that it shares with all who map it; closed with the mapping.
+    file : (int, int)
+        Device and inode.
+    forked : bool
+        Whether a process that was forked may have it, too. Both have one lock then, which tells
+        neither of the other.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     path = Path(name, "arrays")
+    ...     size = path.write_bytes(bytes(8192))
+    ...     (array,) = Memory.of(lock(path), 8192).arrays([[4096, 3]])
+    ...     array[:] = 1
+    ...     path.read_bytes() == bytes(8192), array
+    (True, Slot([1, 1, 1], dtype=uint8))
+    """
+
+    handle: int
+    file: tuple[int, int]
+    forked = False
+
+    @classmethod
+    def of(cls, handle: int, size: int) -> Memory:
+        """Map as many bytes of a file that `lock` has opened."""
+        made = cls(handle, size, access=mmap.ACCESS_COPY)
+        made.handle, made.file = handle, _file(handle)
+        weakref.finalize(made, os.close, handle).atexit = False
+        with _LISTING:
+            _LIVE.add(made)
+        return made
+
+    def arrays(self, slots: Sequence[Sequence[int]]) -> list[Slot]:
+        """Return the bytes of slots, which own them from now on."""
+        return [Slot(size, np.uint8, self, offset) for offset, size in slots]
+
+    def keep(self, runs: Sequence[tuple[int, memoryview]]) -> None:
+        """Have copies of the pages that are about to be written to in the file."""
+        memory = np.ndarray(len(self), np.uint8, self)
+        for offset, data in runs:
+            first_bytes = memory[offset // PAGE * PAGE : offset + len(data) : PAGE]
+            first_bytes[...] = first_bytes.copy()
+
+
+class Overlaid:
+    r"""Bytes of a file with others in the place of some, or after them.
+
+    Examples
+    --------
+    >>> after = Overlaid(np.arange(4, dtype=np.uint8), [(3, memoryview(b"ab"))])
+    >>> bytes(after.read(1, 6))
+    b'\x01\x02ab\x00'
+    """
+
+    def __init__(self, before: NDArray[np.uint8], runs: Sequence[tuple[int, memoryview]]) -> None:
+        self._before = before
+        self._runs = sorted(runs, key=lambda run: run[0])
+        self._starts = [offset for offset, _ in self._runs]
+
+    def read(self, begin: int, end: int) -> memoryview:
+        """Copy bytes; those of neither are 0."""
+        out = bytearray(end - begin)
+        known = self._before[begin:end]
+        out[: known.size] = known.data
+        for number in range(max(0, bisect_right(self._starts, begin) - 1), len(self._runs)):
+            offset, data = self._runs[number]
+            if offset >= end:
+                break
+            low, high = max(begin, offset), min(end, offset + len(data))
+            if low < high:
+                out[low - begin : high - begin] = data[low - offset : high - offset]
+        return memoryview(out)
+
+
+def lock(path: Path) -> int:
+    """Open a file that nobody changes in its place as long as it is open."""
+    handle = open_no_link(os.fspath(path), os.O_RDONLY)
+    with contextlib.suppress(OSError):  # a file system without locks, where `sole_use` gets none
+        flock(handle, LOCK_SH)
+    return handle
+
+
+@contextlib.contextmanager
+def sole_use(path: Path) -> Iterator[list[Memory] | None]:
+    """Keep other processes from mapping a file, in the block, where none has mapped it.
+
+    Yields
+    ------
+    list of Memory, or None
+        Those of this process; None where another process has mapped the file, or may have.
+    """
+    handle = open_no_link(os.fspath(path), os.O_RDONLY)
+    try:
+        with _LISTING:
+            own = [each for each in _LIVE if each.file == _file(handle)]
+        if any(each.forked for each in own):
+            yield None
+            return
+        try:
+            for each in own:
+                flock(each.handle, LOCK_UN)
+            flock(handle, LOCK_EX | LOCK_NB)
+            alone = True
+        except OSError:
+            alone = False
+        try:
+            yield own if alone else None
+        finally:
+            with contextlib.suppress(OSError):
+                flock(handle, LOCK_UN)
+                for each in own:
+                    flock(each.handle, LOCK_SH)
+    finally:
+        os.close(handle)
+
+
+def change_file(
+    files: Files, key: str, runs: Sequence[tuple[int, memoryview]], own: list[Memory] | None
+) -> None:
+    """Write runs of bytes into a file; `own` is what `sole_use` has said of it."""
+    if own is not None:
+        for each in own:
+            each.keep(runs)
+        files.patch(key, runs)
+        return
+    path = files.path(key)
+    after = Overlaid(np.memmap(path, np.uint8, "r"), runs)
+    size = max([path.stat().st_size, *(offset + len(data) for offset, data in runs)])
+    with files.writing(key) as append:
+        for begin in range(0, size, PIECE):
+            append(after.read(begin, min(size, begin + PIECE)))
+
+
+def _before_fork() -> None:
+    _LISTING.acquire()  # so that no other thread has it in the child
+    for each in _LIVE:
+        each.forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    _AFTER = _LISTING.release
+    os.register_at_fork(before=_before_fork, after_in_parent=_AFTER, after_in_child=_AFTER)
+
+
+def _file(handle: int) -> tuple[int, int]:
+    told = os.fstat(handle)
+    return told.st_dev, told.st_ino

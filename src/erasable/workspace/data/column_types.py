@@ -1,0 +1,399 @@
+"""What a column holds: cells of text are parsed as its type, arrays are cast to it, or refused.
+
+The law kept here: no value is changed. A cell is read in one way, whatever else is in its file; a
+value that its column cannot hold is refused, with the column, the row and the value. What
+identifies a record or a person is not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from erasable.core._arrow_files import CSV_NULLS
+from erasable.core.errors import SourceError
+from erasable.workspace.data.arrays import width
+from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.dialects import UNSAID, Dialect
+
+_Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+_TRUE = ("1", "True", "TRUE", "true")
+_FALSE = ("0", "False", "FALSE", "false")
+_LONG_WHOLE = r"^[+-]?[0-9]{16,}$"
+_EXACT = 2**53  # floats hold every whole number up to this one
+_TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$"
+_ZONED = r"[ T].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_INFINITE = r"(?i)^[+-]?inf(inity)?$"
+_SHOWN = 40  # characters of a value in a message
+WRONG = (pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What `convert` raises."""
+
+_NAMES = (
+    (pa.types.is_integer, "whole numbers"),
+    (pa.types.is_floating, "numbers that floats hold"),
+    (pa.types.is_boolean, "true or false"),
+    (pa.types.is_date, "days, as in 2026-03-01"),
+    (pa.types.is_timestamp, "times, as in 2026-03-01 10:15:00"),
+    (pa.types.is_time, "times of day, as in 10:15"),
+    (pa.types.is_string, "text"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTypes:
+    """The types that columns have in a data set, for whatever comes to it later.
+
+    Attributes
+    ----------
+    types : mapping of column to pyarrow.DataType
+    owner : str
+        The name of the data set.
+    identities : collection of str
+        Columns of ids: they keep their type, and messages do not repeat their values. Whole numbers
+        of other columns may become floats.
+    exact : bool
+        Whether no whole number becomes a float.
+    dialect : Dialect
+        What the data set keeps of how its text files are written.
+    """
+
+    types: Mapping[str, pa.DataType]
+    owner: str
+    identities: Collection[str] = ()
+    exact: bool = False
+    dialect: Dialect = UNSAID
+
+    @classmethod
+    def of(
+        cls, known: DataSet, columns: Collection[str] | None = None, *, exact: bool = False
+    ) -> ColumnTypes:
+        """Return the types of columns of a data set, but for people and arrays.
+
+        Examples
+        --------
+        >>> columns = (("visit", "int64"), ("patient", "string"), ("age", "double"))
+        >>> known = DataSet(1, "visits", {}, "visit", (("patient", "id"),), columns, 1, 1, None)
+        >>> ColumnTypes.of(known).types
+        {'visit': DataType(int64), 'age': DataType(double)}
+        """
+        typed = zip(known.schema.names, known.schema.types, strict=True)
+        apart = {*known.subject_columns, *known.files}
+        types = {
+            name: kind
+            for name, kind in typed
+            if name not in apart and not width(str(kind)) and (columns is None or name in columns)
+        }
+        return cls(types, known.name, [known.id_column], exact, Dialect.kept(known.source))
+
+    def read(self, table: pa.Table, first: int = 1, decimal: str = ".") -> pa.Table:
+        """Bring columns of a table to these types; the others stay.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Whatever was read, with cells of text where the types of a file are not its own.
+        first : int, default=1
+            The number of its first row.
+        decimal : str, default="."
+            What stands before the decimals of a number in text.
+
+        Raises
+        ------
+        SourceError
+            A value does not fit the type of its column.
+
+        Examples
+        --------
+        >>> types = ColumnTypes({"zip": pa.string(), "age": pa.int64()}, "visits")
+        >>> types.read(pa.table({"zip": ["01234"], "age": ["41"]})).to_pydict()
+        {'zip': ['01234'], 'age': [41]}
+        >>> types.read(pa.table({"zip": ["A1"], "age": ["old"]}), first=2)
+        Traceback (most recent call last):
+        erasable.core.errors.SourceError: column 'age' holds 'old' in row 2; expected whole ...
+        """
+        for at, name in enumerate(table.column_names):
+            if name in self.types:
+                table = table.set_column(at, name, self.column(name, table[name], first, decimal))
+        return table
+
+    def column(
+        self, name: str, column: pa.ChunkedArray, first: int | None = 1, decimal: str = "."
+    ) -> pa.ChunkedArray:
+        """Bring one column to its type; see `read`. `first` is None where there are no rows."""
+        kind, is_id = self.types[name], name in self.identities
+
+        widens = pa.types.is_integer(kind) and not self.exact and not is_id
+
+        def converted(some: _Column) -> _Column:
+            try:
+                return convert(some, kind, decimal=decimal, digits=is_id)
+            except WRONG:
+                if not widens:
+                    raise
+            return _whole(convert(some, pa.float64(), decimal=decimal), kind)
+
+        try:
+            return converted(column)
+        except WRONG:
+            # Alone, each may fit: a large whole number beside one that is not whole.
+            found = first_unfit(column, converted)
+            if found is None:
+                kind = pa.float64()
+                found = first_unfit(column, lambda some: convert(some, kind, decimal=decimal))
+            assert found is not None
+            at, n = found
+            row = None if first is None else first + at
+            raise unfit(name, column[at], row, kind, secret=is_id, n=n, owner=self.owner) from None
+
+
+def convert(
+    column: _Column, kind: pa.DataType, *, decimal: str = ".", digits: bool = False
+) -> _Column:
+    """Bring a column to a type that data sets keep, without changing a value.
+
+    Text is parsed, but for columns of text. Whole numbers and others become each other where they
+    are the same number; 0 and 1 truth values; a midnight a day, and a day a midnight.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+    kind : pyarrow.DataType
+    decimal : str, default="."
+    digits : bool, default=False
+        Whether whole numbers may become text: as the names of records.
+
+    Raises
+    ------
+    pyarrow.ArrowException, ValueError, TypeError or OverflowError
+        A value does not fit.
+
+    Examples
+    --------
+    >>> convert(pa.array(["1.0", "NA"]), pa.float64()).to_pylist()
+    [1.0, None]
+    >>> convert(pa.array([2**53 + 1]), pa.float64())
+    Traceback (most recent call last):
+    pyarrow.lib.ArrowInvalid: Integer value 9007199254740993 not in range: ...
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    came = column.type
+    if came == kind:
+        return column
+    if column.null_count == len(column):
+        made = pa.nulls(len(column), kind)
+        return pa.chunked_array([made]) if isinstance(column, pa.ChunkedArray) else made
+    if _is_text(came):
+        text = column if pa.types.is_string(came) else column.cast(pa.string())
+        return text if pa.types.is_string(kind) else parse(text, kind, decimal, either_zone=True)
+    if not _may_become(came, kind, digits=digits):
+        raise TypeError
+    made = column.cast(kind)
+    if pa.types.is_decimal(came) and pa.types.is_floating(kind):
+        _check_long(pc.filter(column, pc.greater_equal(pc.abs(made), _EXACT)).cast(pa.string()))
+    same = not pa.types.is_date(kind) and not pa.types.is_boolean(kind)
+    if not same and not pc.all(pc.equal(made.cast(came), column)).as_py():
+        raise ValueError
+    return made
+
+
+def parse(
+    texts: _Column, kind: pa.DataType, decimal: str = ".", *, either_zone: bool = False
+) -> _Column:
+    """Parse cells of text; what programs write for a gap is one.
+
+    Parameters
+    ----------
+    texts : pyarrow.Array or pyarrow.ChunkedArray of string
+    kind : pyarrow.DataType
+    decimal : str, default="."
+    either_zone : bool, default=False
+        Whether some times may name a zone, and others not, which are in UTC then.
+
+    Raises
+    ------
+    pyarrow.ArrowException or ValueError
+        A cell is no value of the type.
+    """
+    if pa.types.is_string(kind):
+        return texts
+    empty = pc.is_in(texts, pa.array(list(CSV_NULLS)))
+    texts = pc.if_else(empty, pa.scalar(None, pa.string()), texts)
+    if pa.types.is_null(kind):
+        _check(pc.is_null(texts), texts)
+        return pa.nulls(len(texts))
+    if pa.types.is_boolean(kind):
+        truth = pc.is_in(texts, pa.array(_TRUE))
+        _check(pc.or_(truth, pc.is_in(texts, pa.array(_FALSE))), texts)
+        return pc.if_else(pc.is_valid(texts), truth, pa.scalar(None, pa.bool_()))
+    texts = pc.utf8_trim(texts, " \t")
+    if pa.types.is_time(kind):
+        _check(pc.match_substring_regex(texts, _TIME), texts)
+        return pc.binary_join_element_wise("1970-01-01", texts, " ").cast(_MOMENT).cast(kind)
+    if pa.types.is_floating(kind):
+        return _floats(texts, kind, decimal)
+    if pa.types.is_integer(kind):
+        _check(pc.invert(pc.match_substring(texts, "x", ignore_case=True)), texts)  # 0x1F
+    if pa.types.is_timestamp(kind) and either_zone:
+        zoned = pc.match_substring_regex(texts, _ZONED)
+        gap = pa.scalar(None, pa.string())
+        here = pc.if_else(zoned, gap, texts).cast(kind)
+        there = pc.if_else(zoned, texts, gap).cast(pa.timestamp(kind.unit, "UTC")).cast(kind)
+        return pc.coalesce(here, there)
+    return texts.cast(kind)
+
+
+_MOMENT = pa.timestamp("us")
+
+
+def _floats(texts: _Column, kind: pa.DataType, decimal: str) -> _Column:
+    if decimal != ".":
+        _check(pc.invert(pc.match_substring(texts, ".")), texts)
+        texts = pc.replace_substring(texts, decimal, ".")
+    made = texts.cast(kind)
+    _check_long(pc.filter(texts, pc.match_substring_regex(texts, _LONG_WHOLE)))
+    _check(pc.or_(pc.is_finite(made), _infinite(texts, made)), texts)
+    return made
+
+
+def _infinite(texts: _Column, made: _Column) -> _Column:
+    return pc.or_(pc.is_nan(made), pc.match_substring_regex(texts, _INFINITE))
+
+
+def _check_long(texts: _Column) -> None:
+    """Refuse whole numbers that floats do not hold, as 9007199254740993."""
+    for text in pc.unique(texts).drop_null().to_pylist():
+        try:
+            given, held = Decimal(text), Decimal(repr(float(text)))
+        except InvalidOperation:
+            raise ValueError from None
+        if given != held and given == given.to_integral_value():
+            raise ValueError
+
+
+def _check(fits: _Column, values: _Column) -> None:
+    if not pc.all(pc.or_(fits, pc.is_null(values)), min_count=0).as_py():
+        raise ValueError
+
+
+def _whole(numbers: _Column, kind: pa.DataType) -> _Column:
+    """Bring floats to whole numbers where all of them are such."""
+    try:
+        return numbers.cast(kind)
+    except pa.ArrowInvalid:
+        return numbers
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    fits = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(each(kind) for each in fits)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    fits = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(each(kind) for each in fits)
+
+
+def _may_become(came: pa.DataType, kind: pa.DataType, *, digits: bool) -> bool:
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _is_number(came)
+    if pa.types.is_boolean(kind):
+        return bool(pa.types.is_integer(came))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return bool(pa.types.is_date(came) or pa.types.is_timestamp(came))
+    if pa.types.is_time(kind):
+        return bool(pa.types.is_time(came))
+    if pa.types.is_string(kind):
+        return digits and bool(pa.types.is_integer(came))
+    return bool(came.id == kind.id)
+
+
+def array_of(values: Sequence[Any]) -> pa.Array:
+    """Make an array of Python's values, of whichever type suits them.
+
+    Examples
+    --------
+    >>> array_of([1, 2**63]).type
+    DataType(uint64)
+    """
+    try:
+        return pa.array(values)
+    except OverflowError:
+        return pa.array(values, pa.uint64())
+
+
+def first_unfit(column: _Column, convert: Callable[[Any], Any]) -> tuple[int, int] | None:
+    """Return the place of the first value that a conversion refuses, and how many it refuses.
+
+    None where it takes each value alone.
+
+    Examples
+    --------
+    >>> first_unfit(pa.chunked_array([["1", "x", "2", "y"]]), lambda some: some.cast(pa.int64()))
+    (1, 2)
+    """
+
+    def unfit_in(start: int, n: int) -> list[int]:
+        try:
+            convert(column.slice(start, n))
+        except WRONG:
+            if n == 1:
+                return [start]
+            half = n // 2
+            return [*unfit_in(start, half), *unfit_in(start + half, n - half)]
+        return []
+
+    found = unfit_in(0, len(column))
+    return (found[0], len(found)) if found else None
+
+
+def unfit(
+    name: str,
+    value: pa.Scalar,
+    row: int | None,
+    kind: pa.DataType,
+    *,
+    secret: bool = False,
+    n: int = 1,
+    owner: str | None = None,
+) -> SourceError:
+    """Return the error that says which value a column cannot hold.
+
+    Examples
+    --------
+    >>> print(unfit("age", pa.scalar("old"), 7, pa.int64(), n=3, owner="visits"))
+    column 'age' holds 'old' in row 7, and 2 others that do not fit; expected whole numbers ...
+    """
+    shown = f"a value ({value.type})" if secret else _shown(value)
+    where = "" if row is None else f" in row {row:,}"
+    others = f", and {n - 1:,} other{'s' if n > 2 else ''} that do not fit" if n > 1 else ""
+    whose = "" if owner is None else f", as in {owner!r}"
+    return SourceError(
+        f"column {name!r} holds {shown}{where}{others}; expected {told(kind)} ({kind}){whose}"
+    )
+
+
+def told(kind: pa.DataType) -> str:
+    """Say in words what values of a type are.
+
+    Examples
+    --------
+    >>> told(pa.bool_())
+    'true or false'
+    """
+    return next((name for fits, name in _NAMES if fits(kind)), str(kind))
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        text = value.as_py() if _is_text(value.type) else value.cast(pa.string()).as_py()
+    except WRONG:
+        return f"a value ({value.type})"
+    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return repr(short) if _is_text(value.type) else f"{short} ({value.type})"

@@ -1,0 +1,189 @@
+"""How a text file of records is written: its separator, its decimal mark and its encoding."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import string
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
+
+_TAB = ("tab", r"\t", "\t")
+_NO_DELIMITER = frozenset(string.ascii_letters + string.digits + "\"'.+-\n\r\v\f")
+_SEPARATORS = ",;\t|"
+_NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a text file is written, as far as it is known: None where that has not been said.
+
+    Attributes
+    ----------
+    delimiter : str or None
+        Between the columns.
+    decimal : {".", ","} or None
+    encoding : str or None
+        As Python calls it.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(
+        cls, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
+    ) -> Dialect:
+        r"""Check what a user said of a text file.
+
+        Raises
+        ------
+        InvalidParameterError
+            It cannot be so written.
+
+        Examples
+        --------
+        >>> Dialect.of(";", ","), Dialect.of("tab").delimiter
+        (Dialect(delimiter=';', decimal=',', encoding=None), '\t')
+        >>> Dialect.of(";;")
+        Traceback (most recent call last):
+        erasable.core.errors.InvalidParameterError: the delimiter is ';;'; expected ...
+        """
+        if delimiter in _TAB:
+            delimiter = "\t"
+        elif delimiter is not None and not (
+            len(delimiter) == 1 and " " <= delimiter <= "~" and delimiter not in _NO_DELIMITER
+        ):
+            _refuse(
+                "delimiter", delimiter,
+                "one character, no letter, digit, quote, point or sign, as ';', '|' or tab",
+            )  # fmt: skip
+        if decimal not in (None, ".", ","):
+            _refuse("decimal mark", decimal, "'.' or ','")
+        if encoding is not None:
+            try:
+                "a".encode(encoding).decode(encoding, "replace")
+                if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
+                    encoding = "utf-8"
+            except (LookupError, ValueError):  # unknown, of bytes, or no name
+                _refuse("encoding", encoding, "one that Python knows, as latin1 or utf-16-le")
+        return cls(delimiter, decimal, encoding)
+
+    @classmethod
+    def kept(cls, source: Mapping[str, Any]) -> Dialect:
+        """Return what a data set keeps; see `Source.to_json`.
+
+        Examples
+        --------
+        >>> Dialect.kept({"kind": "csv", "dialect": {"delimiter": ";"}})
+        Dialect(delimiter=';', decimal=None, encoding=None)
+        """
+        said = source.get("dialect", {})
+        return cls.of(*(said.get(name) for name in ("delimiter", "decimal", "encoding")))
+
+    def over(self, known: Dialect) -> Dialect:
+        """Return this one, with what another says where it says nothing.
+
+        Examples
+        --------
+        >>> Dialect(";").over(Dialect(",", "."))
+        Dialect(delimiter=';', decimal='.', encoding=None)
+        """
+        own = (self.delimiter, self.decimal, self.encoding)
+        others = (known.delimiter, known.decimal, known.encoding)
+        return Dialect(*(a if a is not None else b for a, b in zip(own, others, strict=True)))
+
+    def to_json(self) -> dict[str, str]:
+        """Describe what was said.
+
+        Examples
+        --------
+        >>> Dialect(";").to_json()
+        {'delimiter': ';'}
+        """
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _refuse(what: str, given: str | None, expected: str) -> NoReturn:
+    raise errors.InvalidParameterError(f"the {what} is {str(given)[:40]!r}; expected {expected}")
+
+
+UNSAID = Dialect()
+"""Nothing is known."""
+
+
+def separator_of(
+    head: str, usual: str, needed: Collection[str], some_of: Collection[str], *, is_cut: bool
+) -> str:
+    r"""Find what separates the columns of a text file where only one separator fits.
+
+    The usual one fits if it gives the columns that are needed. Another one does if, besides, it
+    gives two columns or more, and as many in each row.
+
+    Parameters
+    ----------
+    head : str
+        Where the file begins, with the names of the columns.
+    usual : str
+        What is returned if it fits, or if none or several others do.
+    needed, some_of : collection of str
+        All of the former are to be there, and of the latter one, unless there is none of them.
+    is_cut : bool
+        Whether the file is longer.
+
+    Examples
+    --------
+    >>> separator_of("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
+    ';'
+    >>> separator_of("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
+    ','
+    """
+
+    def fits(rows: list[list[str]]) -> bool:
+        names = set(rows[0]) if rows else set()
+        known = names >= set(needed) and (not some_of or not names.isdisjoint(some_of))
+        return bool(rows) and known
+
+    read = {each: _rows(head, each, is_cut=is_cut) for each in {usual, *_SEPARATORS}}
+    own = read.pop(usual)
+    if fits(own) and (len(own[0]) > 1 or needed or some_of):
+        return usual
+    found = [
+        each
+        for each, rows in read.items()
+        if fits(rows) and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
+    ]
+    return found[0] if len(found) == 1 else usual
+
+
+def _rows(head: str, separator: str, *, is_cut: bool) -> list[list[str]]:
+    try:
+        lines = io.StringIO(head, newline="")
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+    except csv.Error:  # a quote that does not end, or a character that is none
+        return []
+    return rows[:-1] if is_cut and len(rows) > 1 else rows
+
+
+def told(found: Dialect, besides: Dialect) -> str:
+    """Say what was found of a file besides what was known; nothing where it is the same.
+
+    Examples
+    --------
+    >>> told(Dialect(";", ",", "utf-8"), Dialect(",", ".", "utf-8"))
+    "';' between columns and decimal commas"
+    """
+    parts = []
+    if found.delimiter != besides.delimiter:
+        between = _NAMES.get(found.delimiter or "", repr(found.delimiter))
+        parts.append(f"{between} between columns")
+    if found.decimal != besides.decimal:
+        parts.append("decimal commas" if found.decimal == "," else "decimal points")
+    if found.encoding != besides.encoding:
+        parts.append(f"the encoding {(found.encoding or '').upper()}")
+    return " and ".join(parts)

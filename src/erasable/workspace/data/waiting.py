@@ -1,0 +1,120 @@
+"""Corrections that wait: what they say of a record is a copy of it, and goes with it.
+
+The law kept here: the file of a correction that waits names only records that a version of the data
+set holds which is kept, of the same people, and says of them what the newest correction that was
+carried out says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection, insert, select, update
+
+from erasable.core._arrow_files import parquet_bytes, parquet_table
+from erasable.workspace.context import Context
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import DataSet, Part
+from erasable.workspace.data.erasing import are_same_peoples, corrected
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.ledger.schema import garbage
+from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.store.artifacts import Stored
+
+
+class Narrowed(NamedTuple):
+    """A correction that waits, and a file of what it may still say.
+
+    Attributes
+    ----------
+    row : row of table `request`
+    stored : Stored
+    """
+
+    row: Any
+    stored: Stored
+
+
+def read(context: Context, row: Any) -> pa.Table:
+    """Read what an open correction says: ids, the columns that are corrected, and whose it was."""
+    return parquet_table(context.store.open(Stored(row.values_key, row.values_sha256)), None)
+
+
+def waiting(connection: Connection, but: Set[str] = frozenset()) -> list[Any]:
+    """Return the rows of corrections that are open, without some requests."""
+    query = select(request_table).where(request_table.c.values_key.is_not(None))
+    return [row for row in connection.execute(query).all() if row.id not in but]
+
+
+def narrow(
+    context: Context,
+    connection: Connection,
+    known: DataSet,
+    kept: Sequence[Part],
+    gone: Sequence[Any] = (),
+    but: Set[str] = frozenset(),
+    newer: Sequence[Any] = (),
+) -> list[Narrowed]:
+    """Write the files of corrections that wait, without records that are gone.
+
+    Where they say something else than a correction that was received later and is carried out
+    before them, they say what it says from then on.
+
+    Parameters
+    ----------
+    context : Context
+    connection : Connection
+    known : DataSet
+    kept : sequence of Part
+        All fragments of the data set as it is to be: what none of them holds is gone, and so is
+        what only holds records of other people.
+    gone : sequence, default=()
+        Ids of records that are erased; a fragment may hold another record of the same id.
+    but : set of str
+        Requests that are carried out, of which no file is left.
+    newer : sequence of rows of table `request`, default=()
+        Those of them that correct the data set, in the order that they were received in.
+    """
+    of = [row for row in waiting(connection, but) if row.corrects["dataset"] == known.name]
+    tables = [read(context, row) for row in of]
+    name, there = known.id_column, [pc.is_null(each[known.id_column]) for each in tables]
+    for part in kept if of else ():
+        columns = [name, *known.subject_columns]
+        held = fragments.read(context, part.key, part.sha256, columns)
+        for place, table in enumerate(tables):
+            at = pc.index_in(table[name], held[name].cast(table[name].type))
+            named = pc.and_(pc.is_valid(at), are_same_peoples(known, table, held.take(at)))
+            there[place] = pc.or_(there[place], named)
+    carried_out = [(each, read(context, each)) for each in newer if of]
+    found = []
+    for row, table, stays in zip(of, tables, there, strict=True):
+        erased = pc.is_in(table[name], pa.array(gone, table[name].type))
+        left = table.filter(pc.and_(stays, pc.invert(erased)))
+        later = [
+            (each.id, said.select([c for c in said.column_names if c in table.column_names]))
+            for each, said in carried_out
+            if each.received_at > row.received_at
+        ]
+        left, superseded, _ = corrected(known, left, later)
+        if superseded or left.num_rows < table.num_rows:
+            data = parquet_bytes(left, use_dictionary=False)
+            found.append(Narrowed(row, context.store.put("corrections", data)))
+    return found
+
+
+def adopt(context: Context, connection: Connection, narrowed: Sequence[Narrowed]) -> None:
+    """Put such files in the place of those before, in the caller's transaction."""
+    for row, stored in narrowed:
+        at = (request_table.c.id == row.id) & (request_table.c.values_key == row.values_key)
+        values = {"values_key": stored.key, "values_sha256": stored.sha256}
+        if not connection.execute(update(request_table).where(at).values(**values)).rowcount:
+            continue  # it has ended since
+        connection.execute(insert(garbage).values(key=row.values_key))
+        changed = connection.execute(
+            select(request_table).where(request_table.c.id == row.id)
+        ).one()
+        body = entries.narrowed(context.keys, changed._mapping)
+        log.append(context, connection, "request-narrowed", row.id, body, context.now())
