@@ -5,16 +5,21 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 # `make soak SEED=2` is another soak: other commands, other kills, other points, other damaged files.
 SEED ?= 1
+# `make soak QUARTER=2` runs the second quarter of it, with seeds of its own. Empty: all four.
+QUARTER ?=
+QUARTERS := $(or $(QUARTER),1 2 3 4)
+DRAWN := --seed $(SEED)$(QUARTER)
 # Of processes, on each database.
-KILLS ?= 60
-# Files of models with changed fields, in 120 seconds at most.
+KILLS ?= $(if $(QUARTER),15,60)
+# Files of models with changed fields, in FILES_SECONDS at most.
 FILES ?= 5000
+FILES_SECONDS ?= $(if $(QUARTER),30,120)
 # Command lines at random, and as many damaged files of a workspace.
-FUZZ ?= 2000
+FUZZ ?= $(if $(QUARTER),500,2000)
 # Seconds for compositions at random.
-COMPOSITIONS ?= 120
+COMPOSITIONS ?= $(if $(QUARTER),30,120)
 # Seconds for random lives of models.
-LIVES ?= 150
+LIVES ?= $(if $(QUARTER),40,150)
 
 # Kernels that look whether an index is in range, which the others do not: it takes time.
 CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernels"
@@ -22,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural boosting wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural boosting exits cluster-kills wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,7 +35,7 @@ help:
 	@echo "make test    style, types, imports, tests, and the examples in the docs"
 	@echo "make check NAME=Ridge    of all that, what a change to one estimator needs (a minute or two)"
 	@echo "make docs    build the documentation site (in build/site)"
-	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (40 minutes)"
+	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (an hour and more)"
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
 	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
@@ -65,17 +70,27 @@ docs: $(VENV)/.installed-docs
 	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
 
 soak: setup
-	ERASABLE_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -m soak tests
-	ERASABLE_THOROUGH=1 $(CHECKED) $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
-	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS)
-	$(BIN)/python tests/soak/kills.py --seed $(SEED) --kills $(KILLS) --database postgres
-	$(BIN)/python -W ignore tests/soak/cluster_kills.py --seed $(SEED) --kills 10 --minutes 5
-	$(BIN)/python tests/soak/fuzz.py --seed $(SEED) --cases $(FUZZ)
-	$(BIN)/python tests/soak/files.py --seed $(SEED) --files $(FILES) --seconds 120 --workers $(WORKERS)
-	$(BIN)/python tests/soak/exits.py --seed $(SEED)
-	$(BIN)/python tests/soak/sentences.py --seed $(SEED) --seconds $(COMPOSITIONS)
-	$(BIN)/python -W ignore tests/soak/model_lives.py --seed $(SEED) --seconds $(LIVES) --workers $(WORKERS)
-	$(MAKE) neural boosting compatibility wheel
+	ERASABLE_SEED=$(SEED)$(QUARTER) ERASABLE_QUARTER=$(QUARTER) $(BIN)/pytest -n $(WORKERS) -m soak tests
+	ERASABLE_THOROUGH=1 ERASABLE_QUARTER=$(QUARTER) $(CHECKED) $(BIN)/pytest -n $(WORKERS) -m "(hypothesis or thorough) and not soak" tests
+	$(BIN)/python tests/soak/kills.py $(DRAWN) --kills $(KILLS)
+	$(BIN)/python tests/soak/kills.py $(DRAWN) --kills $(KILLS) --database postgres
+	$(BIN)/python tests/soak/fuzz.py $(DRAWN) --cases $(FUZZ)
+	$(BIN)/python tests/soak/files.py $(DRAWN) --files $(FILES) --seconds $(FILES_SECONDS) --workers $(WORKERS)
+	$(BIN)/python tests/soak/sentences.py $(DRAWN) --seconds $(COMPOSITIONS)
+	$(BIN)/python -W ignore tests/soak/model_lives.py $(DRAWN) --seconds $(LIVES) --workers $(WORKERS)
+	$(MAKE) $(foreach quarter,$(QUARTERS),$(QUARTER_$(quarter)))
+
+# What cannot be cut in four is run in one of the quarters.
+QUARTER_1 := neural
+QUARTER_2 := boosting wheel exits
+QUARTER_3 := compatibility
+QUARTER_4 := cluster-kills
+
+exits: setup
+	$(BIN)/python tests/soak/exits.py $(DRAWN)
+
+cluster-kills: setup
+	$(BIN)/python -W ignore tests/soak/cluster_kills.py $(DRAWN) --kills 10 --minutes 5
 
 # Networks need torch, of 200 MB and more, which nothing else does: it comes here, and tests and
 # documentation are run once more for what it adds.

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 import entropy
 import last_words
 import optional
-from effort import THOROUGH, examples, sample
+from effort import THOROUGH, examples, quarter, sample
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
 for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -66,9 +66,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--estimator", help="of the tests in tests/test_*.py, run those of this one")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep those of one estimator, where that was asked for, and of `sampled` ones some."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Any:
+    """Keep a sample, and what was asked for: the tests of one estimator, a quarter."""
     sample(items)
     name = config.getoption("--estimator")
     if name:
@@ -79,6 +79,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             or re.search(rf"\b{name}\b", item.name)
             or any(word in item.name for word in ("readme", "reference", "every_parameter"))
         ]
+    result = yield
+    items[:] = quarter(items)
+    return result
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,13 +7,16 @@ from collections import Counter
 
 import pytest
 
-__all__ = ["THOROUGH", "examples", "few", "in_turn", "sample", "skip"]
+__all__ = ["THOROUGH", "examples", "few", "in_turn", "quarter", "sample", "skip"]
 
 THOROUGH = os.environ.get("ERASABLE_THOROUGH", "0") != "0"
 """Whether everything is tried; ``make soak`` sets the variable."""
 
 SEED = int(os.environ.get("ERASABLE_SEED", "1"))
 """Which soak it is; ``make soak SEED=2`` sets the variable."""
+
+QUARTER = int(os.environ.get("ERASABLE_QUARTER") or 0)
+"""Which quarter of the tests is run, from 1; ``make soak QUARTER=2`` sets the variable. 0: all."""
 
 SHARE, LEAST = 5, 4
 
@@ -58,3 +61,8 @@ def sample(items: list[pytest.Item]) -> None:
         if mark is None or THOROUGH or turn % mark.args[0] == place:
             kept.append(item)
     items[:] = kept
+
+
+def quarter(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return every fourth of them, from the next one in the next quarter; all without one."""
+    return items[QUARTER - 1 :: 4] if QUARTER else items
