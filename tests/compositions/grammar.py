@@ -137,7 +137,7 @@ _OUR_LEARNERS = {
     ),
 }
 KEPT = 150
-"""Sentences before this one stay what they are: tests/before has their digests."""
+"""Sentences before this one stay what they are: tests/reference has their digests."""
 
 OURS = {name: cls for name, cls, _ in erasable.all_estimators()}
 MORE: dict[str, tuple[Any, Any]] = {}
