@@ -11,7 +11,7 @@ from erasable.naive_bayes import GaussianNB
 from erasable.workspace.models import verifying
 
 ENDS = {
-    "equal": (0, 0), "outdated": (1, 1), "different": (1, 1), "other version": (1, 0),
+    "equal": (0, 0), "different": (1, 1), "other version": (1, 0),
     "damaged": (1, 1), "not covered": (0, 0), "not checked": (0, 0), "retired": (0, 0),
     "approximate": (0, 0),
 }  # fmt: skip

@@ -16,7 +16,7 @@ import sklearn.linear_model
 import sklearn.pipeline
 import sklearn.preprocessing
 import twins
-from earlier import split_as_before
+from broken_split import split_twice
 from grammar import OURS, Leaf, Row, Side, Writer, leaves
 from sklearn.model_selection import GridSearchCV, KFold
 from twins import UnlikeTwinError, hold
@@ -106,7 +106,7 @@ def _forgets_columns(told: Any) -> Any:
 
 
 BREAKS: dict[str, tuple[str, Any]] = {
-    "the raw part is applied twice": ("split", split_as_before),
+    "the raw part is applied twice": ("split", split_twice),
     "maps are composed in the wrong order": ("compose", _compose_backwards),
     "columns that went are not told": ("union", _forgets_columns),
     "numbers beside text stay objects": ("as_numbers", lambda table, *_: table),

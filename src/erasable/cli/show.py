@@ -323,7 +323,7 @@ def _plain(value: Any) -> Any:
 
 
 def _style(cell: str) -> str:
-    if "(LATE" in cell or cell in ("different", "damaged", "outdated"):
+    if "(LATE" in cell or cell in ("different", "damaged"):
         return "bold red"
     if cell in ("stale", "other version", "not covered", "on hold", "approximate"):
         return "yellow"

@@ -148,8 +148,6 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     behind = [Staleness(**each) for each in found["staleness"]]
     named = ", ".join(f"{each.model} ({each.words})" for each in behind)
     stale = f"; stale: {named}" if behind else ""
-    named = ", ".join(found["outdated"])
-    outdated = f"; outdated, to be fitted again: {named}" if named else ""
     sets, records = found["datasets"], found["n_records"]
     published = [("published", "; ".join(map(_published, found["published"])))]
     hooks = [("hooks", f"to be run by the next process: {', '.join(found['hooks_due'])}")]
@@ -159,7 +157,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("next due", show.due(found["next_due"], now) if found["next_due"] else "nothing"),
         *_failed(found["failed"]),
         ("data", f"{show.words(sets, 'data set')}, {show.words(records, 'record')}"),
-        ("models", (_counted(models) or "none") + stale + outdated),
+        ("models", (_counted(models) or "none") + stale),
         ("kept out", show.words(found["suppressed"], "identity", "identities")),
         ("log", show.words(found["log_size"], "entry", "entries")),
         *(published if found["published"] else []),

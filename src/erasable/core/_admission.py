@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import get_tags
 
-from erasable.core.errors import ArtifactError, InvalidInputError, OutdatedModelWarning
+from erasable.core.errors import ArtifactError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
@@ -188,15 +187,3 @@ def class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:
             f"the file holds a {path}; expected a {cls.__name__}; load it with erasable.load(path)"
         )
     return found
-
-
-def warn_if_outdated(model: Stateful) -> None:
-    """Warn of a model that an earlier version learned otherwise."""
-    if model.outdated:
-        warnings.warn(
-            f"an earlier version learned another {type(model).__name__} of the same records: "
-            f"{model.outdated}; expected one fitted by this version; fit again, or delete "
-            "records, for which it learns again",
-            OutdatedModelWarning,
-            stacklevel=4,
-        )

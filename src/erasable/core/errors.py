@@ -62,7 +62,6 @@ __all__ = [
     "LedgerError",
     "MagnitudeError",
     "NotInWorkspaceError",
-    "OutdatedModelWarning",
     "SourceError",
     "TamperedError",
     "TooFewRecordsError",
@@ -210,7 +209,3 @@ class AcceleratorWarning(UserWarning):
 
 class DialectWarning(UserWarning):
     """A text file is read in another dialect than is usual, as it shows, or may be meant so."""
-
-
-class OutdatedModelWarning(UserWarning):
-    """An earlier version learned a wrong model; it learns again at its first deletion."""

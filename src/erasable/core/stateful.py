@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from erasable.core._admission import records_for, telling_form, warn_if_outdated
+from erasable.core._admission import records_for, telling_form
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
     BASE_STATE,
@@ -58,7 +58,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
     """
 
     algorithm_version: ClassVar[int] = 1
-    _fault: str = ""  # what an earlier version learned otherwise, see `outdated`
 
     seed_: int
     _held: Attachment | None
@@ -148,15 +147,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
         if taken:
             raise TypeError(f"_state() of {type(self).__name__} uses reserved names: {taken}")
         return {**base_state(self), **learned}
-
-    @property
-    def outdated(self) -> str:
-        """What an earlier version learned otherwise of the same records; empty for most models.
-
-        Such a model predicts what it did, and learns again at its first deletion.
-        """
-        self._check_fitted()
-        return self._fault
 
     def _attached(self) -> Attachment:
         self._check_fitted()
@@ -290,7 +280,6 @@ class Stateful(Learner, Transformer, BaseEstimator):
         if records is not None:
             with telling_form(model, records):
                 model._attach_to(records, vouched)
-        warn_if_outdated(model)
         return model
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:

@@ -24,7 +24,6 @@ from erasable.core.ids import name_some
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.protocol import Learner
 from erasable.core.values import Values
-from erasable.pipeline._earlier import MARK, learned_wrong
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, fuses, fusing
 from erasable.pipeline._nested import Nested
@@ -33,7 +32,6 @@ from erasable.pipeline._stateless import made_ready, wants_width
 
 _FUSED = "fused"
 _WEIGHT = "sample_weight"
-_TWICE = "it applied a step twice, or not at all, and its predictions are wrong"
 
 
 class Composition(_BaseComposition, Nested):
@@ -50,7 +48,6 @@ class Composition(_BaseComposition, Nested):
     _engine: Engine | None = None
     _fused: bool = True
     _fitted_parts: list[tuple[str, Any]]
-    _marked: bool | None = None
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, Any]]:
@@ -279,9 +276,6 @@ class Composition(_BaseComposition, Nested):
                         engine.first_row(self, row.output)
                     made_ready(part, dict(row.steps)[name].n_features_in_)
 
-    def _start_deletion(self) -> None:
-        self._marked = None
-
     def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
         with fusing(self._fused):
             super()._relearn(held, affine)
@@ -298,7 +292,7 @@ class Composition(_BaseComposition, Nested):
         with fusing(self._fused):
             engine = self._attach_engine()
             engine.prepare(self)
-        self._accelerator = None if self._fault else engine
+        self._accelerator = engine
 
     def _evaluate(self, node: Node, rows: Values) -> Values:
         """Make rows of a node out of rows that are given to the composition."""
@@ -307,27 +301,16 @@ class Composition(_BaseComposition, Nested):
     def _known(self, rows: Values) -> Callable[[Node], Values | None]:
         return lambda node: rows if node is self._layout.source else None
 
-    # -- models of earlier versions ------------------------------------------------------------
-
     def _make_ready(self) -> None:
-        if not self._fault:
-            self._reattach()  # also parts may have lost their accelerators
-        if not self._fault:
-            return
-        unchanged = AllOrNothing([self, *self._composed()])
-        with unchanged, unchanged:
-            self._relearn(self._attached())
+        self._reattach()  # also parts may have lost their accelerators
 
     def _composed(self) -> list[Erasable]:
         """Return the estimators that it is made of, at any depth."""
         return [part for part in self.get_params().values() if isinstance(part, Erasable)]
 
     def _mark(self) -> dict[str, Any]:
-        """Return what the state says of the version that learned it."""
-        if self._marked is None:
-            self._marked = not self._fault and learned_wrong(self)
-        unfused = {} if self._fused else {_FUSED: 0}
-        return {MARK: 2, **unfused} if self._marked else unfused
+        """Return what the state says of how the steps learned."""
+        return {} if self._fused else {_FUSED: 0}
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         parts = self._erasable_parts().values()
@@ -352,7 +335,7 @@ class Composition(_BaseComposition, Nested):
             if strange:
                 refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
 
-        told: dict[str, Part] = {MARK: Integer(2, 2), _FUSED: Integer(0, 0)}
+        told: dict[str, Part] = {_FUSED: Integer(0, 0)}
         return Fields({self._PARTS: parts}, told, (know_the_parts,))
 
     def _refuse_missing_parts(self) -> None:
@@ -397,8 +380,6 @@ class Composition(_BaseComposition, Nested):
             self._lay_out_all(Source())
         if self._info.foreign:
             self._refuse_missing_parts()
-        if MARK not in state and learned_wrong(self):
-            self._fault = _TWICE
         if self._held is not None:
             with fusing(self._fused):
                 self._attach_engine()

@@ -35,10 +35,8 @@ from erasable.pipeline._nodes import (
     Table,
 )
 from erasable.pipeline._tables import filled
-from erasable.preprocessing import SimpleImputer
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
-_AS_OBJECTS = "it read columns of numbers as objects, because other columns hold text"
 
 
 class Engine(Tables):
@@ -118,29 +116,13 @@ class Engine(Tables):
                 step._reattach()
 
     def prepare(self, part: Nested) -> None:
-        """Rebuild the accelerators that are missing, or find out what is wrong with a part."""
-        if not part._fault and self._learned_objects(part):
-            part._fault = _AS_OBJECTS
+        """Rebuild the accelerators that are missing."""
         for learning in part._layout.learners:
-            if part._fault:  # the steps do not fit the records
-                return
             step = learning.step
             if isinstance(step, Nested):
                 self.prepare(step)
-                part._fault = step._fault
             elif step._accelerator is None:
                 step._reattach()
-
-    def _learned_objects(self, part: Nested) -> bool:
-        """Tell whether a step learned from objects, as in old files, and is given numbers."""
-        if self._reads[part._layout.source].records.numeric is None:
-            return False
-        for learning in part._layout.learners:
-            parts = (learning.step, *learning.step.get_params().values()) if learning.tabled else ()
-            imputers = [part for part in parts if isinstance(part, SimpleImputer)]
-            if any(imputer.statistics_.dtype == object for imputer in imputers):
-                return bool(self._reads[learning.reads].records.matrix.dtype != object)
-        return False
 
     # -- deleting ------------------------------------------------------------------------------
 

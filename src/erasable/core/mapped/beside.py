@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from erasable.core._admission import class_for, warn_if_outdated
+from erasable.core._admission import class_for
 from erasable.core.artifact import not_written, read_header
 from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
 from erasable.core.kept import UnkeptError
@@ -146,7 +146,6 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         return cls.load(path, kept, vouched=True, trusted=trusted)
     kept._attached().of(kept)
     _OPEN[kept] = (_name(path), file)
-    warn_if_outdated(kept)
     return kept
 
 

@@ -20,9 +20,15 @@ from erasable.workspace.evidence import reliance
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.outdated import read_quietly
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import Made, algorithm_of, digest_of, software, train
+from erasable.workspace.models.training import (
+    Made,
+    algorithm_of,
+    digest_of,
+    of_bytes,
+    software,
+    train,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,7 @@ class Verdict:
     ----------
     model : str
     verdict : str
-        "equal"; "outdated": an earlier version of erasable learned another model, as `detail`
-        says; "different": no refit comes to this model, which with a program of the user's may
+        "equal"; "different": no refit comes to this model, which with a program of the user's may
         be the program's doing (`detail` says so); "other version": it was made by other
         software, which comes to other numbers, or on another kind of machine, or needs software
         that is not here; "damaged": the file is not what was written, or what it holds is not
@@ -59,7 +64,7 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Whether nothing is wrong."""
-        return self.verdict not in ("different", "damaged", "outdated")
+        return self.verdict not in ("different", "damaged")
 
     def to_json(self) -> dict[str, str]:
         """Return what is kept of it, and printed."""
@@ -133,7 +138,7 @@ def _judge(
         return "other version", _line(error)
     try:
         data = context.store.open(version.stored)
-        stored = read_quietly(data) if _is_ours(version) else None
+        stored = of_bytes(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
     except NOT_THE_MODELS:
         raise
@@ -143,11 +148,6 @@ def _judge(
         return "damaged", _line(error)
     if not _matches(version, digest):
         return "damaged", "the file is not the model that was committed to"
-    if stored is not None and stored.outdated:
-        return (
-            "outdated",
-            f"an earlier version learned it otherwise: {stored.outdated}; fit it again",
-        )
     if model.kind == "command" and not retrain:
         return "not checked", "its command is run again with --retrain"
     try:

@@ -161,7 +161,7 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
                     key: each[key] for key in ("name", "kind", "version", "n_records", "commitment")
                 },
                 "estimator": _recipe(each["kind"], each["estimator"]),
-                "state": "outdated" if name in counts["outdated"] else each["state"],
+                "state": each["state"],
                 "staleness": each["staleness"],
                 "fit_seconds": fits[-1] if fits else None,
                 "erase_seconds": sum(s for s, _ in erasures) / len(erasures) if erasures else None,

@@ -17,7 +17,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import outdated, pending_hooks, published, staleness
+from erasable.workspace.models import pending_hooks, published, staleness
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
 
@@ -29,7 +29,7 @@ def status(context: Context) -> dict[str, Any]:
     -------
     dict
         requests (state: count), held, late, next_due, datasets, n_records, models (state:
-        count), stale and outdated (names), staleness (see `Staleness`), suppressed, log_size,
+        count), stale (names), staleness (see `Staleness`), suppressed, log_size,
         failed (state: count), published (see `published.listing`), hooks_due (names), restored
         (None, or at, made_at, log_size and head_size), unreached.
     """
@@ -58,7 +58,6 @@ def status(context: Context) -> dict[str, Any]:
             "models": models,
             "stale": [each.model for each in behind],
             "staleness": [asdict(each) for each in behind],
-            "outdated": outdated.names(context, connection),
             "suppressed": count(select(func.count()).select_from(suppression)),
             "log_size": count(select(func.count()).select_from(log_entry)),
             "failed": {
