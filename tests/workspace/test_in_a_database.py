@@ -24,7 +24,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace import Workspace
 from erasable.workspace.context import LEDGER, Context
-from erasable.workspace.evidence import entries, receipts, seals
+from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.engine import REVISION, Ledger
 from erasable.workspace.store import crash_points
@@ -290,46 +290,16 @@ def test_an_older_file_is_brought_up_to_date_when_it_is_opened(tmp_path: Path, n
     assert Workspace.migrate(tmp_path) == (REVISION, newer)
 
 
-def test_a_file_of_the_first_revision_is_brought_up_to_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its tables are made as they were; all that is in it stays."""
-    monkeypatch.setattr(seals, "MARK", {})  # as its log began
-    monkeypatch.setattr(seals, "sealed", lambda _: True)
-    monkeypatch.setattr(entries, "_COUNTED", ())
-    write_csv(tmp_path / "visits.csv", visits(30))
-    workspace = Workspace.create(tmp_path / "ws")
-    workspace.add_dataset(
-        "visits", tmp_path / "visits.csv", id_column="visit", subjects=["patient"]
-    )
-    (request,) = workspace.request(["marker-patient-3"])
+def test_a_file_from_before_the_first_release_is_refused(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path)
     with workspace.context.ledger.transaction() as connection:
-        for name in ("failure", "step", "lease", "vacated"):
-            connection.execute(text(f"DROP TABLE {name}"))
-        later = {
-            "request": (
-                "searched", "corrects", "values_key", "values_sha256", "reach", "followed",
-                "reference",
-            ),
-            "model": ("policy",),
-            "dataset_version": ("n_added", "n_changed", "n_removed"),
-        }  # fmt: skip
-        for table, names in later.items():
-            for name in names:
-                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
-        for name in ("ix_log_entry_kind", "ix_log_entry_about"):
-            connection.execute(text(f"DROP INDEX {name}"))
-        connection.execute(text("ALTER TABLE log_entry DROP COLUMN seal"))
-        connection.execute(text("DELETE FROM meta WHERE name LIKE 'seal:%'"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0004'"))
     workspace.context.ledger.close()
-    monkeypatch.undo()
-    workspace = Workspace.open(tmp_path / "ws")
-    assert workspace.context.ledger.revision() == REVISION
-    assert workspace.log_entries()[-1]["kind"] == "log-sealed"
-    assert workspace.process().requests == [request.id]
-    assert workspace.tasks() == {"at_work": [], "failed": []}
-    assert workspace.verify_log() == []
+    for attempt in (Workspace.open, Workspace.migrate):
+        with pytest.raises(
+            WorkspaceVersionError, match=r"revision 0004, of a .*the commit b2326690"
+        ):
+            attempt(tmp_path)
 
 
 def test_a_migration_that_fails_changes_nothing(

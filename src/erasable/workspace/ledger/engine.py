@@ -24,6 +24,9 @@ from erasable.workspace.store.crash_points import crash_point
 
 REVISION = "0005"
 """The newest migration; a test compares it with Alembic's."""
+FIRST_REVISION = "0005"
+LAST_TO_READ = "b2326690"
+"""The last commit that brings older revisions up to date."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
@@ -123,7 +126,7 @@ class Ledger:
         Raises
         ------
         WorkspaceVersionError
-            They were made by a newer version.
+            They were made by a newer version, or by one before the first release.
         LedgerError
             It is no ledger.
         WorkspaceServerError
@@ -134,8 +137,14 @@ class Ledger:
             found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         if found is None or str(found) > REVISION:
             raise WorkspaceVersionError(
-                f"the ledger has revision {found}; expected {REVISION} or older; "
+                f"the ledger has revision {found}; expected {FIRST_REVISION} to {REVISION}; "
                 "install the version of erasable that made it, or a newer one"
+            )
+        if str(found) < FIRST_REVISION:
+            raise WorkspaceVersionError(
+                f"the ledger has revision {found}, of a version before the first release; expected "
+                f"{FIRST_REVISION} to {REVISION}; `erasable workspace migrate` of the commit "
+                f"{LAST_TO_READ} of erasable brings it to {FIRST_REVISION}"
             )
         return str(found)
 

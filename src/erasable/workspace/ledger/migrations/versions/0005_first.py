@@ -1,11 +1,14 @@
-"""The first tables, as they were: a later migration changes them, never this one."""
+"""The first tables: a later migration changes them, never this one.
+
+The revisions 0001 to 0004 were those of versions before any release.
+"""
 
 import sqlalchemy as sa
 from alembic import op
 
 from erasable.workspace.ledger.kinds import Moment
 
-revision = "0001"
+revision = "0005"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -50,9 +53,12 @@ def upgrade() -> None:
         sa.Column("subject", sa.String(length=200), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("leaf", sa.LargeBinary(), nullable=False),
+        sa.Column("seal", sa.String(length=64), nullable=True),
         sa.PrimaryKeyConstraint("position", name=op.f("pk_log_entry")),
     )
     op.create_index(op.f("ix_log_entry_subject"), "log_entry", ["subject"], unique=False)
+    op.create_index("ix_log_entry_kind", "log_entry", ["kind"], unique=False)
+    op.create_index("ix_log_entry_about", "log_entry", ["subject", "position"], unique=False)
     op.create_table(
         "meta",
         sa.Column("name", sa.String(length=64), nullable=False),
@@ -72,6 +78,7 @@ def upgrade() -> None:
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("hook", sa.Text(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("policy", sa.String(length=16), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_model")),
         sa.UniqueConstraint("name", name=op.f("uq_model_name")),
     )
@@ -95,6 +102,13 @@ def upgrade() -> None:
         sa.Column("matched", sa.BigInteger(), nullable=True),
         sa.Column("changed_at", Moment(), nullable=False),
         sa.Column("completed_at", Moment(), nullable=True),
+        sa.Column("searched", sa.JSON(), nullable=True),
+        sa.Column("corrects", sa.JSON(), nullable=True),
+        sa.Column("values_key", sa.String(length=200), nullable=True),
+        sa.Column("values_sha256", sa.String(length=64), nullable=True),
+        sa.Column("reach", sa.Integer(), nullable=True),
+        sa.Column("followed", sa.JSON(), nullable=True),
+        sa.Column("reference", sa.String(length=200), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_request")),
     )
     op.create_index(op.f("ix_request_batch"), "request", ["batch"], unique=False)
@@ -124,6 +138,9 @@ def upgrade() -> None:
         sa.Column("n_suppressed", sa.BigInteger(), nullable=False),
         sa.Column("columns", sa.JSON(), nullable=True),
         sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("n_added", sa.BigInteger(), nullable=True),
+        sa.Column("n_changed", sa.BigInteger(), nullable=True),
+        sa.Column("n_removed", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(
             ["dataset_id"], ["dataset.id"], name=op.f("fk_dataset_version_dataset_id")
         ),
@@ -212,4 +229,51 @@ def upgrade() -> None:
         sa.Column("after", sa.String(length=64), nullable=True),
         sa.ForeignKeyConstraint(["request_id"], ["request.id"], name=op.f("fk_task_request_id")),
         sa.PrimaryKeyConstraint("request_id", "target", "target_id", name=op.f("pk_task")),
+    )
+    op.create_table(
+        "failure",
+        sa.Column("target", sa.String(length=8), nullable=False),
+        sa.Column("target_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.Column("failed_at", Moment(), nullable=False),
+        sa.Column("again_at", Moment(), nullable=True),
+        sa.PrimaryKeyConstraint("target", "target_id", name=op.f("pk_failure")),
+    )
+    op.create_table(
+        "step",
+        sa.Column("model_id", SERIAL, nullable=False),
+        sa.Column("batch", sa.String(length=40), nullable=False),
+        sa.Column("wanted_key", sa.String(length=200), nullable=False),
+        sa.Column("wanted_sha256", sa.String(length=64), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("worker", sa.String(length=200), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("key", sa.String(length=200), nullable=True),
+        sa.Column("result", sa.JSON(), nullable=True),
+        sa.ForeignKeyConstraint(["model_id"], ["model.id"], name=op.f("fk_step_model_id")),
+        sa.PrimaryKeyConstraint("model_id", name=op.f("pk_step")),
+    )
+    op.create_table(
+        "lease",
+        sa.Column("id", SERIAL, nullable=False),
+        sa.Column("resource", sa.String(length=250), nullable=False),
+        sa.Column("exclusive", sa.Boolean(), nullable=False),
+        sa.Column("turn", sa.BigInteger(), nullable=False),
+        sa.Column("granted", sa.Boolean(), nullable=False),
+        sa.Column("owner", sa.String(length=16), nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
+        sa.Column("label", sa.String(length=200), nullable=False),
+        sa.Column("since", Moment(), nullable=False),
+        sa.Column("until", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_lease")),
+    )
+    op.create_index(op.f("ix_lease_owner"), "lease", ["owner"], unique=False)
+    op.create_index(op.f("ix_lease_resource"), "lease", ["resource"], unique=False)
+    op.create_table(
+        "vacated",
+        sa.Column("dataset_id", SERIAL, nullable=False),
+        sa.Column("bucket", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["dataset_id"], ["dataset.id"], name=op.f("fk_vacated_dataset_id")),
+        sa.PrimaryKeyConstraint("dataset_id", "bucket", name=op.f("pk_vacated")),
     )
