@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import populations
+from bounds import selective_removal_bounds
 from shared import ranked, spread
 
 from erasable.removal import certificate, influence_removal
-from erasable.removal.bounds import selective_removal_bounds
 
 N, SEEDS, FEW, MANY, MU, DELTA = 1_000, 20, 3, 400, 0.5, 0.05
 SCORES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import bounds
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,7 +14,6 @@ from effort import few
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.removal import (
     Moments,
-    bounds,
     certificate,
     certificate_from_moments,
     certificates,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import bounds
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from erasable.core.errors import InvalidParameterError
-from erasable.removal import bounds, gaussian_frontier, random_removal_law
+from erasable.removal import gaussian_frontier, random_removal_law
 
 counts = st.integers(1, 5000)
 divergences = st.floats(1e-4, 20)
