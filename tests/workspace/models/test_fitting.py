@@ -289,7 +289,7 @@ def test_an_empty_target_is_no_class(context, tmp_path):
     fitting.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
     assert loaded(context, "r").classes_.tolist() == ["no", "yes"]
     for value in ("", None):
-        with pytest.raises(InvalidDataError, match="'r' could not learn .* in 'ill'"):
+        with pytest.raises(InvalidDataError, match=r"'r' could not learn .* in 'ill'"):
             workspace.correct("d", ids=["v4"], values={"ill": value})
     workspace.correct("d", ids=["v4"], values={"ill": "yes"})  # the control
     workspace.process()
