@@ -368,6 +368,8 @@ def _plain(value: Any) -> str | int | float | bool:
     if kind is str or kind is int or kind is bool:
         plain: str | int | bool = value
         return plain
+    if kind is float and value - value == 0.0:  # most of them, and finite
+        return float(value) + 0.0
     if isinstance(value, Decimal):
         return _plain(float(value))
     if isinstance(value, np.generic):

@@ -6,7 +6,6 @@ hashes among all has one of the lowest in its block.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -55,11 +54,13 @@ class Features(NamedTuple):
         """Read a column, each cell on its own."""
         if column.dtype != object:
             return column.astype(np.float64)
-        cells = column.tolist()
-        read = _category if self.categorical[feature] else float
+        if self.categorical[feature]:
+            cells = column.tolist()
+            known = {cell: _category(cell) for cell in set(cells)}
+            return np.fromiter(map(known.__getitem__, cells), np.float64, len(cells))
         try:
-            known = {cell: read(cell) for cell in set(cells)}
-            if any(map(math.isinf, known.values())):
+            numbers = column.astype(np.float64)
+            if np.isinf(numbers).any():
                 raise ValueError
         except (ValueError, OverflowError):
             raise InvalidDataError(
@@ -67,7 +68,7 @@ class Features(NamedTuple):
                 "categorical_features= has no categories; add the column to these, encode or drop "
                 "it"
             ) from None
-        return np.fromiter(map(known.__getitem__, cells), np.float64, len(cells))
+        return numbers
 
 
 def _category(cell: Any) -> float:
