@@ -146,6 +146,12 @@ OF_TEXT: dict[str, tuple[Any, list[str]]] = {
         ),
         NUMBERS,
     ),
+    "boosting, text": (
+        HistGradientBoostingClassifier(
+            max_iter=3, min_samples_leaf=2, categorical_features="from_dtype", random_state=0
+        ),
+        ALL,
+    ),
     "boosting, coded": (
         make_pipeline(
             numbered(),

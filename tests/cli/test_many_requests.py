@@ -93,3 +93,20 @@ def test_statements_do_not_grow_with_the_lines(
     assert 0 < few == many
     monkeypatch.setattr(bulk, "PARAMETERS", 1)  # the negative control: a statement for each
     assert _statements(folder, 200, monkeypatch) > many + 200
+
+
+def test_a_retired_model_says_why(tmp_path: Path) -> None:
+    told("init", folder=tmp_path)
+    rows = "".join(f"v{n},{'anna' if n else 'bob'},{n}\n" for n in range(4))
+    (tmp_path / "visits.csv").write_text(f"visit,patient,age\n{rows}")
+    line = ("visits.csv", "--id", "visit", "--subject", "patient")
+    told("dataset", "add", "visits", *line, folder=tmp_path)
+    fit = ("--dataset", "visits", "--estimator", "cluster.KMeans")
+    for name, n in (("two", 2), ("one", 1)):
+        told("model", "fit", name, *fit, "--param", f"n_clusters={n}", folder=tmp_path)
+    told("request", "anna", folder=tmp_path)
+    shown = erasable("process", folder=tmp_path).stdout
+    (why,) = [line for line in shown.splitlines() if "is retired: " in line]
+    assert why == (
+        "'two' is retired: deleting 3 of 4 records would leave 1; KMeans needs at least 2"
+    )

@@ -259,7 +259,11 @@ def _later(done: Any) -> str:
 
 def besides(done: Any) -> list[str]:
     """Say what was done besides the requests of one batch; `done` is a `Processed`."""
-    lines = []
+    lines = [
+        f"{each['model']!r} is retired: {each['reason']}"
+        for each in done.treatments
+        if each.get("reason")
+    ]
     if done.n_resumed:
         lines.append(
             f"completed {show.words(done.n_resumed, 'request')} that were carried out by a process "

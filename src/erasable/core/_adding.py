@@ -362,7 +362,7 @@ def _check(model: Erasable, records: Records, table: Table) -> None:
         )
     if "X" in table.unsettled and model._heeds_objects:
         refuse_rows_without_text(name)
-    if "rounded" in table.unsettled and Accepts.of(model).objects:
+    if "rounded" in table.unsettled and Accepts.of(model).exact:
         refuse_rounded(name)
     if table.y is None or records.y is None:
         return

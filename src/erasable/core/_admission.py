@@ -77,7 +77,7 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
 
 
 def _refuse_rounded(model: Stateful, records: Records) -> None:
-    if Accepts.of(model).objects:
+    if Accepts.of(model).exact:
         stored = isinstance(records.matrix, Stored) and may_be_rounded(records.matrix)
         if stored or "rounded" in records.unsettled:
             refuse_rounded(type(model).__name__, stored=stored)

@@ -196,6 +196,7 @@ def csv_reader(
     separator: str,
     types: Mapping[str, pa.DataType],
     block_size: int,
+    skip_rows: int = 0,
 ) -> pa.csv.CSVStreamingReader:
     r"""Read a text file with separators and a header, block by block.
 
@@ -210,6 +211,8 @@ def csv_reader(
         Of some columns; the first block suggests those of the others.
     block_size : int
         Bytes of a block, in which a row ends.
+    skip_rows : int, default=0
+        Lines before the names of columns.
 
     Examples
     --------
@@ -220,7 +223,9 @@ def csv_reader(
         source = _arrows_own(source)
     return pa.csv.open_csv(
         str(source) if isinstance(source, Path) else pa.BufferReader(source),
-        read_options=pa.csv.ReadOptions(use_threads=False, block_size=block_size),
+        read_options=pa.csv.ReadOptions(
+            use_threads=False, block_size=block_size, skip_rows=skip_rows
+        ),
         parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         # NA and the like are gaps in columns of numbers, and text in those of text: there they
         # may be names of people.

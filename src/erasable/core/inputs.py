@@ -268,7 +268,7 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     if accepts.documents and (series := as_series(X)) is not None:
         X = series.to_list()
     matrix = read_values(estimator, X, frame, accepts, reset=False, copy=False)
-    if accepts.objects and are_rounded(X, frame, matrix):
+    if accepts.exact and are_rounded(X, frame, matrix):
         refuse_rounded(type(estimator).__name__)
     return matrix
 

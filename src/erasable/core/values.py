@@ -50,6 +50,8 @@ class Accepts:
         Columns of text beside columns of numbers, read into a table of objects.
     documents : bool
         A list of texts, read into a table of one column, and nothing else.
+    exact : bool
+        Only whole numbers that floats have, so that categories can be told apart.
 
     Examples
     --------
@@ -62,18 +64,21 @@ class Accepts:
     missing: bool = False
     objects: bool = False
     documents: bool = False
+    exact: bool = False
 
     @classmethod
     def of(cls, estimator: BaseEstimator) -> Self:
         """Read it from the tags of an estimator."""
         tags = get_tags(estimator).input_tags
+        # Categories that are not to be negative are numbered already.
+        coded = tags.categorical and not tags.positive_only
+        objects = coded or (tags.string and tags.two_d_array)
         return cls(
             sparse=tags.sparse,
             missing=tags.allow_nan or (isinstance(estimator, Learner) and estimator._checks_gaps),
-            # Categories that are not to be negative are numbered already.
-            objects=(tags.categorical and not tags.positive_only)
-            or (tags.string and tags.two_d_array),
+            objects=objects,
             documents=tags.string and not tags.two_d_array,
+            exact=objects and not getattr(estimator, "_rounds_numbers", False),
         )
 
 
@@ -363,6 +368,8 @@ def _plain(value: Any) -> str | int | float | bool:
     if kind is str or kind is int or kind is bool:
         plain: str | int | bool = value
         return plain
+    if kind is float and value - value == 0.0:  # most of them, and finite
+        return float(value) + 0.0
     if isinstance(value, Decimal):
         return _plain(float(value))
     if isinstance(value, np.generic):

@@ -94,7 +94,8 @@ class SimpleImputer(TransformerMixin, Erasable):
     -----
     Means are of values rounded to 26 bits below the largest magnitude of their column
     (`erasable.core.grid`), and agree with scikit-learn's to about 1e-8 of that. Differs from
-    scikit-learn's besides: takes no function as `strategy`; there is no warning of columns that are
+    scikit-learn's besides: takes no function as `strategy`; the most frequent of booleans among
+    objects is a number, 1.0 or 0.0; there is no warning of columns that are
     left out (`get_feature_names_out` names those that are not). Sparse data gives the model of the
     same values in an array: what is not stored is 0, and no gap (so "constant", too, keeps columns
     in which scikit-learn, unless a zero is stored, sees gaps alone).

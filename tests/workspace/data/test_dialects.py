@@ -321,3 +321,86 @@ def test_nothing_is_changed_by_what_is_refused(workspace: Workspace, tmp_path: P
         with pytest.raises(ErasableError):
             add(workspace, path, **said)
     assert workspace.datasets() == []
+
+
+# -- a first line that names the separator ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin1"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_first_line_that_names_the_separator(tmp_path: Path, encoding: str, end: str) -> None:
+    """As Excel writes it: it is no record, and not the names of columns."""
+    said = (None, None, encoding) if encoding == "latin1" else ()
+    for mark in ";\t|^":
+        plain = text(ROWS, mark, ".").replace("\n", end)
+        path = write(tmp_path / "x.csv", f"sep={mark}{end}{plain}", encoding)
+        assert "between columns" in told(path, *said)[0]
+        with pytest.warns(DialectWarning):
+            assert read(path, *said) == ROWS
+        assert read(path, mark, ".", encoding) == ROWS  # who says it is not told
+    path = write(tmp_path / "x.csv", f"sep=,{end}" + text(ROWS, ",", ".").replace("\n", end))
+    assert told(path) == ["begins with 'sep=,', which is no record, and left out"]
+    for wrong in ('1;"two\nli"nes\n', "1;2;3\n"):
+        with pytest.raises(SourceError, match="row 2"):
+            read(write(path, f"sep=;\nid;a\n{wrong}"), ";")
+
+
+# -- columns that become text ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["$3", *["4.5"] * 9], "1 of 10 cells is no number, first '$3' in row 2"),
+        (
+            ["4", "", *["4.5"] * 18, "n.a.", "-?"],
+            "2 of 21 cells are no numbers, first 'n.a.' in row 22",
+        ),
+        (["1.234,5", "2.000,25"], "2 of 2 cells are no numbers, first '1.234,5' in row 2"),
+        (["$3", "$4,000.50"], "2 of 2 cells are no numbers, first '$3' in row 2"),
+        (
+            ["05.03.2024", "5/3/2024"],
+            "2 of 2 cells are days of another form, first '05.03.2024' in row 2",
+        ),
+        (["1,5", "2,5"], "2 of 2 cells are no numbers, first '1,5' in row 2"),
+        (["x", *["4.5"] * 8], None),  # 8 of 9
+        (["12", "a", "b"], None),
+        (["192.168.1.1", "10.0.0.1"], None),
+        (["2024-03-05", "2024-03-06"], None),
+        (["7", "NA", ""], None),
+        (["", ""], None),
+    ],
+)  # fmt: skip
+def test_numbers_that_become_text_are_said(
+    workspace: Workspace, tmp_path: Path, cells: list[str], said: str | None
+) -> None:
+    rows = "".join(f'{n},p{n},"{cell}"\n' for n, cell in enumerate(cells))
+    path = write(tmp_path / "x.csv", f"id,who,price\n{rows}")
+    found = added(workspace, path)
+    if said is None:
+        assert found == []
+        return
+    assert len(found) == 1
+    assert f": 'price' ({said}); expected numbers as 1234.5" in found[0]
+    assert "\n" not in found[0]
+
+
+def added(workspace: Workspace, path: Path, **said: str) -> list[str]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        add(workspace, path, **said)
+    return [str(each.message) for each in found if each.category is DialectWarning]
+
+
+def test_many_columns_that_become_text_are_counted(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line, also where a file is read in many blocks."""
+    monkeypatch.setattr(delimited, "_BLOCK", 200)
+    names = ["id", "who", *"abcde"]
+    rows = [[str(n), f"5{n}", *(["$1"] * 5 if n % 2 else ["x"] + ["2.5"] * 4)] for n in range(60)]
+    lines = [";".join(row) for row in [names, *rows]]
+    (said,) = added(workspace, write(tmp_path / "x.csv", "\n".join(lines)), delimiter=";")
+    told = "30 of 60 cells are no numbers, first '$1' in row 3"
+    columns = ", ".join(f"{name!r} ({told})" for name in "bcd")
+    assert f": {columns}, 1 other; expected" in said  # of 'a' half is text

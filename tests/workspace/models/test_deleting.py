@@ -150,6 +150,8 @@ def test_a_model_left_with_too_little_is_retired(visits, estimator, params, n_le
     fitting.fit(visits, "k", estimator, datasets=["visits"], params=params)
     made = erased(visits, "k", [f"v{i}" for i in range(120 - n_left)])
     assert (made.treatment, made.exactness, made.stored) == ("retired", "gone", None)
+    assert f"would leave {n_left}; " in made.reason or "KMeans" in made.reason
+    assert "\n" not in made.reason
     visits.clean()
     assert not [key for key in keys_in(visits) if key.startswith("models/")]
     model, version = found(visits, "k")

@@ -264,3 +264,33 @@ def test_models_are_described(visits):
     assert (listed["params"], listed["datasets"]) == ({"ridge__alpha": 2}, {"visits": 1})
     assert [each["kind"] for each in shown["measurements"]] == ["fit"]
     assert [each["number"] for each in shown["versions"]] == [1]
+
+
+def test_an_empty_target_is_no_class(context, tmp_path):
+    """A cell of text that is empty is a gap: refused, and the advice works."""
+    from erasable.workspace import Workspace
+    from erasable.workspace.data import datasets
+    from erasable.workspace.data.sources import Source
+
+    rows = [f"v{i},p{i % 3},{i},{'yes' if i % 2 else 'no'}" for i in range(12)]
+    rows[5], rows[7] = "v5,p2,5,", "v7,p1,7, "
+    (tmp_path / "ill.csv").write_text("\n".join(["visit,patient,age,ill", *rows]))
+    source = Source.parse(str(tmp_path / "ill.csv"), None)
+    datasets.add(context, "d", source, id_column="visit", subjects=[("patient", "id")])
+    arguments = {"datasets": ["d"], "target": "ill"}
+    before = everything(context)
+    with pytest.raises(InvalidDataError, match=r"2 of 12 records .* in 'ill', first 'v5'") as told:
+        fitting.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
+    assert "`erasable correct d v5 --set ill=CLASS`" in str(told.value)
+    assert everything(context) == before
+    workspace = Workspace(context)
+    workspace.correct("d", ids=["v5", "v7"], values={"ill": "yes"})
+    workspace.process()
+    fitting.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
+    assert loaded(context, "r").classes_.tolist() == ["no", "yes"]
+    for value in ("", None):
+        with pytest.raises(InvalidDataError, match=r"'r' could not learn .* in 'ill'"):
+            workspace.correct("d", ids=["v4"], values={"ill": value})
+    workspace.correct("d", ids=["v4"], values={"ill": "yes"})  # the control
+    workspace.process()
+    assert loaded(context, "r").class_count_.tolist() == [5.0, 7.0]

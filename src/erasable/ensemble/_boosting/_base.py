@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import Fields
@@ -25,7 +25,7 @@ from erasable.core.params import decode_params
 from erasable.core.passes import at_hand
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted
-from erasable.ensemble._boosting._bin_passes import without_negative
+from erasable.ensemble._boosting._bin_passes import Features, without_negative
 from erasable.ensemble._boosting._bins import Binned
 from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
 from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
@@ -42,7 +42,7 @@ CONSTRAINTS: dict[str, Any] = {
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
     "n_thresholds": [Interval(Integral, 1, 254, closed="both")],
-    "categorical_features": ["array-like", None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "early_stopping": ["boolean"],
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -65,6 +65,10 @@ class Boosting(Weighted):
     _targets: Any
     _loss: Any
     _kept_flats: list[Flat] | None
+    _declared: Flags
+    _rounds_numbers = True
+    _takes_words = False  # in every column, as estimators of categories alone
+    categorical_features: Any
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -105,6 +109,8 @@ class Boosting(Weighted):
                 "(2**27); split the data, and fit a model to each part"
             )
         self._kept_flats = None
+        numeric = self._attached().records.numeric
+        self._declared = np.zeros(self.n_features_in_, np.bool_) if numeric is None else ~numeric
         self._targets = self._fit_targets()
         self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._loss = self._find_loss()
@@ -116,8 +122,9 @@ class Boosting(Weighted):
         use = self._uses()
         given, weight_exponent = self._given()
         binned = Binned.fit(
-            records.matrix, use == LEARNED, use == HELD_OUT, self._call_columns(),
-            self._categorical(), int(settings["max_bins"]), self._tape,
+            records.matrix, use == LEARNED, use == HELD_OUT,
+            Features(self._call_columns(), self._categorical()), int(settings["max_bins"]),
+            self._tape,
         )  # fmt: skip
         depth = settings["max_depth"]
         with np.errstate(over="ignore"):  # which is as good as any large number
@@ -166,6 +173,8 @@ class Boosting(Weighted):
         found: Flags = np.zeros(d, dtype=np.bool_)
         if given is None:
             return found
+        if isinstance(given, str):
+            return self._declared
         cells = np.asarray(given, dtype=object).reshape(-1).tolist()
         if cells and all(isinstance(cell, bool | np.bool_) for cell in cells) and len(cells) == d:
             return np.array(cells, dtype=np.bool_)
@@ -237,7 +246,12 @@ class Boosting(Weighted):
 
     def _told(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
-        return {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        told = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        return {**told, "categorical": self._declared} if self._reads_types() else told
+
+    def _reads_types(self) -> bool:
+        """Tell whether the types of columns say which are categories."""
+        return isinstance(self._at_fit("categorical_features"), str)
 
     def _state(self) -> dict[str, Any]:
         return {**self._told(), "trees": to_arrays(self._flats())}
@@ -251,13 +265,16 @@ class Boosting(Weighted):
         refuse_unbounded(self)
         trees = flats_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
-        own = Fields({"trees": trees, "start": start}, {"map": column_map()})
+        told = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
+        own = Fields({"trees": trees, "start": start, **told}, {"map": column_map()})
         return own.joined(self._target_schema(n_records))
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
         self._targets = self._targets_from(state)
         self._restore_map(state)
+        if self._reads_types():
+            self._declared = state["categorical"]
         self._loss = self._loss_from(state)
         self._kept_flats = from_arrays(state["trees"])
 
@@ -267,9 +284,10 @@ class Boosting(Weighted):
     # -- what it is ----------------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that NaN is taken."""
+        """Tell scikit-learn that NaN is taken, and text where there are categories."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = self.categorical_features is not None
         return tags
 
     @property
@@ -299,11 +317,11 @@ class Boosting(Weighted):
 
     def _staged(self, X: Any) -> Iterator[Floats]:
         """Yield the raw predictions after each round, shape (n_rows, n_outputs)."""
-        matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
+        categorical = self._categorical()
+        matrix = Features(self._call_columns(), categorical).numbers(self._read_matrix(X))
         if self._comes_mapped(X):
             with np.errstate(over="ignore"):
                 matrix = np.ascontiguousarray(self._unmapped(matrix))
-        categorical = self._categorical()
         if (matrix[:, categorical] < 0).any():
             matrix = matrix.copy()
             matrix[:, categorical] = without_negative(matrix[:, categorical])

@@ -6,7 +6,6 @@ records that trees learn from; of fewer values than there may be edges, all. Cod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.passes import run
 from erasable.core.tape import Tape
 from erasable.ensemble._boosting._bin_kernels import hash_edges, lose
-from erasable.ensemble._boosting._bin_passes import Codes, Edges
+from erasable.ensemble._boosting._bin_passes import Codes, Edges, Features
 from erasable.ensemble._boosting._layout import Bins
 
 
@@ -32,12 +31,14 @@ class Binned:
         How many records that are learned from have an edge as their value.
     keys : ndarray of shape (n_features,), uint64
         Of the features, by their names.
+    kinds : Features
 
     Examples
     --------
     >>> X = np.array([[0.5], [7.0], [0.5], [np.nan]])
     >>> learned = np.array([True, True, True, False])
-    >>> found = Binned.fit(X, learned, ~learned, ["height"], np.array([False]), 255, Tape(0))
+    >>> kinds = Features(["height"], np.array([False]))
+    >>> found = Binned.fit(X, learned, ~learned, kinds, 255, Tape(0))
     >>> found.edges[0, :2], found.bins.codes[:, 0]
     (array([0.5, 7. ]), array([  0,   1,   0, 255], dtype=uint8))
     >>> found.remove(X[[0]]), found.remove(X[[1]])
@@ -48,6 +49,7 @@ class Binned:
     edges: Floats
     counts: Ints
     keys: Words
+    kinds: Features
 
     @classmethod
     def fit(
@@ -55,8 +57,7 @@ class Binned:
         matrix: Any,
         learned: Flags,
         others: Flags,
-        names: Sequence[str],
-        categorical: Flags,
+        kinds: Features,
         max_bins: int,
         tape: Tape,
     ) -> Self:
@@ -66,9 +67,7 @@ class Binned:
         ----------
         matrix : ndarray or Stored, of shape (n_rows, n_features)
         learned, others : ndarray of shape (n_rows,), bool
-        names : sequence of str
-            Of the features.
-        categorical : ndarray of shape (n_features,), bool
+        kinds : Features
         max_bins : int
         tape : Tape
         """
@@ -77,10 +76,12 @@ class Binned:
             codes=np.zeros((n_rows, d), dtype=np.uint8),
             sizes=np.zeros(d, dtype=np.int64),
             hashes=np.zeros((d, max_bins), dtype=np.uint64),
-            categorical=categorical,
+            categorical=kinds.categorical,
         )
-        keys = np.array([tape.child("feature").key_of(name) for name in names], dtype=np.uint64)
-        found = cls(bins, np.zeros((d, max_bins - 1)), np.zeros((d, max_bins - 1), np.int64), keys)
+        own = tape.child("feature")
+        keys = np.array([own.key_of(name) for name in kinds.names], dtype=np.uint64)
+        room = d, max_bins - 1
+        found = cls(bins, np.zeros(room), np.zeros(room, np.int64), keys, kinds)
         bins.hashes[:, -1] = keys
         found.find(matrix, learned, others, np.arange(d))
         return found
@@ -91,10 +92,10 @@ class Binned:
             return
         bins, most, some = self.bins, self.edges.shape[1], features.tolist()
         own, rows = np.flatnonzero(learned), np.flatnonzero(learned | others)
-        found = run(Edges(some, self.keys, most, bins.categorical), matrix, own, columns=some)
+        found = run(Edges(some, self.keys, most, self.kinds), matrix, own, columns=some)
         every = rows.size == matrix.shape[0] and features.size == matrix.shape[1]
         codes = bins.codes if every else np.empty((rows.size, features.size), dtype=np.uint8)
-        pass_ = Codes(some, found, bins.categorical, most, learned[rows], codes)
+        pass_ = Codes(some, found, self.kinds, most, learned[rows], codes)
         counts = run(pass_, matrix, rows, columns=some)
         if not every:
             bins.codes[rows[:, np.newaxis], features] = codes
@@ -109,7 +110,7 @@ class Binned:
     def remove(self, values: Any) -> Ints:
         """Forget rows that were learned from, by values; return the features that lose an edge."""
         lost = np.zeros(self.bins.sizes.size, dtype=np.bool_)
-        lose(np.asarray(values, dtype=np.float64), self.edges, self.bins.sizes, self.counts, lost)
+        lose(self.kinds.numbers(values), self.edges, self.bins.sizes, self.counts, lost)
         return np.flatnonzero(lost)
 
     def erase(self, rows: Ints) -> None:

@@ -59,10 +59,11 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         ``max_bins - 1`` edges are those with the lowest hashes.
     n_thresholds : int, default=16
         Edges that a node tries in each feature, drawn by hashes.
-    categorical_features : array-like of int, str or bool, default=None
-        Columns whose values are categories: their numbers or names, or one truth value for each
-        column. A split sends one category to the left, and all others to the right. Numbers below
-        0 are gaps. Categories of text need an `OrdinalEncoder` before.
+    categorical_features : "from_dtype", array-like of int, str or bool, default=None
+        Columns whose values are categories, text or numbers: their numbers or names, or one truth
+        value for each column; with "from_dtype", those that a frame declares to hold something
+        else than numbers. A split sends one category to the left, and all others to the right.
+        Numbers below 0 are gaps. Text is hashed; "7" is the category 7.
     early_stopping : bool, default=False
         Hold records out, and end once their loss gets no smaller. scikit-learn does by default
         what depends on the number of records.

@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
+from erasable.core.arrays import Ints
 from erasable.core.errors import SourceError
 from erasable.workspace.data.column_types import parse
-from erasable.workspace.data.dialects import Dialect, separator_of, told
+from erasable.workspace.data.dialects import Dialect, said_in, separator_of, told
 from erasable.workspace.data.encodings import (
     HEAD,
     conversion,
@@ -42,6 +43,12 @@ _NUMBER = r"^([+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?inf
 _GROUPED = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
 BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, zlib.error)
 """What reading a file raises that is damaged."""
+_PLAIN = r"^[+-]?([0-9]+(\{0}[0-9]*)?|\{0}[0-9]+)([eE][+-]?[0-9]+)?$"
+_WRITTEN = r"^[+-]?[$€£]? ?([0-9]{1,3}([.,' ][0-9]{3})+([.,][0-9]+)?|[0-9]+([.,][0-9]+)?) ?[$€£%]?$"
+_DAY = r"^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}$"
+_NEARLY = 0.9
+_NAMED = 3  # columns of a remark
+_SHOWN = 30  # characters of a cell
 _FIRST = 100  # cells of a block that are parsed before all of them
 _LADDER = (
     pa.null(), pa.int64(), pa.uint64(), pa.bool_(), pa.date32(), pa.time64("us"),
@@ -101,7 +108,9 @@ def csv_batches(
         raise misencoded(path, head) from None
     except BROKEN:
         problem = _problem(text)
-        raise (misencoded(path, head) if problem is None else _as_error(path, problem)) from None
+        raise (
+            misencoded(path, head) if problem is None else _as_error(path, problem, text.skip)
+        ) from None
 
 
 def _has_line_breaks(block: pa.RecordBatch) -> bool:
@@ -171,13 +180,13 @@ def settled(
     """
     head = head_of(path)
     encoding = given.encoding or _encoding(path, head, known)
-    delimiter = given.delimiter
+    delimiter, own = given.delimiter, None
     if delimiter is None:
         try:
-            beginning = head.decode(encoding, "replace").removeprefix("\ufeff")
+            own, beginning = said_in(head.decode(encoding, "replace").removeprefix("\ufeff"))
         except UnicodeError:  # of punycode, which replaces nothing
             raise _not_in(path, encoding) from None
-        delimiter = separator_of(
+        delimiter = own or separator_of(
             beginning, known.delimiter or ",", text_columns, types or (), is_cut=len(head) == HEAD
         )
     found = Dialect(delimiter, given.decimal or known.decimal, encoding)
@@ -187,6 +196,8 @@ def settled(
             found, doubtful = _with_decimal(_opened(path, head, found), text_columns, types)
     said = told(found, given.over(known))
     remarks = [f"{str(path)!r} is read with {said}, as it shows"] if said else []
+    if own is not None and own == known.delimiter:
+        remarks.append(f"{str(path)!r} begins with 'sep={own}', which is no record, and left out")
     if doubtful and types is None:
         remarks.append(
             f"{str(path)!r} holds numbers with commas in {', '.join(map(repr, doubtful))}, "
@@ -228,21 +239,30 @@ class _Text:
 
     source: Path | pa.Buffer
     dialect: Dialect
+    skip: int
+    """Lines before the names of columns: one that says what separates them."""
+
+    @classmethod
+    def of(cls, source: Path | pa.Buffer, head: bytes, dialect: Dialect) -> _Text:
+        return cls(source, dialect, int(said_in(head.decode("utf-8", "replace"))[0] is not None))
 
     def names(self) -> list[str]:
-        return list(csv_reader(self.source, self._separator, {}, _BLOCK).schema.names)
+        return list(csv_reader(self.source, self._separator, {}, _BLOCK, self.skip).schema.names)
 
     def blocks(
         self, names: Sequence[str], kind: pa.DataType | None = None
     ) -> Iterator[pa.RecordBatch]:
         types = dict.fromkeys(names, kind or pa.string())
-        yield from csv_reader(self.source, self._separator, types, _BLOCK)
+        yield from csv_reader(self.source, self._separator, types, _BLOCK, self.skip)
 
     def opened(self) -> io.TextIOWrapper:
         """Open it for reading lines."""
         source = self.source
         raw = unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
-        return io.TextIOWrapper(raw, "utf-8-sig", newline="")
+        text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
+        for _ in range(self.skip):
+            text.readline()
+        return text
 
     @property
     def _separator(self) -> str:
@@ -253,7 +273,7 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
     encoding = dialect.encoding or "utf-8"
     if encoding == "utf-8":
         refuse_other_files(path, head)
-        return _Text(path, dialect)
+        return _Text.of(path, head, dialect)
     mark = mark_of(head)
     if mark is not None and not encoding.lower().replace("_", "-").startswith(mark):
         raise SourceError(
@@ -264,7 +284,8 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
     try:
         with unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
             parts = iter(lambda: text.read(_CHUNK), "")
-            return _Text(buffer_of(part.encode() for part in parts), dialect)
+            made = buffer_of(part.encode() for part in parts)
+            return _Text.of(made, made[:HEAD].to_pybytes(), dialect)
     except UnicodeError:
         raise _not_in(path, encoding) from None
     except BROKEN as error:
@@ -318,6 +339,68 @@ def _with_decimal(
     if found and certain and {usual} not in shown.values():
         return replace(text.dialect, decimal=other), []
     return text.dialect, found
+
+
+class NearlyNumbers:
+    """Columns of a text file that became text, though nine of ten cells are numbers, or days.
+
+    Numbers may be grouped, and have a sign of money or percent; days are as 05.03.2024. Empty
+    cells do not count.
+
+    Parameters
+    ----------
+    dialect : Dialect
+        All of it, with which the file is read.
+
+    Examples
+    --------
+    >>> found = NearlyNumbers(Dialect(",", ".", "utf-8"))
+    >>> found.add(pa.table({"price": ["$3", *["4.5"] * 9], "note": ["a"] * 10}), ["note"], 2)
+    >>> found.told()
+    "'price' (1 of 10 cells is no number, first '$3' in row 2)"
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        decimal = dialect.decimal or "."
+        self._forms = [_PLAIN.format(decimal), _WRITTEN, _DAY, _NUMBER]
+        self._counts: dict[str, Ints] = {}  # of cells, and of those in each form
+        self._odd: dict[str, tuple[int, str]] = {}
+
+    def add(self, table: pa.Table, besides: Collection[str], first: int) -> None:
+        """Look at more rows, of which the first has this number."""
+        for name in table.column_names:
+            if name in besides or not pa.types.is_string(table[name].type):
+                continue
+            cells = pc.utf8_trim(table[name], " \t")
+            there = pc.and_(pc.is_valid(cells), pc.invert(pc.is_in(cells, pa.array(CSV_NULLS))))
+            fits = [pc.and_(there, pc.match_substring_regex(cells, each)) for each in self._forms]
+            own = np.array([pc.sum(each).as_py() or 0 for each in (there, *fits)])
+            self._counts[name] = self._counts.get(name, 0) + own
+            if name not in self._odd and own[1] < own[0]:
+                at = pc.index(pc.and_not(there, pc.fill_null(fits[0], False)), True).as_py()
+                self._odd[name] = first + at, cells[at].as_py()
+
+    def told(self) -> str:
+        """Name the columns, the first of these cells, and how many there are; "" for none."""
+        found = []
+        for name, (row, cell) in self._odd.items():
+            n, plain, written, days, either = self._counts[name].tolist()
+            # Of these `settled` tells.
+            commas = either == n and self._dialect.delimiter != "," and self._dialect.decimal == "."
+            odd, are = n - plain, "is no number" if n - plain == 1 else "are no numbers"
+            if max(plain, written) < _NEARLY * n:
+                if days < _NEARLY * n:
+                    continue
+                odd, are = days, "are days of another form"
+            if not commas:
+                shown = cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}..."
+                found.append(
+                    f"{name!r} ({odd:,} of {n:,} cells {are}, first {shown!r} in row {row:,})"
+                )
+        more = len(found) - _NAMED
+        others = [f"{more} other{'s' if more > 1 else ''}"] if more > 0 else []
+        return ", ".join([*found[:_NAMED], *others])
 
 
 def _is_number(kind: pa.DataType | None) -> bool:
@@ -445,14 +528,14 @@ def misencoded(path: Path, head: bytes, *, option: bool = True) -> SourceError:
     return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
 
 
-def _as_error(path: Path, message: str) -> SourceError:
+def _as_error(path: Path, message: str, skipped: int = 0) -> SourceError:
     if "Empty CSV" in message:
         return SourceError(
             f"{str(path)!r} is empty; expected a line of column names and records; "
             "check that it is whole"
         )
     if ragged := _RAGGED.search(message):
-        row = f"row {ragged[1]}" if ragged[1] else "a row"
+        row = f"row {int(ragged[1]) - skipped}" if ragged[1] else "a row"
         return SourceError(
             f"{str(path)!r} has {ragged[3]} columns in {row}; expected {ragged[2]}; mend that "
             "row: a separator in a value needs quotes around the value"

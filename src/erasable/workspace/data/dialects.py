@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import string
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from erasable.core import errors  # InvalidParameterError is slow to import: whe
 _TAB = ("tab", r"\t", "\t")
 _NO_DELIMITER = frozenset(string.ascii_letters + string.digits + "\"'.+-\n\r\v\f")
 _SEPARATORS = ",;\t|"
+_FIRST_LINE = re.compile(r"\ufeff?\"?sep=([^\r\n])\"?\r?\n")
 _NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 
 
@@ -115,6 +117,18 @@ def _refuse(what: str, given: str | None, expected: str) -> NoReturn:
 
 UNSAID = Dialect()
 """Nothing is known."""
+
+
+def said_in(head: str) -> tuple[str | None, str]:
+    r"""Return the separator that a first line names, as Excel writes and hides it, and the rest.
+
+    Examples
+    --------
+    >>> said_in("sep=;\nid;price\n"), said_in("id;price\n")
+    ((';', 'id;price\n'), (None, 'id;price\n'))
+    """
+    found = _FIRST_LINE.match(head)
+    return (None, head) if found is None else (found[1], head[found.end() :])
 
 
 def separator_of(

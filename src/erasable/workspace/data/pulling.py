@@ -10,6 +10,7 @@ to keep out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.core.errors import DialectWarning, InvalidIdsError, SourceError
 from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, subject_columns
@@ -27,6 +28,7 @@ from erasable.workspace.data.array_files import ArrayFiles
 from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.column_types import ColumnTypes
+from erasable.workspace.data.delimited import NearlyNumbers
 from erasable.workspace.data.identifiers import Ids
 from erasable.workspace.data.sources import Source
 from erasable.workspace.data.spooling import Spool, overflow_errors
@@ -135,6 +137,7 @@ def pulled(
     wide, gate = Widening(source.place), Gate(context, known)
     types = None if new else ColumnTypes.of(known)
     source = source.settled([known.id_column, *own, *files], types)
+    numbers = NearlyNumbers(source.dialect) if new and source.kind == "csv" else None
     with Spool(context, source.place) as spool:
         watched = untyped if new else [c for c, kind in known.subjects if kind == DEFAULT_TYPE]
         found = Pulled(known, spool, Looks(watched), doubtful=dict.fromkeys(names, 0))
@@ -146,6 +149,9 @@ def pulled(
                 if copy is not None:
                     batch = _with_copy(batch, known.id_column, copy)
                 wide.add(batch.schema)
+                if numbers is not None:
+                    besides = [known.id_column, *names, *files]
+                    numbers.add(batch, besides, source.first_row + found.n_read)
                 if new:
                     _check_id_type(wide.schema.field(known.id_column))
                 else:
@@ -158,6 +164,15 @@ def pulled(
                     _take_in(found, gate, raw, row)
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
+        if numbers is not None and (told := numbers.told()):
+            warnings.warn(
+                f"{source.place!r} has columns that are read as text, though nearly all of their "
+                f"cells are numbers or days: {told}; expected numbers as 1234.5 and days as "
+                "2024-03-05; mend the file, say --decimal if its mark is another, or go on if "
+                "they are text",
+                DialectWarning,
+                stacklevel=4,
+            )
         if new:
             subject_columns.refuse_untyped(found.looks)
             columns = tuple(

@@ -89,6 +89,8 @@ class Prepared:
     n_records : int
         Left.
     seconds : float
+    reason : str
+        Why it is retired.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Prepared:
     dataset_versions: list[int] = field(default_factory=list)
     n_records: int = 0
     seconds: float = 0.0
+    reason: str = ""
 
 
 def foresee(
@@ -191,12 +194,13 @@ def prepare_model(
             outcome = _without(context, model, version, gone, reader)
         else:
             outcome = _following(context, model, version, gone, reader, arriving)
-    except TooFewRecordsError:
+    except TooFewRecordsError as error:
         if arriving is not None:  # no erasure alone asks for it
             raise
+        said = " ".join(str(error).split()).split("; ")[:2]  # and not to delete fewer
         return Prepared(
             **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - began, reason="; ".join(said),
         )  # fmt: skip
     stored = context.store.put(f"models/{model.name}", outcome.data)
     few = n_changed < _MANY or n_changed <= _SHARE * version.n_records

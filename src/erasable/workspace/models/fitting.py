@@ -37,7 +37,7 @@ from erasable.workspace.models import (
 )
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.commands import check_command
-from erasable.workspace.models.model_columns import ModelColumns
+from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_targets
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
@@ -281,6 +281,8 @@ def _fit(
         plan, prepared = _prepared(plan, reader)
         design = _design(plan)
         tables = reader.to_learn_from([each.id for each in plan.datasets], design=design)
+        if design is not None:
+            refuse_empty_targets(tables, design.target)
         with context.progress(f"fitting {name}", 1) as advance:
             made = train(context, _trusted(context, name, plan), tables, design, reader.records)
             advance()

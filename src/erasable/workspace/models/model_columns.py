@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from erasable.core.errors import TooFewRecordsError, WorkspaceError
+from erasable.core.errors import InvalidDataError, TooFewRecordsError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
 from erasable.core.records import Records
@@ -216,6 +216,29 @@ def target_of(tables: Tables, target: str | None) -> Any:
         return None
     column = stacked(tables, [target])[target]
     return column.to_pylist() if str(column.type) == TEXT else column.to_numpy()
+
+
+def without_label(tables: Tables, target: str | None) -> list[tuple[DataSet, Any]]:
+    """Return the records whose target is text and empty, by data set and id."""
+    found = []
+    for known, table in tables:
+        if target is not None and str(table[target].type) == TEXT:
+            empty = pc.equal(pc.utf8_trim_whitespace(table[target]), "")
+            names = table[known.id_column].filter(empty, null_selection_behavior="drop")
+            found += [(known, name) for name in names.to_pylist()]
+    return found
+
+
+def refuse_empty_targets(tables: Tables, target: str | None) -> None:
+    """Raise InvalidDataError where a target of text is empty: no class of that name is meant."""
+    if found := without_label(tables, target):
+        known, name = found[0]
+        raise InvalidDataError(
+            f"{len(found)} of {sum(table.num_rows for _, table in tables)} records have an empty "
+            f"target, in {target!r}, first {name!r} of {known.name!r}; expected a class; give them "
+            f"one with `erasable correct {known.name} {name} --set {target}=CLASS` and `erasable "
+            "process`, or leave them out of the data set"
+        )
 
 
 def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:

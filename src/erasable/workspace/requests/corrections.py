@@ -41,7 +41,7 @@ from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, policies, recipes
 from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.following import may_follow
-from erasable.workspace.models.model_columns import named, target_of
+from erasable.workspace.models.model_columns import named, target_of, without_label
 from erasable.workspace.requests import intake, restoring
 from erasable.workspace.requests.intake import Request
 
@@ -322,6 +322,11 @@ def _learn(
         return
     estimator = recipes.make(model.recipe)
     design.check([(known, records)], estimator)
+    before, after = (len(without_label([(known, each)], design.target)) for each in (was, records))
+    if after > before:
+        raise InvalidDataError(
+            f"{after} of {records.num_rows} records have an empty target, in {design.target!r}"
+        )
     if design.target is not None:
         estimator._check_targets(target_of([(known, records)], design.target))
     far = _is_far(records.select([*design.features, *([design.target] if design.target else [])]))

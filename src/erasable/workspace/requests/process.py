@@ -80,7 +80,7 @@ class Processed:
     n_kept_out : int
         Of these, requests of people who are kept out because of an earlier request.
     treatments : list of dict
-        Per model: name, treatment, exactness, n_records, seconds.
+        Per model: name, treatment, exactness, n_records, seconds; of a retired one, the reason.
     n_resumed : int
         Requests whose records a process had erased that died then: they are not in `n_records`.
     hooks : list of str
@@ -351,6 +351,7 @@ def _carry_out_once(
                 "model": row.name, "treatment": prepared.treatment,
                 "exactness": prepared.exactness, "n_records": prepared.n_deleted,
                 "seconds": prepared.seconds,
+                **({"reason": prepared.reason} if prepared.reason else {}),
             }
         )  # fmt: skip
     return done
