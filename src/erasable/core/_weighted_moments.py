@@ -99,6 +99,10 @@ class WeightedMoments:
         sums = np.array([self.total], dtype=np.int64)
         return {"weights": {"top": self.weights.grid.top, "sums": sums}, "limbs": self.limbs[:, 0]}
 
+    def outweighs(self, rows: Ints) -> bool:
+        """Tell at once whether the others weigh more than 0; False where that is not sure."""
+        return self.total > int(self.weights.units(rows).sum())
+
     def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> int:
         """Take rows out of sums and grids; count the columns that had to be read again."""
         counted = self.weights.counted(rows)

@@ -181,6 +181,10 @@ class StandardScaler(Scaler, WeightedTransformer):
             return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
         return Moments.fit_with_grid(matrix, live, names=names, warn=False, n_jobs=n_jobs)
 
+    def _check_deletion(self, rows: Ints) -> None:
+        if not (isinstance(self._moments, WeightedMoments) and self._moments.outweighs(rows)):
+            super()._check_deletion(rows)
+
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, moments = self._attached(), self._moments
         matrix = held.records.matrix
