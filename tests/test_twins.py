@@ -64,7 +64,7 @@ INPUTS = {
     "RandomForestClassifier": _OF_TREES,
     "RandomForestRegressor": _OF_TREES,
     "RobustScaler": {"NaN": FILL},
-    "StandardScaler": {"NaN": FILL, "weights": EQUAL},
+    "StandardScaler": {"NaN": FILL},
 }
 """What the twin takes in `fit` and ours does not, and why."""
 

@@ -12,7 +12,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.ensemble import ExtraTreesRegressor, RandomForestClassifier
 from erasable.neighbors import KNeighborsClassifier, NearestCentroid
 from erasable.pipeline import make_pipeline
-from erasable.preprocessing import MinMaxScaler, StandardScaler
+from erasable.preprocessing import MinMaxScaler
 from erasable.tree import DecisionTreeClassifier
 
 X, Y, WEIGHTS = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 2.0, 1.0, 1.0]
@@ -22,7 +22,7 @@ X, Y, WEIGHTS = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 2.0, 1.0, 1.0]
     "model",
     [
         DecisionTreeClassifier(), RandomForestClassifier(2), ExtraTreesRegressor(2), KMeans(2),
-        StandardScaler(), NearestCentroid(), KNeighborsClassifier(1), make_pipeline(MinMaxScaler()),
+        NearestCentroid(), KNeighborsClassifier(1), make_pipeline(MinMaxScaler()),
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
@@ -35,7 +35,7 @@ def test_they_are_refused_with_advice(model: Any) -> None:
 
 
 def test_they_are_refused_slice_by_slice() -> None:
-    scaler = StandardScaler().partial_fit(X, ids=[1, 2, 3, 4], sample_weight=None)
+    scaler = MinMaxScaler().partial_fit(X, ids=[1, 2, 3, 4], sample_weight=None)
     with pytest.raises(InvalidInputError, match=r"partial_fit was given sample_weight; .* Refit"):
         scaler.partial_fit([[2.0]], ids=[5], sample_weight=[2.0])
     with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):

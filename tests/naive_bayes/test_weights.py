@@ -17,9 +17,9 @@ from sklearn.pipeline import Pipeline
 
 from effort import examples
 from erasable import Records, load
+from erasable.core._weight_units import ClassWeights
 from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from erasable.naive_bayes._weights import ClassWeights
 from erasable.utils.estimator_checks import LAW_CHECKS, parametrize_with_law_checks
 from law_cases import check_law_of_variant
 from naive_bayes.data import ALL, as_sparse, cases, code_sets, theirs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -242,12 +243,58 @@ def test_weights_of_a_part_inside() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (weighted(), ["sample_weight", "standardscaler__sample_weight"]),
+        (weighted(), ["ridge__sample_weight", "standardscaler__sample_weight"]),
+        (clusters(), ["standardscaler__sample_weight"]),
+        (
+            make_pipeline(weighted()),
+            ["sample_weight", "pipeline__standardscaler__sample_weight"],
+        ),
+    ],
+)
+def test_a_scaler_takes_weights_where_it_is_named(model: Pipeline, names: list[str]) -> None:
+    y, weights = X @ [1.0, 2.0, 3.0], np.arange(80.0) % 3
+
+    def fitted(rows: Any) -> Any:
+        given = {name: weights[rows] for name in names}
+        return clone(model).fit(X[rows], y[rows], ids=rows, **given)
+
+    def scaler_of(fitted: Any) -> Any:
+        return fitted[0] if isinstance(fitted[0], StandardScaler) else fitted[0][0]
+
+    ours, left = fitted(np.arange(80)), np.delete(np.arange(80), [7, 11])
+    alone = StandardScaler().fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(scaler_of(ours).mean_, alone.mean_)
+    again = pickle.loads(pickle.dumps(ours))
+    for each in (ours, again):
+        each.delete([7, 11])
+        assert each.digest() == fitted(left).digest()
+        each.add(X[[7]], y[[7]], ids=[7], sample_weight=weights[[7]])
+        assert each.digest() == fitted(np.delete(np.arange(80), 11)).digest()
+    assert "weights" in str(scaler_of(ours).state().keys())
+    plain = clone(model).fit(X, y, **({"sample_weight": weights} if y_counts(model) else {}))
+    assert not np.array_equal(scaler_of(plain).mean_, alone.mean_)
+
+
+def y_counts(model: Pipeline) -> bool:
+    return bool(model._takers_of_weights())
+
+
+@pytest.mark.parametrize(
     ("model", "given", "expected"),
     [
         (weighted(), {"weights": 1}, "expected sample_weight or ridge__sample_weight"),
-        (weighted(), {"standardscaler__sample_weight": 1}, "some of ridge take weights"),
+        (weighted(), {"standardscaler__sample_weight": 1}, "standardscaler only beside the others"),
+        (
+            weighted(),
+            {"sample_weight": 1, "standardscaler__sample_weight": 2},
+            "ridge, standardscaler take weights, the same ones",
+        ),
         (weighted(), {"sample_weight": 1, "ridge__sample_weight": 1}, "expected sample_weight or"),
-        (clusters(), {"sample_weight": 1}, "expected none, as no part takes weights"),
+        (clusters(), {"sample_weight": 1}, "expected standardscaler__sample_weight, as some of"),
+        (make_pipeline(MinMaxScaler()), {"sample_weight": 1}, "none, as no part takes weights"),
     ],
 )
 def test_what_fit_does_not_take(model: Pipeline, given: dict[str, Any], expected: str) -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from erasable.core.attachment import Attachment
+from erasable.core.changes import Affine
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
 from erasable.core.messages import refuse_parameters
 from erasable.core.weighted import Weighted
 
-__all__ = ["PartialClassifier", "PartialTransformer"]
+__all__ = ["PartialClassifier", "PartialTransformer", "WeightedTransformer", "fit_or_add"]
+
+_Model = TypeVar("_Model", bound=Erasable)
 
 
 class PartialTransformer(Erasable):
@@ -56,12 +61,75 @@ class PartialTransformer(Erasable):
             The model that one `fit` on all records gives, in any order and any batches.
         """
         refuse_parameters(self, "partial_fit", params)
-        if "_info" not in self.__dict__:
-            return self.fit(X, y, ids=ids, groups=groups)
-        if ids is None:
-            raise _nameless(self, X)
-        self.add(X, y, ids=ids, groups=groups, digest=False)
-        return self
+        return fit_or_add(self, X, y, None, ids, groups)
+
+
+class WeightedTransformer(Weighted):
+    """Base of the transformers that have `partial_fit` and take weights.
+
+    As a step it takes them only where they are given in its name: `_weighs`.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import StandardScaler
+    >>> scaler = StandardScaler().partial_fit([[1.0], [2.0]], sample_weight=[3.0, 1.0])
+    >>> scaler.partial_fit([[5.0]], sample_weight=[0.0], ids=[2]).mean_
+    array([1.25])
+    """
+
+    _weighs: bool = True
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: str | Iterable[Any] | None = None,
+        groups: str | Iterable[Any] | None = None,
+        **params: Any,
+    ) -> Self:
+        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_records,), default=None
+            How much each record counts; 1 by default.
+        ids : array-like of int or str, or the name of a column
+            Which record each row is; none of them there already. Required but for the first call,
+            where they are by default what they are in `fit`.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together.
+        **params : none
+            What else scikit-learn's estimators take is refused, and what to do is said.
+
+        Returns
+        -------
+        self
+            The model that one `fit` on all records gives, in any order and any batches.
+        """
+        refuse_parameters(self, "partial_fit", params)
+        return fit_or_add(self, X, y, sample_weight, ids, groups)
+
+    def _counted_weights(self) -> NDArray[np.float64] | None:
+        return super()._counted_weights() if self._weighs else None
+
+    def _learns_from(self) -> set[str]:
+        return super()._learns_from() - (set() if self._weighs else {"sample_weight"})
+
+    def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
+        weighs = self.__dict__.get("_weighs", False)  # of a step that was not named
+        super()._begin_again(held, affine)
+        self._weighs = weighs
+
+    def _fit_rows(self) -> None:
+        self._weighs = self._weighs  # for `_begin_again`
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
+
+    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+        self._refuse_weightless(rows)
 
 
 class PartialClassifier(Weighted):
@@ -115,12 +183,25 @@ class PartialClassifier(Weighted):
             Classes that are not among `classes`; otherwise see `fit` and `add`.
         """
         _refuse_others(y, classes)
-        if "_info" not in self.__dict__:
-            return self.fit(X, y, sample_weight, ids=ids, groups=groups)
-        if ids is None:
-            raise _nameless(self, X)
-        self.add(X, y, ids=ids, groups=groups, sample_weight=sample_weight, digest=False)
-        return self
+        return fit_or_add(self, X, y, sample_weight, ids, groups)
+
+
+def fit_or_add(model: _Model, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> _Model:
+    """Fit a model that has not been fitted, or add records to it.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> fit_or_add(MinMaxScaler(), [[1.0], [2.0]], None, None, ["a", "b"], None).data_max_
+    array([2.])
+    """
+    weighed = {} if sample_weight is None else {"sample_weight": sample_weight}
+    if "_info" not in model.__dict__:
+        return model.fit(X, y, ids=ids, groups=groups, **weighed)
+    if ids is None:
+        raise _nameless(model, X)
+    model.add(X, y, ids=ids, groups=groups, digest=False, **weighed)
+    return model
 
 
 def _nameless(model: Erasable, X: Any) -> InvalidIdsError:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from erasable.core._by_class import ByClass, Counted, log_shares
 from erasable.core._schema import Fields, Part
+from erasable.core._weight_units import LEAST_WEIGHT, ClassWeights
 from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import Classes, check_classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
 from erasable.core.partial import PartialClassifier
 from erasable.core.values import Values
 from erasable.naive_bayes._schema import naive_bayes_schema
-from erasable.naive_bayes._weights import LEAST_WEIGHT, ClassWeights
 
 
 class NaiveBayes(ByClass, PartialClassifier):

@@ -7,24 +7,22 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
 from erasable.core._by_class import class_moments_schema
-from erasable.core._grid_kernels import BITS
 from erasable.core._schema import Fields
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core._weight_units import ClassWeights
+from erasable.core._weighted_moments import AddUnits, columns_of, means, variances
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
-from erasable.core.passes import Block, Pass, at_hand, run
-from erasable.core.row_arrays import PerLiveRow, PerRow
+from erasable.core.passes import at_hand, run
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.naive_bayes._base import NaiveBayes, logs
-from erasable.naive_bayes._weights import ClassWeights
 
 _NARROWEST = float(np.finfo(np.float64).tiny)
 
@@ -229,11 +227,11 @@ class GaussianNB(NaiveBayes):
 
 
 def _kind(weights: ClassWeights | None) -> type[ClassMoments]:
-    return ClassMoments if weights is None else WeightedMoments
+    return ClassMoments if weights is None else WeightedClassMoments
 
 
 @dataclass(eq=False, slots=True)
-class WeightedMoments(ClassMoments):
+class WeightedClassMoments(ClassMoments):
     """The same with weights.
 
     Attributes
@@ -247,10 +245,10 @@ class WeightedMoments(ClassMoments):
     >>> rows, weights = np.array([[1.0], [4.0], [7.0]]), np.array([3.0, 1.0, 2.0])
     >>> from erasable.core.classes import Classes
     >>> classes = Classes.fit(np.array([5, 5, 6]), np.arange(3))
-    >>> from erasable.naive_bayes._weights import ClassWeights
+    >>> from erasable.core._weight_units import ClassWeights
     >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
     >>> table = LabelledRows(rows, classes, lambda: np.arange(3), of_classes)
-    >>> moments = WeightedMoments.fit(table)
+    >>> moments = WeightedClassMoments.fit(table)
     >>> moments.means(of_classes.sums).tolist(), moments.variances(of_classes.sums).tolist()
     ([[1.75], [7.0]], [[1.6875], [0.0]])
     """
@@ -292,21 +290,11 @@ class WeightedMoments(ClassMoments):
 
     def means(self, totals: Ints) -> Floats:
         """Return the weighted mean of each column in each class; 0 in a class that weighs 0."""
-        some = totals > 0
-        means = np.zeros(self.limbs.shape[1:])
-        offsets = (_joined(self.limbs[:2, some]) / _column(totals[some])).astype(np.float64)
-        means[some] = self.grid.origin + offsets * self.grid.quantum
-        return means
+        return means(self.grid, self.limbs, totals)
 
     def variances(self, totals: Ints) -> Floats:
         """Return the weighted variance of each column in each class; 0 in one that weighs 0."""
-        some = totals > 0
-        variances = np.zeros(self.limbs.shape[1:])
-        first, second = _joined(self.limbs[:2, some]), _joined(self.limbs[2:, some])
-        weight = _column(totals[some])
-        spread = (weight * second - first * first) / (weight * weight)
-        variances[some] = spread.astype(np.float64) * self.grid.quantum * self.grid.quantum
-        return variances
+        return variances(self.grid, self.limbs, totals)
 
     def _sum_again(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
         ClassMoments._sum_again(self, table, live, columns)
@@ -316,55 +304,11 @@ class WeightedMoments(ClassMoments):
     def _add(
         self, table: LabelledRows, rows: Ints, sign: int, columns: Flags | None = None
     ) -> None:
-        grid, units = self.grid, table.units(rows)
-        if columns is None:
-            columns = np.ones(grid.top.size, dtype=np.bool_)
-        per_column = columns, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
+        units, per_column = table.units(rows), columns_of(self.grid, columns)
         if sign > 0:
-            adding = _Add(table.codes, units, per_column, self.limbs.shape)
+            adding = AddUnits(table.codes, units, per_column, self.limbs.shape)
             self.limbs += run(adding, table.matrix, rows, n_jobs=table.n_jobs)
             return
         matrix, places = at_hand(table.matrix, rows)
         codes = table.codes if matrix is table.matrix else table.codes[rows]
         kernels.add_moments(matrix, places, codes, units, *per_column, sign, self.limbs)
-
-
-class _Add(Pass[Ints]):
-    """Sum rows as `WeightedMoments.limbs`; `units` are the weights of those that count."""
-
-    def __init__(
-        self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
-    ) -> None:
-        self._codes, self._units = PerRow(codes), PerLiveRow(units)
-        self._per_column, self._shape = per_column, shape
-
-    def of_block(self, block: Block) -> Ints:
-        limbs = np.zeros(self._shape, dtype=np.int64)
-        units = self._units.of(block)
-        wanted, origin, magic, per_quantum = self._per_column
-        kernels.add_moments(
-            block.matrix, block.positions, self._codes.of(block), units, wanted, origin, magic,
-            per_quantum, 1, limbs,
-        )  # fmt: skip
-        return limbs
-
-    def merge(self, one: Ints, other: Ints) -> Ints:
-        return one + other
-
-
-def _joined(limbs: Ints) -> NDArray[Any]:
-    """Put limbs together, the high one first, into Python's integers, which are exact.
-
-    Examples
-    --------
-    >>> _joined(np.array([[1], [5]])).tolist()
-    [67108869]
-    """
-    total: NDArray[Any] = limbs[0].astype(object)
-    for limb in limbs[1:]:
-        total = total * kernels.LIMB + limb.astype(object)
-    return total
-
-
-def _column(totals: Ints) -> NDArray[Any]:
-    return totals.astype(object)[:, np.newaxis]

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
@@ -22,6 +23,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.ids import name_some
 from erasable.core.params import as_encoded, check_params, encoded_parts
+from erasable.core.partial import WeightedTransformer
 from erasable.core.protocol import Learner
 from erasable.core.values import Values
 from erasable.pipeline._engine import Engine
@@ -48,6 +50,8 @@ class Composition(_BaseComposition, Nested):
     _engine: Engine | None = None
     _fused: bool = True
     _fitted_parts: list[tuple[str, Any]]
+    _named: frozenset[str] = frozenset()
+    """Of a fit: transformers that are to use weights."""
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, Any]]:
@@ -92,7 +96,8 @@ class Composition(_BaseComposition, Nested):
         **params : dict
             `sample_weight`, an array-like of shape (n_records,) or a float: how much each record
             counts, for every part that takes weights. Where one part alone does, it may be named,
-            as scikit-learn has it: ``<part>__sample_weight``.
+            as scikit-learn has it: ``<part>__sample_weight``. A scaler takes weights only where it
+            is named, with the same ones as the other parts.
 
         Returns
         -------
@@ -105,7 +110,7 @@ class Composition(_BaseComposition, Nested):
             See `erasable.core.inputs.read_table`.
         InvalidInputError
             Another parameter, or weights of which no part makes use, or which several would use
-            where one was named.
+            where one was named, or that differ.
         TooFewRecordsError
             Fewer records than the model needs.
 
@@ -119,43 +124,74 @@ class Composition(_BaseComposition, Nested):
         >>> model.fit(X, y, ridge__sample_weight=weights).predict([[2.0]]).round(6)
         array([5.])
         """
-        return self._fit(X, y, self._weight_among(params), ids, groups)
+        weights, named = self._weight_among(params)
+        return self._fit(X, y, weights, ids, groups, named)
 
-    def _weight_among(self, params: dict[str, Any]) -> Any:
-        """Return the weights among what `fit` is given beside records."""
+    def _weight_among(self, params: dict[str, Any]) -> tuple[Any, frozenset[str]]:
+        """Return the weights among what `fit` is given, and the transformers that are to use them.
+
+        The weights are those of the records, and one and the same for all parts.
+        """
         if not params:
-            return None
-        takers = self._takers_of_weights()
-        known = [_WEIGHT] if takers else []
-        known += [f"{takers[0]}__{_WEIGHT}"] if len(takers) == 1 else []
-        name = next(iter(params))
-        if len(params) > 1 or name not in known:
+            return None, frozenset()
+        takers, others = self._takers_of_weights(), self._takers_of_weights(by_name=True)
+        whole = [_WEIGHT] if takers else []
+        whole += [f"{takers[0]}__{_WEIGHT}"] if len(takers) == 1 else []
+        named = {f"{name}__{_WEIGHT}": name for name in others}
+        first, *rest = params.values()
+        n_whole = sum(name in whole for name in params)
+        if (
+            params.keys() - named.keys() - set(whole)
+            or n_whole != bool(takers)
+            or not all(each is first or np.array_equal(each, first) for each in rest)
+        ):
             told = (
-                f"some of {', '.join(takers)} take weights" if takers else "no part takes weights"
+                f"some of {', '.join(takers + others)} take weights, the same ones"
+                if takers or others
+                else "no part takes weights"
             )
+            if takers and others:
+                told += f", and {', '.join(others)} only beside the others"
             raise InvalidInputError(
                 f"fit was given {name_some(list(params))}; expected "
-                f"{' or '.join(known) or 'none'}, as {told}"
+                f"{' or '.join([*whole, *named]) or 'none'}, as {told}"
             )
-        return params[name]
+        chosen = frozenset(named[name] for name in params if name in named)
+        return first, frozenset() if first is None else chosen
 
-    def _takers_of_weights(self) -> list[str]:
-        """Return the parts that take weights, by the names that parameters have for them."""
+    def _takers_of_weights(self, *, by_name: bool = False) -> list[str]:
+        """Return the parts that take weights, by the names that parameters have for them.
+
+        With `by_name` those that take them only where they are named.
+        """
         found = []
         for name, part in self._erasable_parts().items():
             if isinstance(part, Composition):
-                found += [f"{name}__{inner}" for inner in part._takers_of_weights()]
-            elif part._takes_weights:
+                inside = part._takers_of_weights(by_name=by_name)
+                found += [f"{name}__{inner}" for inner in inside]
+            elif part._takes_weights and isinstance(part, WeightedTransformer) == by_name:
                 found.append(name)
         return found
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        ids: Any,
+        groups: Any,
+        named: frozenset[str] = frozenset(),
+    ) -> Self:
         super()._validate_params()
         self._check_parts()
         self._refuse_approximate()
         unchanged = AllOrNothing(self._composed())
         with unchanged, unchanged:
+            self._named = named
             return super()._fit(X, y, sample_weight, ids, groups)
+
+    def _forget_learned(self, but: tuple[str, ...] = ()) -> None:
+        super()._forget_learned((*but, "_named"))
 
     def _erasable_parts(self) -> dict[str, Erasable]:
         """Return the parts that learn, by name."""
@@ -190,7 +226,11 @@ class Composition(_BaseComposition, Nested):
 
     @property
     def _takes_weights(self) -> bool:  # type: ignore[override]
-        return any(part._takes_weights for part in self._erasable_parts().values())
+        return any(
+            part._takes_weights
+            and (not isinstance(part, WeightedTransformer) or part.__dict__.get("_weighs", False))
+            for part in self._erasable_parts().values()
+        )
 
     def _learns_from(self) -> set[str]:
         parts = self._erasable_parts().values()
@@ -208,8 +248,13 @@ class Composition(_BaseComposition, Nested):
         return any(part._heeds_objects for part in self._erasable_parts().values())
 
     def _draw_seed(self) -> None:
-        for part in self._erasable_parts().values():
+        for name, part in self._erasable_parts().items():
             part._forget_learned()
+            if isinstance(part, Composition):
+                inside = {each.partition("__") for each in self._named}
+                part._named = frozenset(rest for outer, _, rest in inside if outer == name)
+            elif isinstance(part, WeightedTransformer):
+                part._weighs = name in self._named
             part._draw_seed()
 
     def _minimum_records(self) -> int:
@@ -376,6 +421,8 @@ class Composition(_BaseComposition, Nested):
                 own = {"params": encoded[name]["params"], **shared}
                 whole = {**own, **state[self._PARTS][name]}
                 part._adopt(whole, None, foreign=self._info.foreign)
+                if isinstance(part, WeightedTransformer):
+                    part._weighs = "weights" in whole
         with fusing(self._fused):
             self._lay_out_all(Source())
         if self._info.foreign:

@@ -12,15 +12,25 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core._jit import kernel
-from erasable.core._schema import Fields, OneOf, Sizes
-from erasable.core._schema_models import grid, moments, refuse_many, refuse_negative_variance
+from erasable.core._schema import Depending, Fields, OneOf, Part, Sizes, refuse
+from erasable.core._schema_arrays import Array
+from erasable.core._schema_models import (
+    MOST_QUANTA,
+    grid,
+    moments,
+    refuse_many,
+    refuse_negative_variance,
+    tops,
+)
 from erasable.core._tape_kernels import log
+from erasable.core._weight_units import LEAST_WEIGHT
+from erasable.core._weighted_moments import WeightedMoments, joined
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
-from erasable.core.partial import PartialTransformer
+from erasable.core.partial import WeightedTransformer
 from erasable.core.sparse import SparseGrid
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS
@@ -28,7 +38,7 @@ from erasable.preprocessing._scaler import Scaler
 from erasable.preprocessing._sparse_moments import SparseMoments
 
 
-class StandardScaler(Scaler, PartialTransformer):
+class StandardScaler(Scaler, WeightedTransformer):
     """Scale every column to mean 0 and variance 1, and forget records exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
@@ -67,14 +77,16 @@ class StandardScaler(Scaler, PartialTransformer):
     center_ : ndarray of shape (n_features,), float64, or None
         What is subtracted: `mean_`, or None unless `with_mean`. With `quantize`, the nearest
         ``(m + phase) * step`` with m an integer and a step of four times the quantised scale.
-    n_samples_seen_ : int
-        Number of records held.
+    n_samples_seen_ : int or float
+        Number of records held, or the sum of their weights.
     seed_ : int, only with `quantize`
 
     Raises
     ------
     MagnitudeError
-        From `fit`, if values exceed ``2**480``.
+        From `fit`, if values or weights exceed ``2**480``.
+    TooFewRecordsError
+        From `fit` and `delete`, if all records would weigh 0.
 
     See Also
     --------
@@ -85,6 +97,13 @@ class StandardScaler(Scaler, PartialTransformer):
     Columns are rounded once to 26 bits below their largest magnitude (`erasable.core.grid`), so
     mean and standard deviation agree with scikit-learn's to about 1e-8 of that magnitude, or of
     the spread of columns with a large offset. Data are transformed as they are, unrounded.
+
+    Weights are rounded once to 26 bits below the largest: those that are whole numbers up to
+    ``2**26`` stay as they are, and count like copies of a record. A record of weight 0 is held, and
+    changes nothing, not even how columns are rounded. A deletion costs as much as without weights,
+    but for that of the last weight above half the largest power of two: all is summed again. In a
+    pipeline the scaler takes weights where they are given in its name
+    (``standardscaler__sample_weight``).
 
     Examples
     --------
@@ -117,7 +136,8 @@ class StandardScaler(Scaler, PartialTransformer):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
-    _moments: Moments
+    _least_weight = LEAST_WEIGHT
+    _moments: Moments | WeightedMoments
     _phases: tuple[Floats, Floats]
     _lattice: tuple[Floats, Floats]
 
@@ -147,25 +167,35 @@ class StandardScaler(Scaler, PartialTransformer):
             super()._draw_seed()
 
     def _fit_rows(self) -> None:
+        super()._fit_rows()
         self._moments = self._sum_up()
         self._accelerator = self._moments.grid
         self._set_lattice()
 
-    def _sum_up(self) -> Moments:
+    def _sum_up(self) -> Moments | WeightedMoments:
         matrix, live = self._live_matrix()
+        names, n_jobs, weights = self._column_names, self._n_jobs, self._counted_weights()
+        if weights is not None:
+            return WeightedMoments.fit(matrix, weights, live, names=names, n_jobs=n_jobs)
         if issparse(matrix):
             return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
-        names, n_jobs = self._column_names, self._n_jobs
         return Moments.fit_with_grid(matrix, live, names=names, warn=False, n_jobs=n_jobs)
 
+    def _check_deletion(self, rows: Ints) -> None:
+        if not (isinstance(self._moments, WeightedMoments) and self._moments.outweighs(rows)):
+            super()._check_deletion(rows)
+
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
-        matrix, moments = held.records.matrix, self._moments
-        moments.remove(matrix, rows)
-        change = moments.grid.remove(matrix, rows, held.live_rows)
-        if change.exponents:
-            moments.rederive(matrix, held.live_rows(), change.columns)
-        scanned = int(change.extremes.sum())
+        held, moments = self._attached(), self._moments
+        matrix = held.records.matrix
+        if isinstance(moments, WeightedMoments):
+            scanned = moments.remove(matrix, rows, held.live_rows)
+        else:
+            moments.remove(matrix, rows)
+            change = moments.grid.remove(matrix, rows, held.live_rows)
+            if change.exponents:
+                moments.rederive(matrix, held.live_rows(), change.columns)
+            scanned = int(change.extremes.sum())
         counts = {"columns_scanned": scanned, **self._move_lattice()}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
@@ -182,40 +212,59 @@ class StandardScaler(Scaler, PartialTransformer):
     def _can_add(self) -> bool:
         return True
 
+    def _take_arrays(self) -> None:
+        weights = self._attached().records.weights
+        if isinstance(self._moments, WeightedMoments) and weights is not None:
+            self._moments.weights.weights = weights
+
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        held = self._attached()
-        matrix, moments = held.records.matrix, self._moments
-        change = moments.grid.add(matrix, rows, held.live_rows)
-        moments.add(matrix, rows)
-        if change.exponents:
-            moments.rederive(matrix, held.live_rows(), change.columns)
-        scanned = int(change.columns.sum())
+        held, moments = self._attached(), self._moments
+        matrix = held.records.matrix
+        if isinstance(moments, WeightedMoments):
+            scanned = moments.add(matrix, moments.weights.weights, rows, held.live_rows)
+        else:
+            change = moments.grid.add(matrix, rows, held.live_rows)
+            moments.add(matrix, rows)
+            if change.exponents:
+                moments.rederive(matrix, held.live_rows(), change.columns)
+            scanned = int(change.columns.sum())
         counts = {"columns_scanned": scanned, **self._move_lattice()}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
-    def _schema(self) -> Fields:
+    def _schema(self) -> Part:
         n_records = self._n_records
         refuse_many(n_records)
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             refuse_negative_variance(value["moments"], n_records, "moments.hh")
 
-        grids = grid("n_features"), grid("n_features", sparse=True)
-        parts = {"grid": OneOf(grids), "moments": moments(n_records, "n_features")}
-        return self._map_schema(parts, check)
+        grids = OneOf((grid("n_features"), grid("n_features", sparse=True)))
+        plain: dict[str, Part] = {"grid": grids, "moments": moments(n_records, "n_features")}
+        most = int(n_records * MOST_QUANTA)
+        weights = {"top": tops(1), "sums": Array("int64", (1,), least=1, most=most)}
+        limbs = Array("int64", (5, "n_features"), least=-2 * most, most=2 * most)
+        weighted: dict[str, Part] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
+        return Depending(
+            "weights",
+            self._map_schema(plain, check),
+            self._map_schema(weighted, _refuse_limbs),
+        )
 
     def _state(self) -> dict[str, Any]:
-        sums = {"grid": self._moments.grid.state(), "moments": self._moments.state()}
-        return {**sums, **self._map_state()}
+        moments, grid = self._moments, self._moments.grid.state()
+        sums = moments.state()
+        own = sums if isinstance(moments, WeightedMoments) else {"moments": sums}
+        return {"grid": grid, **own, **self._map_state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        if "origin" in state["grid"]:
-            grid: Any = Grid.from_state(state["grid"])
-            read = Moments.from_state
+        dense = "origin" in state["grid"]
+        grid: Any = (Grid if dense else SparseGrid).from_state(state["grid"])
+        if "weights" in state:
+            self._moments = WeightedMoments.from_state(grid, state)
         else:
-            grid = SparseGrid.from_state(state["grid"])
-            read = SparseMoments.from_state
-        self._moments = read(grid, self._n_records, state["moments"])
+            read = (Moments if dense else SparseMoments).from_state
+            self._moments = read(grid, self._n_records, state["moments"])
+        self._weighs = True
         self._restore_map(state)
         self._set_lattice()
 
@@ -229,6 +278,15 @@ class StandardScaler(Scaler, PartialTransformer):
         return lattice_center(self._mean(), scale, self._phases[1]), scale
 
     # -- what follows --------------------------------------------------------------------------
+
+    @property
+    def n_samples_seen_(self) -> int | float:  # type: ignore[override]
+        """Number of records held, or the sum of their weights."""
+        self._check_fitted()
+        moments = self._moments
+        if isinstance(moments, WeightedMoments):
+            return moments.total * moments.weights.quantum
+        return self._n_records
 
     def _mean(self) -> Floats:
         mean: Floats = self._mapped(self._moments.mean())
@@ -281,6 +339,14 @@ class StandardScaler(Scaler, PartialTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._at_fit("with_mean")
         return tags
+
+
+def _refuse_limbs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    """Refuse weighted sums of which the variance of a column would be negative."""
+    total = int(value["weights"]["sums"][0])
+    first, second = joined(value["limbs"][:2]), joined(value["limbs"][2:])
+    if (total * second < first * first).any():
+        refuse("limbs", "squares that are too small for their sum", "those of numbers")
 
 
 _PER_LOG2 = 1.4426950408889634  # 1 / log(2)

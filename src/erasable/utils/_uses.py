@@ -72,8 +72,9 @@ def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
         with contextlib.suppress(InvalidTypeError):
             if kind == "classifier":
                 _use(_made(name, cls), table, np.arange(_N) % 3)
-            if name in ("GaussianNB", "MultinomialNB"):
-                _use(_made(name, cls), table, y, sample_weight=np.arange(_N) % 3 + 1.0)
+            if name in ("GaussianNB", "MultinomialNB", "StandardScaler"):
+                made = cls(**_OTHERWISE[name]) if name in _OTHERWISE else _made(name, cls)
+                _use(made, table, y, sample_weight=np.arange(_N) % 3 + 1.0)
 
 
 def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:

@@ -1,4 +1,4 @@
-"""Sums of the records' weights by class.
+"""Weights as whole numbers, and their sums by class.
 
 The law it keeps: weights are rounded once to 26 bits below the largest that is left, a grid that
 is a function of the live records alone; from there on they are whole numbers, and all sums exact.
@@ -12,18 +12,18 @@ from typing import Any, Self
 import numpy as np
 
 from erasable.core._grid_kernels import MAX_TOP
+from erasable.core._magnitudes import LiveRows, TopGrid
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
-from erasable.naive_bayes._magnitudes import LiveRows, TopGrid
 
 LEAST_WEIGHT = 2.0**-507
 """Weights up to this count as 0, whatever the others are."""
 
 
 @dataclass(eq=False, slots=True)
-class ClassWeights:
-    """Sums of weights, a number for each class.
+class WeightUnits:
+    """Weights of records, in quanta.
 
     Attributes
     ----------
@@ -31,6 +31,63 @@ class ClassWeights:
         The records' own; empty where these are not at hand.
     grid : TopGrid
         Of the weights, as of one column.
+
+    Examples
+    --------
+    >>> weights = WeightUnits.of(np.array([1.0, 0.0, 3.0]), np.arange(3))
+    >>> weights.units(np.arange(3)) * weights.quantum, weights.counted(np.arange(3))
+    (array([1., 0., 3.]), array([0, 2]))
+    """
+
+    weights: Floats
+    grid: TopGrid
+
+    @classmethod
+    def of(cls, weights: Floats, live: Ints) -> Self:
+        """Round the weights of the live rows.
+
+        Raises
+        ------
+        MagnitudeError
+            If a weight exceeds ``2**480``.
+        """
+        _refuse_huge(weights[live])
+        return cls(weights, TopGrid.fit(weights[:, np.newaxis], live))
+
+    @property
+    def quantum(self) -> float:
+        """What a sum of 1 means."""
+        return float(self.grid.quantum[0])
+
+    def units(self, rows: Ints) -> Ints:
+        """Return the weights of rows, in quanta."""
+        units: Ints = np.rint(self.weights[rows] * self.grid.per_quantum[0]).astype(np.int64)
+        return units
+
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of some rows whose weight does not count as 0."""
+        return rows[self.weights[rows] > LEAST_WEIGHT]
+
+    def arrive(self, weights: Floats, rows: Ints) -> bool:
+        """Take rows in; true if the quantum has changed.
+
+        `weights` are those of all rows, perhaps in another array than before.
+        """
+        _refuse_huge(weights[rows])
+        self.weights = weights
+        return self.grid.add(weights[:, np.newaxis], rows) is not None
+
+    def leave(self, rows: Ints, live_rows: LiveRows) -> bool:
+        """Take rows out; true if the quantum may have changed."""
+        return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
+
+
+@dataclass(eq=False, slots=True)
+class ClassWeights(WeightUnits):
+    """Sums of weights, a number for each class.
+
+    Attributes
+    ----------
     sums : ndarray of shape (n_classes,), int64
         Exact, in quanta.
 
@@ -45,8 +102,6 @@ class ClassWeights:
     True
     """
 
-    weights: Floats
-    grid: TopGrid
     sums: Ints
 
     @classmethod
@@ -58,8 +113,8 @@ class ClassWeights:
         MagnitudeError
             If a weight exceeds ``2**480``.
         """
-        _refuse_huge(weights[live])
-        made = cls(weights, TopGrid.fit(weights[:, np.newaxis], live), np.empty(0, dtype=np.int64))
+        units = WeightUnits.of(weights, live)
+        made = cls(weights, units.grid, np.empty(0, dtype=np.int64))
         made.add_up(live, classes)
         return made
 
@@ -72,16 +127,6 @@ class ClassWeights:
         """Return the exponent of the grid, and the sums in quanta."""
         return {"top": self.grid.top, "sums": self.sums}
 
-    @property
-    def quantum(self) -> float:
-        """What a sum of 1 means."""
-        return float(self.grid.quantum[0])
-
-    def units(self, rows: Ints) -> Ints:
-        """Return the weights of rows, in quanta."""
-        units: Ints = np.rint(self.weights[rows] * self.grid.per_quantum[0]).astype(np.int64)
-        return units
-
     def add_up(self, live: Ints, classes: Classes) -> None:
         """Sum the weights of the live rows on the grid as it is."""
         self.sums = np.zeros(classes.labels.size, dtype=np.int64)
@@ -92,9 +137,7 @@ class ClassWeights:
 
         `weights` are those of all rows, perhaps in another array than before.
         """
-        _refuse_huge(weights[rows])
-        self.weights = weights
-        if self.grid.add(weights[:, np.newaxis], rows) is not None:
+        if self.arrive(weights, rows):
             return True
         np.add.at(self.sums, codes[rows], self.units(rows))
         return False
@@ -102,7 +145,7 @@ class ClassWeights:
     def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
         """Take rows out of the sums; true if the grid has changed, and all is to be summed anew."""
         np.subtract.at(self.sums, codes[rows], self.units(rows))
-        return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
+        return self.leave(rows, live_rows)
 
     def keep(self, kept: Flags) -> None:
         """Drop classes that are gone."""

@@ -1,0 +1,268 @@
+"""Exact first and second moments of rows that have weights.
+
+The law it keeps: grids of values and of weights are functions of the live rows that have a
+positive weight; on them all sums are of whole numbers, and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core import _unit_kernels as kernels
+from erasable.core._grid_kernels import BITS
+from erasable.core._magnitudes import TopGrid
+from erasable.core._weight_units import WeightUnits
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.grid import Grid
+from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.row_arrays import PerLiveRow, PerRow
+from erasable.core.sparse import SparseGrid, parts
+from erasable.core.values import Values
+
+
+@dataclass(eq=False, slots=True)
+class WeightedMoments:
+    """Sums of gridded columns, each row as often as its weight has quanta.
+
+    Attributes
+    ----------
+    grid : Grid or SparseGrid
+        Of the rows that do not weigh 0.
+    weights : WeightUnits
+    total : int
+        Sum of the weights, in quanta.
+    limbs : ndarray of shape (5, 1, n_features), int64
+        Sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three; high ones first.
+        Here m is a gridded value in quanta, and u the weight of its row.
+
+    Examples
+    --------
+    >>> rows, weights = np.array([[1.0], [4.0], [9.0]]), np.array([3.0, 1.0, 0.0])
+    >>> moments = WeightedMoments.fit(rows, weights, np.arange(3))
+    >>> moments.mean(), moments.variance()
+    (array([1.75]), array([1.6875]))
+    >>> moments.remove(rows, np.array([1, 2]), lambda: np.arange(1))
+    1
+    >>> moments.mean()
+    array([1.])
+    """
+
+    grid: Any
+    weights: WeightUnits
+    total: int
+    limbs: Ints
+
+    @classmethod
+    def fit(
+        cls,
+        matrix: Values,
+        weights: Floats,
+        live: Ints,
+        *,
+        names: Sequence[str] | None = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Sum the live rows; at least one of them weighs more than 0."""
+        of_rows = WeightUnits.of(weights, live)
+        rows = of_rows.counted(live)
+        if issparse(matrix):
+            made = cls._empty(SparseGrid.fit(matrix, rows), of_rows)
+            made._add(matrix, rows, 1)
+            return made
+        units, codes = of_rows.units(rows), np.zeros(matrix.shape[0], dtype=np.int32)
+        shape = 5, 1, matrix.shape[1]
+        grid, limbs = Grid.fit_with(
+            lambda grid: AddUnits(codes, units, columns_of(grid), shape),
+            matrix, rows, names=names, warn=False, n_jobs=n_jobs,
+        )  # fmt: skip
+        return cls(grid, of_rows, int(units.sum()), limbs)
+
+    @classmethod
+    def _empty(cls, grid: Any, weights: WeightUnits) -> Self:
+        return cls(grid, weights, 0, np.zeros((5, 1, grid.top.size), dtype=np.int64))
+
+    @classmethod
+    def from_state(cls, grid: Any, state: dict[str, Any]) -> Self:
+        """Rebuild them from what `state` returned, and a grid."""
+        told = state["weights"]
+        weights = WeightUnits(np.empty(0), TopGrid.from_top(told["top"]))
+        return cls(grid, weights, int(told["sums"][0]), state["limbs"][:, np.newaxis])
+
+    def state(self) -> dict[str, Any]:
+        """Return the exponent of the weights' grid, their sum in quanta, and the sums of rows."""
+        sums = np.array([self.total], dtype=np.int64)
+        return {"weights": {"top": self.weights.grid.top, "sums": sums}, "limbs": self.limbs[:, 0]}
+
+    def outweighs(self, rows: Ints) -> bool:
+        """Tell at once whether the others weigh more than 0; False where that is not sure."""
+        return self.total > int(self.weights.units(rows).sum())
+
+    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+        """Take rows out of sums and grids; count the columns that had to be read again."""
+        counted = self.weights.counted(rows)
+        if not counted.size:
+            return 0
+
+        def left() -> Ints:
+            return self.weights.counted(live_rows())
+
+        self._add(matrix, counted, -1)
+        coarse = self.weights.leave(counted, left)
+        change = self.grid.remove(matrix, counted, left)
+        if coarse or change.exponents:
+            self._sum_again(matrix, left(), change.columns | coarse)
+        return int((change.extremes | coarse).sum())
+
+    def add(
+        self, matrix: Values, weights: Floats, rows: Ints, live_rows: Callable[[], Ints]
+    ) -> int:
+        """Take rows into sums and grids; count the columns that had to be read again."""
+        coarse = self.weights.arrive(weights, rows)
+        counted = self.weights.counted(rows)
+        if not counted.size:
+            return 0
+
+        def all_rows() -> Ints:
+            return self.weights.counted(live_rows())
+
+        change = self.grid.add(matrix, counted, all_rows)
+        columns = change.columns | coarse
+        self._add(matrix, counted, 1)
+        if columns.any():
+            self._sum_again(matrix, all_rows(), columns)
+        return int(columns.sum())
+
+    def mean(self) -> Floats:
+        """Return the mean of each column, rounded once relative to its origin."""
+        mean: Floats = means(self.grid, self.limbs, np.array([self.total]))[0]
+        return mean
+
+    def variance(self) -> Floats:
+        """Return the population variance of each column."""
+        variance: Floats = variances(self.grid, self.limbs, np.array([self.total]))[0]
+        return variance
+
+    def _sum_again(self, matrix: Values, rows: Ints, columns: Flags) -> None:
+        """Sum some columns again, and the weights, because a grid has changed."""
+        self.limbs[:, :, columns] = 0
+        self.total = 0
+        self._add(matrix, rows, 1, columns)
+
+    def _add(self, matrix: Values, rows: Ints, sign: int, columns: Flags | None = None) -> None:
+        units, per_column = self.weights.units(rows), columns_of(self.grid, columns)
+        self.total += sign * int(units.sum())
+        if issparse(matrix):
+            wanted, _, magic, per_quantum = per_column
+            kernels.add_moments_sparse(
+                *parts(matrix), rows, units, wanted, magic, per_quantum, sign, self.limbs
+            )
+        elif sign > 0:
+            codes = np.zeros(matrix.shape[0], dtype=np.int32)
+            self.limbs += run(AddUnits(codes, units, per_column, self.limbs.shape), matrix, rows)
+        else:
+            near, places = at_hand(matrix, rows)
+            codes = np.zeros(near.shape[0], dtype=np.int32)
+            kernels.add_moments(near, places, codes, units, *per_column, sign, self.limbs)
+
+
+class AddUnits(Pass[Ints]):
+    """Sum rows as `WeightedMoments.limbs`, by class; `units` are the weights of those that count.
+
+    Examples
+    --------
+    >>> rows, units = np.array([[1.0], [2.0]]), np.array([3, 1])
+    >>> codes = np.zeros(2, dtype=np.int32)
+    >>> grid = Grid.fit(rows)
+    >>> limbs = run(AddUnits(codes, units, columns_of(grid), (5, 1, 1)), rows)
+    >>> int(joined(limbs[:2])[0, 0]) * float(grid.quantum[0])
+    5.0
+    """
+
+    def __init__(
+        self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
+    ) -> None:
+        self._codes, self._units = PerRow(codes), PerLiveRow(units)
+        self._per_column, self._shape = per_column, shape
+
+    def of_block(self, block: Block) -> Ints:
+        """Sum the rows of a block."""
+        limbs = np.zeros(self._shape, dtype=np.int64)
+        units = self._units.of(block)
+        wanted, origin, magic, per_quantum = self._per_column
+        kernels.add_moments(
+            block.matrix, block.positions, self._codes.of(block), units, wanted, origin, magic,
+            per_quantum, 1, limbs,
+        )  # fmt: skip
+        return limbs
+
+    def merge(self, one: Ints, other: Ints) -> Ints:
+        """Add the sums of two sets of rows."""
+        return one + other
+
+
+def columns_of(grid: Any, wanted: Flags | None = None) -> tuple[Flags, Floats, Floats, Floats]:
+    """Return what kernels know of columns: which are wanted, origins, magic numbers, quanta.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in columns_of(Grid.fit(np.array([[1.0], [2.0]])))]
+    [[True], [0.0], [134217728.0], [33554432.0]]
+    """
+    chosen = np.ones(grid.top.size, dtype=np.bool_) if wanted is None else wanted
+    return chosen, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
+
+
+def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
+    """Return the weighted mean of each column, a line for each total; 0 where that is 0.
+
+    Examples
+    --------
+    >>> means(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
+    array([[1.]])
+    """
+    some = totals > 0
+    found = np.zeros(limbs.shape[1:])
+    offsets = (joined(limbs[:2, some]) / _column(totals[some])).astype(np.float64)
+    found[some] = grid.origin + offsets * grid.quantum
+    return found
+
+
+def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
+    """Return the weighted variance of each column, a line for each total; 0 where that is 0.
+
+    Examples
+    --------
+    >>> variances(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
+    array([[0.]])
+    """
+    some = totals > 0
+    found = np.zeros(limbs.shape[1:])
+    first, second = joined(limbs[:2, some]), joined(limbs[2:, some])
+    weight = _column(totals[some])
+    spread = (weight * second - first * first) / (weight * weight)
+    found[some] = spread.astype(np.float64) * grid.quantum * grid.quantum
+    return found
+
+
+def joined(limbs: Ints) -> NDArray[Any]:
+    """Put limbs together, the high one first, into Python's integers, which are exact.
+
+    Examples
+    --------
+    >>> joined(np.array([[1], [5]])).tolist()
+    [67108869]
+    """
+    total: NDArray[Any] = limbs[0].astype(object)
+    for limb in limbs[1:]:
+        total = total * kernels.LIMB + limb.astype(object)
+    return total
+
+
+def _column(totals: Ints) -> NDArray[Any]:
+    return totals.astype(object)[:, np.newaxis]
