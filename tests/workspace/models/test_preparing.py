@@ -353,6 +353,18 @@ def test_a_pipeline_is_left_as_it_is(mixed):
     assert set(made.features) == {"age", "fee", "agrees", "cost"}
 
 
+@pytest.mark.parametrize("which", ["from_dtype", ["plan", "town"]])
+def test_boosting_that_names_its_categories_is_left_as_it_is(mixed, which):
+    made = mixed.fit("grown", "ensemble.HistGradientBoostingClassifier", datasets=["visits"],
+                     target="sick", features=["age", "plan", "town"],
+                     params={"categorical_features": which, "max_iter": 3})  # fmt: skip
+    assert made.prepared == ""
+    version = found(mixed.context, "grown")[1]
+    model = of_bytes(mixed.context.store.open(version.stored))
+    assert model.n_features_in_ == 3
+    assert mixed.verify(retrain=True)[-1].verdict == "equal"
+
+
 def test_each_shard_prepares_its_own_records(mixed):
     mixed.fit("shards", "ensemble.ShardedClassifier", datasets=["visits"], target="sick",
               params={"estimator": "sklearn.svm.SVC", "n_shards": 2})  # fmt: skip

@@ -232,6 +232,8 @@ def kind_of_model(estimator: BaseEstimator) -> str | None:
         return None
     if name == "CategoricalNB" or package in ("feature_selection", "neural"):
         return None
+    if path.startswith("erasable.") and getattr(inner, "categorical_features", None) is not None:
+        return None
     if get_tags(inner).input_tags.positive_only:
         return "counts"
     if package in ("tree", "ensemble") and not hasattr(inner, "estimators"):
