@@ -134,7 +134,7 @@ def test_a_record_without_weight_teaches_nothing(model: Any) -> None:
     X, y, w = table(model)
     w[::3] = 0.0
     left, ids = w > 0, np.arange(300)
-    ours, other = clone(model).fit(X, y, w), clone(model).fit(X[left], y[left], w[left])
+    ours = clone(model).fit(X, y, w)
     other = clone(model).fit(X[left], y[left], w[left], ids=ids[left])
     question = other.predict_proba if is_classifier(model) else other.predict
     mine = ours.predict_proba if is_classifier(model) else ours.predict
@@ -237,6 +237,20 @@ def live_through(model: Any, seed: int = 1) -> set[str]:
 @each_model
 def test_lives(model: Any) -> None:
     assert live_through(model) == {"updated"}
+
+
+@each_model
+def test_weights_may_come_later(model: Any) -> None:
+    """Those that came without count 1."""
+    X, y, w = table(model)
+    ours, ids = clone(model).fit(X[:200], y[:200]), np.arange(300)
+    ours.add(X[200:], y[200:], ids=ids[200:], sample_weight=w[200:])
+    w[:200] = 1.0
+    assert ours.digest() == clone(model).fit(X, y, w).digest()
+    ours.correct([5], sample_weight=[0.5])
+    ours.delete([6])
+    w[5], left = 0.5, np.delete(ids, 6)
+    assert ours.digest() == clone(model).fit(X[left], y[left], w[left], ids=left).digest()
 
 
 @each_model

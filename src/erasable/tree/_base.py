@@ -56,7 +56,7 @@ class TreeModel(Weighted):
     """Most stored records of a node that is grown in memory."""
     _settings: dict[str, Any]
     _targets: Any
-    _unit: int | None
+    _unit: int | None = None
     """Exponent of what weights count in; None where records have none."""
     _kept_flats: list[Flat] | None
 
