@@ -46,9 +46,8 @@ THREADS = "one thread: the order of sums is fixed"
 QUIET = "it prints nothing"
 SEEDED = "it draws nothing"
 
-WHOLE = "its counts are whole: a record counts as often as its bag has it"
 ONE_TARGET = "one target: fit a model for each"
-_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE, "weights": WHOLE}
+_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE}
 
 INPUTS = {
     "DecisionTreeClassifier": _OF_TREES,

@@ -9,11 +9,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from erasable.cluster import KMeans
 from erasable.core.errors import InvalidInputError
-from erasable.ensemble import ExtraTreesRegressor, RandomForestClassifier
 from erasable.neighbors import KNeighborsClassifier, NearestCentroid
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler
-from erasable.tree import DecisionTreeClassifier
 
 X, Y, WEIGHTS = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 2.0, 1.0, 1.0]
 
@@ -21,8 +19,7 @@ X, Y, WEIGHTS = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1], [1.0, 2.0, 1.0, 1.0]
 @pytest.mark.parametrize(
     "model",
     [
-        DecisionTreeClassifier(), RandomForestClassifier(2), ExtraTreesRegressor(2), KMeans(2),
-        NearestCentroid(), KNeighborsClassifier(1), make_pipeline(MinMaxScaler()),
+        KMeans(2), NearestCentroid(), KNeighborsClassifier(1), make_pipeline(MinMaxScaler()),
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip

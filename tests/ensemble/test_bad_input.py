@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ensemble.learners import Converting, Unseeded, table
 from erasable import linear_model as ours
-from erasable import tree
+from erasable import neighbors
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.ensemble import (
     BaggingClassifier,
@@ -58,8 +58,8 @@ from erasable.utils._checks.compare import assert_same
         (ShardedClassifier(ours.LogisticRegression(C=-1.0)), "'C' parameter"),
         (ShardedRegressor(ours.LogisticRegression()), "is no regressor; .* use ShardedClassifier"),
         (
-            BaggingRegressor(tree.DecisionTreeRegressor()),
-            "a DecisionTreeRegressor of erasable takes no sample_weight; expected bootstrap=False",
+            BaggingRegressor(neighbors.KNeighborsRegressor()),
+            "a KNeighborsRegressor of erasable takes no sample_weight; expected bootstrap=False",
         ),
         (ShardedRegressor(Converting()), "Converting, which sklearn.base.clone cannot copy"),
         (ShardedClassifier(Unseeded(), 2), "Unseeded is not deterministic: .* differ in noise_"),

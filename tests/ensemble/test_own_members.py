@@ -34,7 +34,7 @@ from erasable.ensemble import (
 )
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.model_selection import leave_one_out
-from erasable.neighbors import KNeighborsClassifier, NearestCentroid
+from erasable.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.refit._fitting import seeds_of
@@ -268,7 +268,11 @@ def test_a_shard_that_cannot_learn_any_more_refuses_the_deletion() -> None:
     assert model.digest() == sharded(base).fit(X[left], y[left], ids=ids[left]).digest()
 
 
-@pytest.mark.parametrize("base", [Ridge(), BASES["boosting of numbers"]], ids=["ridge", "boosting"])
+@pytest.mark.parametrize(
+    "base",
+    [Ridge(), BASES["boosting of numbers"], DecisionTreeRegressor(max_depth=4)],
+    ids=["ridge", "boosting", "tree"],
+)
 def test_weights_count_in_shards_and_in_the_vote(base: Any) -> None:
     X, y, ids, _ = table(base)
     w = np.arange(60) % 4 * 0.5
@@ -284,8 +288,8 @@ def test_weights_count_in_shards_and_in_the_vote(base: Any) -> None:
     left = np.delete(np.arange(60), gone)
     refit = sharded(base).fit(X[left], y[left], w[left], ids=ids[left])
     assert_same(model, refit, "from a refit with weights", save=True)
-    with pytest.raises(InvalidInputError, match="DecisionTreeRegressor takes none in fit"):
-        sharded(DecisionTreeRegressor()).fit(X, y, w, ids=ids)
+    with pytest.raises(InvalidInputError, match="KNeighborsRegressor takes none in fit"):
+        sharded(KNeighborsRegressor()).fit(X, y, w, ids=ids)
 
 
 def test_in_a_bag_a_record_weighs_as_often_as_it_is_there() -> None:

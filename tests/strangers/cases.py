@@ -26,6 +26,7 @@ from erasable.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
     ShardedClassifier,
     ShardedRegressor,
 )
@@ -167,6 +168,8 @@ def _of_other_fields() -> Iterator[Case]:
         (SegmentedRegression(2), several, {}),
         (RandomForestClassifier(3, max_depth=3), words, groups),
         (DecisionTreeClassifier(max_depth=3), classes == 1, {}),
+        (RandomForestClassifier(2, max_depth=3), words, weights),
+        (RandomForestRegressor(2, max_depth=3), numbers, weights),
         (DivideAndConquerKMeans(2, height=2, weight_by_mass=True), None, groups),
         (StandardScaler(quantize=True), None, {}),
     ):

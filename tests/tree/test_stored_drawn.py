@@ -44,16 +44,25 @@ class Case(NamedTuple):
     cuts: list[int]
     gathered: int
     gone: list[list[int]]
+    weights: Any
 
     @property
     def table(self) -> pa.Table:
         n = len(self.y)
         others = {"id": np.arange(n), "label": self.y, "person": np.arange(n) // 3}
+        others |= {} if self.weights is None else {"weight": self.weights}
         return pa.table({**{name: self.frame[name].to_numpy() for name in self.frame}, **others})
+
+    @property
+    def weight(self) -> str | None:
+        return None if self.weights is None else "weight"
 
     def in_memory(self, rows: Any = None) -> Records:
         own = np.arange(len(self.y)) if rows is None else rows
-        return Records(self.frame.iloc[own], self.y[own], ids=own, groups=own // 3)
+        weights = None if self.weights is None else self.weights[own]
+        return Records(
+            self.frame.iloc[own], self.y[own], ids=own, groups=own // 3, sample_weight=weights
+        )
 
 
 @st.composite
@@ -82,7 +91,12 @@ def cases(draw: Any) -> Case:
     y = rng.normal(size=n).round(draw(st.integers(0, 3))) if regression else rng.integers(0, 3, n)
     cuts = sorted(draw(st.lists(st.integers(0, n), max_size=5)))
     gone = draw(st.lists(st.lists(st.integers(0, n - 1), min_size=1, max_size=6), max_size=4))
-    return Case(frame, y, model.set_params(**settings_of), cuts, draw(st.integers(1, 40)), gone)
+    weights = None
+    if draw(st.booleans()):
+        weights = rng.choice([0.0, 0.25, 1.0, 1.7, 1e-9, 9.0], n)
+        weights[-1] = 1.0
+    model.set_params(**settings_of)
+    return Case(frame, y, model, cuts, draw(st.integers(1, 40)), gone, weights)
 
 
 def check(case: Case, model: Any, records: Records, folder: str = "") -> None:
@@ -94,7 +108,8 @@ def check(case: Case, model: Any, records: Records, folder: str = "") -> None:
     for number, rows in enumerate(case.gone):
         held = set(model.ids_.tolist())
         gone = [row for row in dict.fromkeys(rows) if row in held]
-        if len(held) - len(gone) < 2:
+        rest = np.array(sorted(held - set(gone)), dtype=int)
+        if rest.size < 2 or (case.weights is not None and not case.weights[rest].any()):
             continue
         for each in (model, twin):
             each.delete(gone)
@@ -123,7 +138,9 @@ def test_files(case: Case) -> None:
         for number, (first, stop) in enumerate(pairwise([0, *case.cuts, len(case.y)])):
             part = case.table.slice(first, stop - first)
             pq.write_table(part, place / f"{number}.parquet", row_group_size=17)
-        records = Records.from_parquet(place, ids="id", target="label", groups="person")
+        records = Records.from_parquet(
+            place, ids="id", target="label", groups="person", sample_weight=case.weight
+        )
         check(case, case.model, records, folder)
 
 
@@ -134,7 +151,7 @@ def test_workers(case: Case, n_workers: int, seed: int) -> None:
     workers, rng = Simulated(n_workers), np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TreeModel, "_gathered", case.gathered)
-        records = spread(case.table, case.cuts, workers)
+        records = spread(case.table, case.cuts, workers, weights=case.weight)
 
         def survives(name: str, job: Job) -> bool:
             return bool(rng.random() > 0.03)
@@ -151,7 +168,7 @@ def test_a_forest_above_the_limit_is_saved_and_loaded(
     rng, n = np.random.default_rng(0), 600
     frame = pd.DataFrame(rng.normal(size=(n, 3)), columns=["x0", "x1", "x2"])
     y = (frame["x0"].to_numpy() + rng.normal(size=n) > 0).astype(int)
-    case = Case(frame, y, RandomForestClassifier(3, random_state=0), [200, 400], 50, [])
+    case = Case(frame, y, RandomForestClassifier(3, random_state=0), [200, 400], 50, [], None)
     records = spread(case.table, case.cuts, Simulated(2))
     model, twin = case.model.fit(records), clone(case.model).fit(case.in_memory())
     assert isinstance(model._accelerator, StoredForest)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from erasable.compose import ColumnTransformer
-from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
+from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.ensemble import RandomForestClassifier, RandomForestRegressor
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler, OneHotEncoder
@@ -156,8 +156,6 @@ def test_bad_input_is_refused_by_name(kind: Any) -> None:
         kind().fit(csr_array(X), Y)
     with pytest.raises(InvalidDataError, match="1d array"):
         kind().fit(X, np.column_stack([Y, Y]))
-    with pytest.raises(InvalidInputError, match="sample_weight"):
-        kind().fit(X, Y, sample_weight=np.ones(300))
     for name, value in (("max_depth", 0), ("n_thresholds", 0), ("criterion", "mae"),
                         ("min_samples_leaf", 1.5), ("max_features", "auto")):  # fmt: skip
         with pytest.raises(InvalidParameterError, match=name):

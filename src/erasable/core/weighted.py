@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,30 @@ from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.messages import refuse_parameters
 
-__all__ = ["Weighted"]
+__all__ = ["Weighted", "power_below", "weight_units"]
+
+
+def power_below(value: float) -> int:
+    """Return the exponent of the largest power of two that is not above a positive number.
+
+    Examples
+    --------
+    >>> power_below(0.05), power_below(4.0)
+    (-5, 2)
+    """
+    return math.frexp(value)[1] - 1
+
+
+def weight_units(weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
+    """Return weights in units of ``2**exponent``; what is above 0 is 1 at least.
+
+    Examples
+    --------
+    >>> weight_units(np.array([0.0, 1e-9, 0.5, 1.0]), -15)
+    array([    0,     1, 16384, 32768])
+    """
+    units = np.rint(np.ldexp(weights, -exponent)).astype(np.int64)
+    return np.where(weights > 0, np.maximum(units, 1), 0)
 
 
 class Weighted(Erasable):

@@ -113,11 +113,16 @@ class RandomForestClassifier(Bagged, TreeClassifier):
     what was tried in nodes of more than 256 records.
 
     Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
-    pruning, `max_leaf_nodes`, `max_samples`, weights of single records (in `fit` there is no
-    ``sample_weight``). Gaps and sparse data are
-    refused: before a forest an encoder needs ``sparse_output=False``, and no scaler is needed.
-    Behind one in a pipeline trees learn from the values as they came, so that a deletion, which
-    changes the scales, does not make them grow again.
+    pruning, `max_leaf_nodes`, `max_samples`. Gaps and sparse data are refused: before a forest an
+    encoder needs ``sparse_output=False``, and no scaler is needed. Behind one in a pipeline trees
+    learn from the values as they came, so that a deletion, which changes the scales, does not make
+    them grow again.
+
+    Weights that `fit` is given are rounded, to 16 bits and a power of two that follows from the
+    heaviest record: then the sums of weights are exact. When the last record goes that has this
+    power, the trees grow anew. A record of weight 0 is held, and can be deleted, but no
+    tree has it. `min_samples_split` and `min_samples_leaf` count records; `min_impurity_decrease`
+    is a share of the weight.
 
     References
     ----------
@@ -217,6 +222,13 @@ class RandomForestRegressor(Bagged, TreeRegressor):
     ------
     MagnitudeError
         Targets beyond ``2**480``.
+
+    Notes
+    -----
+    Weights that `fit` is given are rounded as in `RandomForestClassifier`, but to 3 bits at least:
+    30 less those of the number of records, or 35 less without `bootstrap`, and 16 at most, so that
+    sums of targets and weights are exact. 16 bits are for fewer than 16,384 records, or 524,288;
+    when deletions leave fewer than a power of two from there on, the trees grow anew.
 
     Examples
     --------

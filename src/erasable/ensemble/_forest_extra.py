@@ -158,6 +158,10 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
     MagnitudeError
         Targets beyond ``2**480``.
 
+    Notes
+    -----
+    Weights are rounded as in `RandomForestRegressor`.
+
     Examples
     --------
     >>> from erasable.ensemble import ExtraTreesRegressor

@@ -33,7 +33,7 @@ from erasable.tree._layout import (
     Table,
     Work,
 )
-from erasable.tree._slot_kernels import goes_left
+from erasable.tree._slot_kernels import goes_left, weigh
 
 _NONE = np.uint32(NONE)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -184,7 +184,7 @@ def put_into_kept(
         packed, race = table.packed[:, f], mix64(key ^ table.names[f]) & _LOW
         drawn = found <= 0
         for g in range(first, after):
-            row, weight = np.int64(come[g]) & _ROW, np.int64(come[g]) >> ROW_BITS
+            row, weight = np.int64(come[g]) & _ROW, weigh(table, come[g])
             c, y, known = np.int64(packed[row] & _LOW), table.y[row], False
             for j in range(found - 1, -1, -1):
                 if code[j] < c:

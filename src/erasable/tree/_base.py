@@ -8,32 +8,32 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from erasable.core._schema import Fields, Sizes, join, refuse
+from erasable.core._schema import Depending, Fields, Integer, Part, Sizes, join, refuse
 from erasable.core._schema_arrays import Array
 from erasable.core._schema_models import MOST_QUANTA, column_map, refuse_many, refuse_unbounded
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, MagnitudeError
-from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
 from erasable.core.passes import Stored, run
 from erasable.core.threads import in_threads
+from erasable.core.weighted import Weighted, weight_units
 from erasable.tree._columns import Columns
 from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
-from erasable.tree._forest import Draws, Forest
+from erasable.tree._forest import NO_UNITS, Draws, Forest
 from erasable.tree._layout import SQUARES, Rules
 from erasable.tree._level_passes import Everything, put_together
-from erasable.tree._rules import CRITERIA, rules_for
+from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
 from erasable.tree._targets import Targets
 
 _MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
 
 
-class TreeModel(Erasable):
+class TreeModel(Weighted):
     """Base of trees and forests; a subclass says what they learn, and how many trees there are.
 
     A node looks at ``max_features`` features, in an order drawn for its path and their names, and
@@ -56,6 +56,8 @@ class TreeModel(Erasable):
     """Most stored records of a node that is grown in memory."""
     _settings: dict[str, Any]
     _targets: Any
+    _unit: int | None = None
+    """Exponent of what weights count in; None where records have none."""
     _kept_flats: list[Flat] | None
 
     # -- what a subclass implements ------------------------------------------------------------
@@ -80,6 +82,7 @@ class TreeModel(Erasable):
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
         self._refuse_many()
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
         self._targets = self._fit_targets()
         self._accelerator = self._grown()
         self._kept_flats = None
@@ -94,7 +97,27 @@ class TreeModel(Erasable):
 
     def _rules(self) -> Rules:
         n, d = self._attached().n_live, self.n_features_in_
-        return rules_for(self._settings, n, d, self._targets.quantum)
+        return rules_for(self._settings, n, d, self._targets.quantum, self._find_unit())
+
+    def _find_unit(self) -> int | None:
+        held, weights = self._attached(), self._counted_weights()
+        if weights is None:
+            return None
+        return unit_for(
+            float(weights[held.live].max()), held.n_live, regression=self._is_regression(),
+            bags=self._draws_bags(),
+        )  # fmt: skip
+
+    def _is_regression(self) -> bool:
+        return CRITERIA[self._settings["criterion"]] == SQUARES
+
+    def _units_of(self, rows: Ints) -> Ints:
+        """Return the weights of live rows, or nothing where they have none."""
+        weights = self._counted_weights()
+        return NO_UNITS if weights is None else weight_units(weights[rows], self._unit or 0)
+
+    def _check_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
 
     def _owner_keys(self, rows: Ints) -> Words:
         """Return the keys by which rows get their weights in the bags: that of the group, or id.
@@ -113,12 +136,17 @@ class TreeModel(Erasable):
         live, n_rows = held.live_rows(), held.records.n_rows
         names = self._call_columns()
         draws = Draws.of(self._tape, self._n_trees(), names, self._draws_bags())
-        matrix = held.records.matrix
+        matrix, rules = held.records.matrix, self._rules()
+        self._unit = rules.unit if rules.weighted else None
+        units = NO_UNITS
+        if rules.weighted:
+            units = np.zeros(n_rows, dtype=np.int64)
+            units[live] = self._units_of(live)
         if isinstance(matrix, Stored) and n_rows > self._gathered:
             forest = StoredForest(
                 matrix, targets.values(n_rows), live, self._owner_keys(live), self._tape,
-                self._rules(), draws, targets.n_stats, targets.class_weight, self._gathered,
-                self._n_jobs,
+                rules, draws, targets.n_stats, targets.class_weight, self._gathered,
+                self._n_jobs, units,
             )  # fmt: skip
             return forest if known is None else forest.matching(known)
         if isinstance(matrix, Stored):
@@ -130,12 +158,13 @@ class TreeModel(Erasable):
             targets.values(n_rows),
             live,
             self._owner_keys(live),
-            self._rules(),
+            rules,
             draws,
             targets.n_stats,
             targets.class_weight,
             known,
             self._n_jobs,
+            units,
         )
 
     def _delete_rows(self, rows: Ints) -> Outcome:
@@ -169,7 +198,7 @@ class TreeModel(Erasable):
                 return None
         nodes, records = forest.add(
             held.records.matrix, rows, targets.of(rows), self._owner_keys(rows), held.live_rows,
-            self._n_jobs,
+            self._n_jobs, self._units_of(rows),
         )  # fmt: skip
         return Outcome("updated", records, {"nodes": nodes})
 
@@ -194,26 +223,36 @@ class TreeModel(Erasable):
         flats: list[Flat] = self._accelerator.flats()
         return flats
 
+    def _told(self) -> dict[str, Any]:
+        """Return what the state holds beside trees."""
+        unit = {} if self._unit is None else {"unit": self._unit}
+        return {**self._targets.state(), **self._map_state(), **unit}
+
     def _state(self) -> dict[str, Any]:
-        return {**self._targets.state(), **self._map_state(), "trees": to_arrays(self._flats())}
+        return {**self._told(), "trees": to_arrays(self._flats())}
 
     def _digest_state(self) -> dict[str, Any]:
         if self._accelerator is not None:
             told = self._accelerator.hash()
         else:
-            regression = CRITERIA[self._settings["criterion"]] == SQUARES
-            told = forest_hash([flat.hash(regression) for flat in self._flats()])
-        return {**self._targets.state(), **self._map_state(), "trees": told}
+            rules = self._known_rules()
+            told = forest_hash([flat.hash(rules) for flat in self._flats()])
+        return {**self._told(), "trees": told}
 
-    def _schema(self) -> Fields:
+    def _schema(self) -> Part:
         n_records, n_trees = int(self._info.n_records or 0), self._n_trees()
         refuse_many(n_records)
         d = self.n_features_in_
         refuse_unbounded(self)
         name, targets = self._target_schema(n_records)
         weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
-        trees = tree_schema(n_trees, d, weight, regression=name == "target")
-        return Fields({name: targets, "trees": trees}, {"map": column_map()})
+
+        def schema(weight: int, **unit: Part) -> Fields:
+            trees = tree_schema(n_trees, d, weight, regression=name == "target")
+            return Fields({name: targets, "trees": trees, **unit}, {"map": column_map()})
+
+        unit = Integer(-(2**11), 2**11)
+        return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
 
     def _target_schema(self, n_records: int) -> tuple[str, Fields]:
         """Return the name of the field of the targets, and what it holds."""
@@ -223,6 +262,7 @@ class TreeModel(Erasable):
         self._settings = decode_params(self._info.params)
         self._targets = self._targets_from(state)
         self._restore_map(state)
+        self._unit = state.get("unit")
         self._kept_flats = from_arrays(state["trees"])
 
     def _reattach(self) -> None:
@@ -241,8 +281,8 @@ class TreeModel(Erasable):
             self._targets = mine
             raise ArtifactError(
                 f"the records do not fill the leaves of the {type(self).__name__}; expected those "
-                "it was fitted on, with their targets and groups; pass Records(X, y, ids=..., "
-                "groups=...) of unchanged records, or fit again"
+                "it was fitted on, with their targets, weights and groups; pass Records(X, y, "
+                "ids=..., sample_weight=..., groups=...) of unchanged records, or fit again"
             )
         self._accelerator, self._kept_flats = forest, None
 
@@ -274,7 +314,8 @@ class TreeModel(Erasable):
 
     def _known_rules(self) -> Rules:
         """Return the rules, as far as the records need not be known for them."""
-        return rules_for(self._settings, 1, self.n_features_in_, self._targets.quantum)
+        quantum = self._targets.quantum
+        return rules_for(self._settings, 1, self.n_features_in_, quantum, self._unit)
 
     def _found(self, X: Any) -> Iterator[tuple[Flat, Ints]]:
         """Yield every tree, and in which leaf of it each row is."""
@@ -306,8 +347,8 @@ def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool)
     regression : bool
         Whether a leaf holds a weight and a sum, or the weights of "n_classes" classes.
     """
-    largest = min(weight, 2**35)
-    limit = int(largest * 2 * MOST_QUANTA)
+    largest = min(weight, 2**48)
+    limit = min(int(largest * 2 * MOST_QUANTA), 2**SUM_BITS)
     leaves = (
         Array("int64", ("n_leaves", 2), least=-limit, most=limit)
         if regression

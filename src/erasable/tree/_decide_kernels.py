@@ -17,6 +17,7 @@ from erasable.tree._layout import (
     CAPACITY,
     COUNT,
     NONE,
+    NOTHING,
     ROW_BITS,
     SMALL,
     SQUARES,
@@ -29,7 +30,7 @@ from erasable.tree._layout import (
     Work,
 )
 from erasable.tree._score_kernels import gain_of, is_pure, pick
-from erasable.tree._slot_kernels import by_column
+from erasable.tree._slot_kernels import by_column, weigh
 from erasable.tree._survey_kernels import survey
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -50,7 +51,7 @@ def gather(plant: GrowingTree, table: Table, work: Work, node: int) -> int:
         entry = np.int64(plant.rows[i])
         if entry != NONE:
             row = entry & _ROW
-            work.rows[m], work.weights[m] = row, entry >> ROW_BITS
+            work.rows[m], work.weights[m] = row, weigh(table, entry)
             work.y[m] = np.int64(targets[row])
             m += 1
     return m
@@ -233,7 +234,7 @@ def decide(
         if _all_equal(work, m):
             return -1, -1, constants
     m, constants, best = _search(plant, table, rules, work, node, key, m, kept, constants)
-    if regression and kept and best[0] >= 0 and best[2] == 0.0:
+    if regression and kept and best[0] >= 0 and best[2] <= NOTHING * np.float64(total[0]):
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
             m = gather(plant, table, work, node)

@@ -89,10 +89,16 @@ class DecisionTreeClassifier(_SingleTree, TreeClassifier):
     formulas of exact counts.
 
     Parameters that scikit-learn has and this has not depend on the whole tree or on all records:
-    pruning, `max_leaf_nodes`, weights of single records (in `fit` there is no ``sample_weight``).
-    Gaps and sparse data are refused: before a tree an encoder needs ``sparse_output=False``, and no
-    scaler is needed. Behind one in a pipeline the tree learns from the values as they came, so
-    that a deletion, which changes the scales, does not make it grow again.
+    pruning, `max_leaf_nodes`. Gaps and sparse data are refused: before a tree an encoder needs
+    ``sparse_output=False``, and no scaler is needed. Behind one in a pipeline the tree learns from
+    the values as they came, so that a deletion, which changes the scales, does not make it grow
+    again.
+
+    Weights that `fit` is given are rounded, to 16 bits and a power of two that follows from the
+    heaviest record: then the sums of weights are exact. When the last record goes that has this
+    power, the tree grows anew. A record of weight 0 is held, and can be deleted, but no
+    node has it. `min_samples_split` and `min_samples_leaf` count records; `min_impurity_decrease`
+    is a share of the weight.
 
     Examples
     --------
@@ -175,7 +181,10 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
     Notes
     -----
     When the last record goes whose target reaches the top of the grid, the grid is made anew, and
-    so is the tree.
+    so is the tree. Weights are rounded as in `DecisionTreeClassifier`, but to 8 bits at least:
+    35 less those of the number of records, and 16 at most, so that sums of targets and weights are
+    exact. 16 bits are for fewer than 524,288 records; when deletions leave fewer than a power of
+    two from there on, the tree grows anew.
 
     Examples
     --------

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
+from erasable.tree._layout import SQUARES, Rules
 
 HASH = 32
 """Bytes of a hash."""
 UNIT = 512
-"""Subtrees whose records weigh at most this are hashed one by one."""
+"""Subtrees of at most so many records are hashed one by one; see `hashed_weight`."""
 
 _TREE, _SUBTREE = b"tree", b"unit"
 _SIZES = struct.Struct("<QQQ").pack
@@ -79,11 +80,13 @@ class Flat:
                 deepest = max(deepest, depths[node] + 1)
         return deepest
 
-    def hash(self, regression: bool) -> LeafHash:
+    def hash(self, rules: Rules) -> LeafHash:
         """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
+        regression = rules.criterion == SQUARES
+        limit = hashed_weight(self.leaves.sum(axis=0), self.leaves.shape[0], rules)
         top = np.empty(self.features.size, dtype=np.int32)
         starts = np.empty((self.features.size + 1, 3), dtype=np.int64)
-        n, _ = outline_flat(self.features, self.leaves, regression, UNIT, top, starts)
+        n, _ = outline_flat(self.features, self.leaves, regression, limit, top, starts)
         units, above = [], []
         places = starts[: n + 1].tolist()
         for (node, split, leaf), (end, end_split, end_leaf) in pairwise(places):
@@ -100,6 +103,18 @@ class Flat:
             )
         hashes = np.frombuffer(b"".join(units), dtype=np.uint8).reshape(-1, HASH)
         return top_hash(top[:n], self.thresholds[above], hashes)
+
+
+def hashed_weight(total: Ints, n_leaves: int, rules: Rules) -> int:
+    """Return what a subtree weighs at most that is hashed as a whole.
+
+    Where records have weights, it is `UNIT` times that of a leaf, which is rounded to a power of
+    two, so that it is seldom another one after a deletion.
+    """
+    if not rules.weighted:
+        return UNIT
+    weight = int(total[0]) if rules.criterion == SQUARES else int(total.sum())
+    return UNIT << (weight // n_leaves).bit_length()
 
 
 def unit_hash(features: Ints32, thresholds: Floats, leaves: Ints) -> bytes:

@@ -18,12 +18,15 @@ from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._grown import Grown, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import SQUARES, Rules, Table, Work, beside, work_for
+from erasable.tree._layout import Rules, Table, Work, beside, work_for
+from erasable.tree._plants import Bag
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
 _MOST = 2**31
 """unless it takes more bytes than this."""
+NO_UNITS: Ints = np.empty(0, dtype=np.int64)
+"""Weights of records that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,15 @@ class Forest:
         class_weight: Floats,
         known: list[Flat] | None = None,
         n_jobs: int | None = None,
+        units: Ints = NO_UNITS,
     ) -> Self | None:
         """Grow all trees, or lay out those that are known; None if they do not fit.
 
-        `record_keys` has a key for each of the live rows.
+        `record_keys` has a key for each of the live rows; `units` are those of `Table`.
         """
         n_trees = draws.keys.size
         several = known is None and n_trees > 1 and live.size > _MANY
-        wide = table_of(columns, y, draws, class_weight, several, n_jobs)
+        wide = table_of(columns, y, draws, class_weight, several, n_jobs, units)
         table = wide._replace(by_column=beside(columns.packed.shape[1], 1))
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         table = wide
@@ -119,10 +123,10 @@ class Forest:
         def grown(t: int) -> Grown | None:
             rooms.work = work = getattr(rooms, "work", None) or forest._room(n_stats)
             weights = draws.weights(record_keys, slice(t, t + 1))[0]
-            forest.whole[t] = not weights.any()
+            bag = forest._bag(live, weights)
+            forest.whole[t] = bag.size == 0
             if forest.whole[t]:
-                weights = np.ones(live.size, dtype=np.uint8)
-            bag = bag_of(live, weights)
+                bag = forest._bag(live)
             if known is None:
                 return Grown.of(bag, draws.keys[t], table, rules, work)
             return Grown.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
@@ -132,6 +136,14 @@ class Forest:
                 return None
             forest.trees.append(tree)
         return forest
+
+    def _bag(self, rows: Ints, times: NDArray[np.uint8] | None = None) -> Bag:
+        """Put rows in a bag, by default once, but for those of weight 0."""
+        if times is None:
+            times = np.ones(rows.size, dtype=np.uint8)
+        if self.table.units.size:
+            times = times * (self.table.units[rows] > 0)
+        return bag_of(rows, times)
 
     def _room(self, n_stats: int) -> Work:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
@@ -170,14 +182,16 @@ class Forest:
             rooms.work = work = getattr(rooms, "work", None) or self._room(
                 tree.plant.stats.shape[1]
             )
-            gone = bag_of(rows, weights[t])
+            gone = self._bag(rows, weights[t])
+            if gone.size == 0:
+                return 0, 0
             if gone.size < tree.n_records:
                 return tree.remove(gone, live, self.table, self.rules, work)
             self.whole[t] = True
             left = live_rows()
-            bag = bag_of(left, np.ones(left.size, dtype=np.uint8))
+            bag = self._bag(left)
             self.trees[t] = Grown.of(bag, tree.key, self.table, self.rules, work)
-            return 1, left.size
+            return 1, bag.size
 
         concerned = np.flatnonzero(weights.any(axis=1)).tolist()
         counts = list(in_threads(without, concerned, n_jobs))
@@ -191,6 +205,7 @@ class Forest:
         keys: Words,
         live_rows: Callable[[], Ints],
         n_jobs: int | None = None,
+        units: Ints = NO_UNITS,
     ) -> tuple[int, int]:
         """Take rows in.
 
@@ -203,6 +218,8 @@ class Forest:
             Their targets as trees see them, and their keys.
         live_rows : callable
             Returns the positions of all rows that are live.
+        units : ndarray of shape (n_new,), int64
+            Their weights, if the others have some.
 
         Returns
         -------
@@ -216,8 +233,14 @@ class Forest:
         packed = self.columns.packed
         targets = packed.view(np.int64)[:, -1]
         targets[rows] = y
+        own = self.table.units
+        if own.size:
+            if own.size < targets.size:
+                own = np.zeros(targets.size, dtype=np.int64)
+                own[: self.table.units.size] = self.table.units
+            own[rows] = units
         self.table = self.table._replace(
-            packed=packed, y=targets, n_values=self.columns.codes.n_codes
+            packed=packed, y=targets, n_values=self.columns.codes.n_codes, units=own
         )
         weights = self.draws.weights(keys)
         rooms = threading.local()
@@ -227,11 +250,13 @@ class Forest:
             rooms.work = work = getattr(rooms, "work", None) or self._room(
                 tree.plant.stats.shape[1]
             )
-            come = bag_of(rows, weights[t])
-            if not self.whole[t]:
-                return tree.add(come, self.table, self.rules, work)
+            come = self._bag(rows, weights[t])
+            stays = not self.whole[t] or come.size == 0
+            if self.whole[t] and come.size == 0:
+                come = self._bag(rows)
             if come.size == 0:
-                come = bag_of(rows, np.ones(rows.size, dtype=np.uint8))
+                return 0, 0
+            if stays:
                 return tree.add(come, self.table, self.rules, work)
             self.whole[t] = False
             self.trees[t] = Grown.of(come, tree.key, self.table, self.rules, work)
@@ -245,6 +270,8 @@ class Forest:
         """Overwrite what is left of rows in the tables."""
         self.columns.forget(rows)
         self.table.y[rows] = 0
+        if self.table.units.size:
+            self.table.units[rows] = 0
 
     def keep_classes(self, kept: NDArray[np.bool_], class_weight: Floats) -> None:
         """Drop classes of which no record is left."""
@@ -260,8 +287,7 @@ class Forest:
 
     def hash(self) -> LeafHash:
         """Hash all trees; of these, only what has changed since the last time."""
-        regression = self.rules.criterion == SQUARES
-        return forest_hash([tree.hash(self.columns, regression) for tree in self.trees])
+        return forest_hash([tree.hash(self.columns, self.rules) for tree in self.trees])
 
 
 def table_of(
@@ -271,6 +297,7 @@ def table_of(
     class_weight: Floats,
     several: bool,
     n_jobs: int | None = None,
+    units: Ints = NO_UNITS,
 ) -> Table:
     """Make a table of the records; by columns, too, where `several` large trees are grown."""
     targets = columns.packed.view(np.int64)[:, -1]
@@ -282,5 +309,5 @@ def table_of(
         turn(columns.packed, by_column.T, n_jobs)
     return Table(
         columns.packed, columns.codes.n_codes, draws.names, draws.ranks, targets, class_weight,
-        by_column,
+        by_column, units,
     )  # fmt: skip

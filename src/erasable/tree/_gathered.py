@@ -32,7 +32,7 @@ class Sprout(NamedTuple):
     Attributes
     ----------
     bag : ndarray of uint32
-        Its records, by their positions among those that were gathered, and their weights.
+        Its records, by their positions among those that were gathered, and their times in it.
     key : int
         Of its path.
     depth : int
@@ -60,6 +60,8 @@ class Bed:
     rules : Rules
     class_weight : ndarray of float64
     n_stats : int
+    units : ndarray of shape (n,), int64
+        Their weights; empty where they have none.
     """
 
     matrix: Matrix
@@ -70,6 +72,7 @@ class Bed:
     rules: Rules
     class_weight: Floats
     n_stats: int
+    units: Ints
 
     def part(self, places: Sequence[int]) -> Bed:
         """Return some of the nodes, with the records of these and no others."""
@@ -81,14 +84,16 @@ class Bed:
         own = [sprout._replace(bag=moved(sprout.bag, where)) for sprout in chosen]
         return Bed(
             self.matrix[wanted], self.y[wanted], own, self.tape, self.draws, self.rules,
-            self.class_weight, self.n_stats,
+            self.class_weight, self.n_stats, self.units[wanted] if self.units.size else self.units,
         )  # fmt: skip
 
     def grow(self, n_jobs: int | None = None) -> list[Flat]:
         """Grow all nodes."""
         columns = Columns.fit(self.matrix, np.arange(self.y.size), self.tape, n_jobs)
         several = len(self.sprouts) > 1
-        table = table_of(columns, self.y, self.draws, self.class_weight, several, n_jobs)
+        table = table_of(
+            columns, self.y, self.draws, self.class_weight, several, n_jobs, self.units
+        )
         n_features, rules, rooms = self.matrix.shape[1], self.rules, threading.local()
 
         def grown(sprout: Sprout) -> Flat:

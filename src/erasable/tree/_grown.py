@@ -14,7 +14,7 @@ from erasable.core.kept import Kept
 from erasable.tree._arrival_kernels import put_rows_in, recode_tree
 from erasable.tree._codes import Codes
 from erasable.tree._columns import Columns
-from erasable.tree._flat import HASH, UNIT, Flat, top_hash, unit_hash
+from erasable.tree._flat import HASH, Flat, hashed_weight, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
 from erasable.tree._layout import (
     BUSY,
@@ -43,17 +43,17 @@ _NO_NODES: Ints = np.empty((0, 2), dtype=np.int64)
 _NO_KEYS: Words = np.empty(0, dtype=np.uint64)
 
 
-def bag_of(rows: Ints, weights: NDArray[np.uint8]) -> Bag:
-    """Pack rows and their weights, without those of weight 0.
+def bag_of(rows: Ints, times: NDArray[np.uint8]) -> Bag:
+    """Pack rows and how often each is in a bag, without those that are not.
 
     Examples
     --------
     >>> bag_of(np.array([3, 5, 9]), np.array([1, 0, 2], dtype=np.uint8)) & _ROW
     array([3, 9], dtype=uint32)
     """
-    within = weights > 0
-    heavy: Bag = weights[within].astype(np.uint32) << _BITS
-    return rows[within].astype(np.uint32) | heavy
+    within = times > 0
+    upper: Bag = times[within].astype(np.uint32) << _BITS
+    return rows[within].astype(np.uint32) | upper
 
 
 def bag_rows(bag: Bag) -> Bag:
@@ -273,6 +273,8 @@ class Grown(Kept):
 
     def _totals(self, bag: Bag, table: Table, rules: Rules) -> Ints:
         rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
+        if table.units.size:
+            weights *= table.units[rows]
         totals = np.zeros(self.plant.stats.shape[1], dtype=np.int64)
         if rules.criterion == SQUARES:
             totals[0] = weights.sum()
@@ -295,14 +297,16 @@ class Grown(Kept):
             self._flat = self._flattened(0, columns)
         return self._flat
 
-    def hash(self, columns: Columns, regression: bool) -> LeafHash:
+    def hash(self, columns: Columns, rules: Rules) -> LeafHash:
         """Hash the tree; of its subtrees, only those that have changed since the last time."""
         if self._hash is None:
-            n = int(self.plant.counters[USED])
+            n, regression = int(self.plant.counters[USED]), rules.criterion == SQUARES
+            n_leaves = (n - 2 * int(self.plant.counters[FREE])) // 2 + 1
+            limit = hashed_weight(self.plant.stats[0], n_leaves, rules)
             top, thresholds = np.empty(n, dtype=np.int32), np.empty(n)
             units, changed = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
             sizes = outline(
-                self.plant, columns.codes, regression, UNIT, top, thresholds, units, changed
+                self.plant, columns.codes, regression, limit, top, thresholds, units, changed
             )
             units, changed = units[: sizes[2]].copy(), changed[: sizes[2]]
             self._units = self._hashed(units, changed, columns)

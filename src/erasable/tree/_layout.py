@@ -30,10 +30,14 @@ GINI, ENTROPY, SQUARES = range(3)
 """Criteria; the last is a regression's."""
 
 ROW_BITS = 27
-"""Bits of a row's number in `GrowingTree.rows`; those above hold its weight."""
+"""Bits of a row's number in `GrowingTree.rows`; those above say how often it is in the bag."""
 NONE = 0xFFFFFFFF
 """What stands in `GrowingTree.rows` in the place of a deleted row."""
 NO_DEPTH = 2**31 - 1
+NOTHING = 2.0**-46
+"""Where all targets are equal, a split gains at most so much, in quanta squared, for each weight:
+both means are quotients of rounded numbers, and differ by 4 units in the last of 53 digits at most.
+"""
 KEPT_ABOVE = 256
 """Nodes with more records keep the counts of their candidates between deletions."""
 KEPT_BYTES = 256
@@ -64,6 +68,10 @@ class Rules(NamedTuple):
         Impurity decrease that a split needs, as a share of the whole tree's weight.
     scale : float
         What a squared difference of two sums' means is multiplied with: the grid's quantum squared.
+    weighted : bool
+        Whether records have weights,
+    unit : int
+        which count in ``2**unit``.
     """
 
     criterion: int
@@ -74,6 +82,8 @@ class Rules(NamedTuple):
     sample: int
     min_decrease: float
     scale: float
+    weighted: bool = False
+    unit: int = 0
 
 
 class Candidates(NamedTuple):
@@ -117,6 +127,8 @@ class Table(NamedTuple):
         The same as `packed`, but all of a column side by side: a large node, which has most
         records, reads a column forwards. It is there while many trees of many records are grown;
         otherwise it has one row, and is not asked.
+    units : ndarray of shape (n_rows,), int64
+        Weights of the records, in ``2**Rules.unit``; empty where they have none.
     """
 
     packed: Words
@@ -126,6 +138,7 @@ class Table(NamedTuple):
     y: Ints
     class_weight: Floats
     by_column: Words
+    units: Ints
 
 
 class GrowingTree(NamedTuple):
@@ -143,7 +156,8 @@ class GrowingTree(NamedTuple):
     gains : ndarray of shape (n_slots,), float64
         Of leaves that gain too little by a split: how much. Empty where all gains are enough.
     rows : ndarray of shape (n_bag,), uint32
-        Rows of the tree's records, and their weights, those of each node side by side.
+        Rows of the tree's records, and how often each is in the bag, those of each node side by
+        side.
     free : ndarray of int32
         Pairs of slots that are free.
     counters : ndarray of shape (6,), int64
@@ -188,8 +202,9 @@ class Work(NamedTuple):
         Of some of them: hashes of their values, and between which candidates their codes lie.
     bounds : ndarray of shape (sample + 4,), int32
         Codes of the candidates, and behind them some that are larger than any.
-    tallies : ndarray of shape (2, 2 * sample + 1, n_stats), int64
-        What is counted between candidates, by every other record.
+    tallies : ndarray of shape (2, 2 * sample + 1, n_stats + 1), int64
+        What is counted between candidates, by every other record; the last is the number of
+        records, where these have weights.
     side : ndarray of shape (n,), uint32
         Rows that go to the right.
     histogram : ndarray of shape (HISTOGRAM, n_stats), int64
@@ -254,7 +269,7 @@ def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
         hashes=np.empty(BLOCK, dtype=np.uint32),
         bins=np.empty(BLOCK, dtype=np.int32),
         bounds=np.empty(sample + 4, dtype=np.int32),
-        tallies=np.empty((2, 2 * sample + 1, n_stats), dtype=np.int64),
+        tallies=np.empty((2, 2 * sample + 1, n_stats + 1), dtype=np.int64),
         side=np.empty(n_rows, dtype=np.uint32),
         histogram=np.empty((HISTOGRAM, n_stats), dtype=np.int64),
         sizes=np.empty(HISTOGRAM, dtype=np.int64),

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined, kernel
 from erasable.core.arrays import Floats, Ints, Matrix, Words
@@ -103,9 +102,7 @@ def find_children(key: np.uint64, keys: Words) -> None:
 
 
 @kernel
-def locate(
-    matrix: Matrix, rows: Ints, weights: NDArray[np.uint8], top: Top, tree: int, slots: Ints
-) -> None:
+def locate(matrix: Matrix, rows: Ints, weights: Ints, top: Top, tree: int, slots: Ints) -> None:
     """Find in which open node of a tree each row is; -1 where in none, or its weight is 0."""
     for i in range(rows.size):
         slots[i] = -1
@@ -217,7 +214,7 @@ def count(
     matrix: Matrix,
     rows: Ints,
     y: Ints,
-    weights: NDArray[np.uint8],
+    weights: Ints,
     slots: Ints,
     features: Ints,
     found: Ints,
@@ -242,7 +239,7 @@ def count(
         o = slots[i]
         if o < 0:
             continue
-        weight = np.int64(weights[i])
+        weight = weights[i]
         for k in range(features.shape[1]):
             f = features[o, k]
             if f < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.passes import Block, Pass
-from erasable.core.row_arrays import PerRow
+from erasable.core.row_arrays import PerRow, RowArray
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import FOR_VALUES, TAG
 from erasable.tree._forest import Draws
@@ -21,6 +21,7 @@ from erasable.tree._level_kernels import Counted, Drawn, Top, is_regression
 
 _32 = np.uint64(32)
 _LAST = np.iinfo(np.int64)
+_Found = TypeVar("_Found")
 
 
 class Seen(NamedTuple):
@@ -37,6 +38,8 @@ class Seen(NamedTuple):
     seed : int
         Of the tape.
     rules : Rules
+    units : ndarray of shape (n_rows,), int64
+        Weights of the records; empty where they have none.
     """
 
     y: Ints
@@ -45,17 +48,52 @@ class Seen(NamedTuple):
     whole: Flags
     seed: int
     rules: Rules
+    units: Ints
 
-    def weights(self, keys: Words, tree: int) -> NDArray[np.uint8]:
-        """Return how often records, by their keys, count in a tree."""
+    def weights(self, keys: Words, units: Ints, tree: int) -> Ints:
+        """Return what records weigh in a tree, by their keys and weights."""
+        weights: Ints = self.times(keys, tree).astype(np.int64)
+        return weights * units if self.rules.weighted else weights
+
+    def times(self, keys: Words, tree: int) -> NDArray[np.uint8]:
+        """Return how often records, by their keys, are in the bag of a tree."""
         if self.whole[tree]:
             return np.ones(keys.size, dtype=np.uint8)
-        weights: NDArray[np.uint8] = self.draws.weights(keys, slice(tree, tree + 1))[0]
-        return weights
+        times: NDArray[np.uint8] = self.draws.weights(keys, slice(tree, tree + 1))[0]
+        return times
 
     def without_rows(self) -> Seen:
         """Return the rest, which is sent to wherever blocks are; rows are sent block by block."""
-        return self._replace(y=NO_ROWS, keys=np.empty(0, dtype=np.uint64))
+        return self._replace(y=NO_ROWS, keys=np.empty(0, dtype=np.uint64), units=NO_ROWS)
+
+
+class Sent(NamedTuple):
+    """What passes are sent of each record, see `Seen`."""
+
+    y: PerRow
+    keys: PerRow
+    units: PerRow | None
+
+    @classmethod
+    def of(cls, seen: Seen) -> Self:
+        """Make it of what the trees see."""
+        units = PerRow(seen.units) if seen.rules.weighted else None
+        return cls(PerRow(seen.y), PerRow(seen.keys), units)
+
+    def of_block(self, block: Block) -> tuple[Ints, Words, Ints]:
+        """Return targets, keys and weights of the records of a block."""
+        rows = block.positions
+        units = NO_ROWS if self.units is None else self.units.of(block)[rows]
+        return self.y.of(block)[rows], self.keys.of(block)[rows], units
+
+
+class Sending(Pass[_Found]):
+    """Base of passes that are sent something of each record."""
+
+    _sent: Sent
+
+    def row_arrays(self) -> list[RowArray]:
+        return [each for each in self._sent if each is not None]
 
 
 class Asked(NamedTuple):
@@ -78,28 +116,25 @@ class Asked(NamedTuple):
 
 
 def placed(
-    seen: Seen, top: Top, trees: list[int], matrix: Matrix, rows: Ints, keys: Words
-) -> Iterator[tuple[int, NDArray[np.uint8], Ints]]:
+    seen: Seen, top: Top, trees: list[int], matrix: Matrix, rows: Ints, keys: Words, units: Ints
+) -> Iterator[tuple[int, Ints, Ints]]:
     """Yield for each tree the weights of rows of a matrix, and in which open nodes they are."""
     for tree in trees:
-        weights, slots = seen.weights(keys, tree), np.empty(rows.size, dtype=np.int64)
+        weights, slots = seen.weights(keys, units, tree), np.empty(rows.size, dtype=np.int64)
         kernels.locate(matrix, rows, weights, top, tree, slots)
         yield tree, weights, slots
 
 
-class Drawing(Pass[Drawn]):
+class Drawing(Sending[Drawn]):
     """Draw values of the features of open nodes.
 
     Parameters
     ----------
-    seen, asked
-    y, keys : PerRow
-        Those of `seen`.
+    seen, sent, asked
     """
 
-    def __init__(self, seen: Seen, y: PerRow, keys: PerRow, asked: Asked) -> None:
-        self._seen, self._asked = seen.without_rows(), asked
-        self._y, self._keys = y, keys
+    def __init__(self, seen: Seen, sent: Sent, asked: Asked) -> None:
+        self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
 
     def of_block(self, block: Block) -> Drawn:
         seen, asked = self._seen, self._asked
@@ -109,9 +144,9 @@ class Drawing(Pass[Drawn]):
             np.tile(np.array([_LAST.max, _LAST.min], dtype=np.int64), (shape[0], 1)),
         )  # fmt: skip
         rows = block.positions
-        y, keys = self._y.of(block)[rows], self._keys.of(block)[rows]
+        y, keys, units = self._sent.of_block(block)
         hashes = self._hashes(block.matrix, rows)
-        for _, _, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys):
+        for _, _, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys, units):
             kernels.draw(block.matrix, rows, y, hashes, slots, asked.features, asked.races, drawn)
         return drawn
 
@@ -129,12 +164,12 @@ class Drawing(Pass[Drawn]):
         return one
 
 
-class Counting(Pass[Counted]):
+class Counting(Sending[Counted]):
     """Count the records of open nodes between values drawn.
 
     Parameters
     ----------
-    seen, y, keys, asked
+    seen, sent, asked
         See `Drawing`.
     found, values
         See `Drawn`; but values ascend.
@@ -144,15 +179,13 @@ class Counting(Pass[Counted]):
     def __init__(
         self,
         seen: Seen,
-        y: PerRow,
-        keys: PerRow,
+        sent: Sent,
         asked: Asked,
         found: Ints,
         values: Floats,
         n_stats: int,
     ) -> None:
-        self._seen, self._asked = seen.without_rows(), asked
-        self._y, self._keys = y, keys
+        self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
         self._found, self._values, self._n_stats = found, values, n_stats
 
     def of_block(self, block: Block) -> Counted:
@@ -165,8 +198,10 @@ class Counting(Pass[Counted]):
             np.zeros(shape, dtype=np.int64),
         )  # fmt: skip
         rows = block.positions
-        y, keys = self._y.of(block)[rows], self._keys.of(block)[rows]
-        for _, weights, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys):
+        y, keys, units = self._sent.of_block(block)
+        for _, weights, slots in placed(
+            seen, asked.top, asked.trees, block.matrix, rows, keys, units
+        ):
             kernels.count(
                 block.matrix, rows, y, weights, slots, asked.features, self._found, self._values,
                 is_regression(seen.rules), counted,
@@ -185,19 +220,20 @@ Rows = list[tuple[Ints, Matrix]]
 """Rows, and their values, in several parts."""
 
 
-class Gathering(Pass[Rows]):
+class Gathering(Sending[Rows]):
     """Find the rows of open nodes, and their values; each once, in whatever order."""
 
     finds_records = True
 
-    def __init__(self, seen: Seen, keys: PerRow, top: Top, trees: list[int]) -> None:
-        self._seen, self._keys, self._top, self._trees = seen.without_rows(), keys, top, trees
+    def __init__(self, seen: Seen, sent: Sent, top: Top, trees: list[int]) -> None:
+        self._seen, self._sent, self._top, self._trees = seen.without_rows(), sent, top, trees
 
     def of_block(self, block: Block) -> Rows:
         rows = block.positions
         wanted = np.zeros(rows.size, dtype=np.bool_)
-        keys = self._keys.of(block)[rows]
-        for _, _, slots in placed(self._seen, self._top, self._trees, block.matrix, rows, keys):
+        _, keys, units = self._sent.of_block(block)
+        found = placed(self._seen, self._top, self._trees, block.matrix, rows, keys, units)
+        for _, _, slots in found:
             wanted |= slots >= 0
         return [(block.first + rows[wanted], block.matrix[rows[wanted]])]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from erasable.core.weighted import power_below
 from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, Rules
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
@@ -46,8 +47,46 @@ OF_CLASSIFIERS: dict[str, Any] = {
 OF_REGRESSORS: dict[str, Any] = {"criterion": [StrOptions({"squared_error"})], **CONSTRAINTS}
 
 
+WEIGHT_BITS, SUM_BITS = 16, 62
+_TARGET_BITS, _TIMES_BITS = 27, 5
+
+
+def unit_for(largest: float, n_records: int, *, regression: bool, bags: bool) -> int:
+    """Return the exponent of the unit in which weights count.
+
+    The largest of them has 16 bits, so that all together are less than ``2**48``, each up to
+    ``2**5`` times in a bag. Sums of their products with targets, of up to 27 bits, are less than
+    ``2**62``: for that weights of many records have fewer bits, 3 at least.
+
+    Parameters
+    ----------
+    largest : float
+        Weight of the heaviest live record.
+    n_records : int
+        Live, less than ``2**27``.
+    regression, bags : bool
+        What the records are for.
+
+    Examples
+    --------
+    >>> unit_for(3.0, 10**6, regression=False, bags=True)
+    -14
+    >>> unit_for(3.0, 10**6, regression=True, bags=False)
+    -13
+    """
+    bits = WEIGHT_BITS
+    if regression:
+        taken = _TARGET_BITS + n_records.bit_length() + (_TIMES_BITS if bags else 0)
+        bits = min(bits, SUM_BITS - taken)
+    return power_below(largest) + 1 - bits
+
+
 def rules_for(
-    settings: Mapping[str, Any], n_records: int, n_features: int, quantum: float
+    settings: Mapping[str, Any],
+    n_records: int,
+    n_features: int,
+    quantum: float,
+    unit: int | None = None,
 ) -> Rules:
     """Read parameters as scikit-learn does.
 
@@ -59,6 +98,8 @@ def rules_for(
         Shares are of these.
     quantum : float
         Of the target's grid; 1 where there is none.
+    unit : int, optional
+        See `unit_for`; None where records have no weights.
 
     Examples
     --------
@@ -81,6 +122,8 @@ def rules_for(
         sample=int(settings["n_thresholds"]) + 1,
         min_decrease=float(settings["min_impurity_decrease"]),
         scale=quantum * quantum,
+        weighted=unit is not None,
+        unit=unit or 0,
     )
 
 

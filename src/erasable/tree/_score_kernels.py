@@ -75,7 +75,7 @@ def score_of(left: Ints, total: Ints, rules: Rules, weights: Floats) -> float:
     """Score a split: the higher, the purer its parts."""
     if rules.criterion == SQUARES:
         return _of_sums(left, total)
-    if rules.criterion == ENTROPY or weights.size:
+    if rules.criterion == ENTROPY or weights.size or rules.weighted:  # whose squares are large
         return _of_weights(left, total, weights, rules.criterion == ENTROPY)
     return _gini_of_counts(left, total)
 

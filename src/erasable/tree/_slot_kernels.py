@@ -49,6 +49,15 @@ def by_column(table: Table, m: int) -> bool:
 
 
 @inlined
+def weigh(table: Table, entry: Any) -> Any:
+    """Return what an entry of `GrowingTree.rows` weighs: its times in the bag, by its weight."""
+    times = np.int64(entry) >> ROW_BITS
+    if table.units.size:
+        return times * table.units[np.int64(entry) & _ROW]
+    return times
+
+
+@inlined
 def goes_left(plant: GrowingTree, table: Table, node: int, row: Any) -> bool:
     """Tell to which side of a node's split a row goes."""
     word = table.packed[row, plant.nodes[node, FEATURE]]

@@ -11,19 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.digest import LeafHash
 from erasable.core.passes import Stored, run
-from erasable.core.row_arrays import PerRow
 from erasable.core.tape import Tape
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._flat import Flat, forest_hash
 from erasable.tree._forest import Draws
 from erasable.tree._gathered import Bed, Sprout, grow_where
 from erasable.tree._grown import bag_of
-from erasable.tree._layout import Rules
+from erasable.tree._layout import NOTHING, Rules
 from erasable.tree._level_kernels import Counted, Drawn, is_regression
 from erasable.tree._level_passes import (
     Asked,
@@ -31,6 +29,7 @@ from erasable.tree._level_passes import (
     Drawing,
     Gathering,
     Seen,
+    Sent,
     placed,
     put_together,
 )
@@ -61,6 +60,8 @@ class StoredForest:
     gathered : int
         Most records of a node that is grown in memory.
     n_jobs : int or None
+    units : ndarray of shape (n_rows,), int64
+        Weights of the records; empty where they have none.
     """
 
     def __init__(
@@ -75,14 +76,16 @@ class StoredForest:
         n_stats: int,
         class_weight: Floats,
         gathered: int,
-        n_jobs: int | None = None,
+        n_jobs: int | None,
+        units: Ints,
     ) -> None:
         n_trees = draws.keys.size
         keys = np.zeros(matrix.shape[0], dtype=np.uint64)
         keys[live] = live_keys
         self._matrix, self._tape, self._gathered = matrix, tape, gathered
-        self._seen = Seen(y, keys, draws, np.zeros(n_trees, dtype=np.bool_), tape.seed, rules)
-        self._per_row: tuple[PerRow, PerRow] | None = None
+        whole = np.zeros(n_trees, dtype=np.bool_)
+        self._seen = Seen(y, keys, draws, whole, tape.seed, rules, units)
+        self._per_row: Sent | None = None
         self._class_weight, self._n_stats = class_weight, n_stats
         self._roots = [self._root(tree, live) for tree in range(n_trees)]
         self._flats: list[Flat | None] = [None] * n_trees
@@ -103,13 +106,18 @@ class StoredForest:
     def _root(self, tree: int, live: Ints) -> Node:
         """Return the root of a tree, which learns from all records if its bag is empty."""
         seen = self._seen
-        weights = seen.weights(seen.keys[live], tree)
+        weights = self._weights(live, seen.keys[live], tree)
         if not weights.any():
             seen.whole[tree] = True
-            weights = np.ones(live.size, dtype=np.uint8)
+            weights = self._weights(live, seen.keys[live], tree)
         own = weights > 0
-        total = self._total(live[own], weights[own].astype(np.int64))
+        total = self._total(live[own], weights[own])
         return Node(int(seen.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
+
+    def _weights(self, rows: Ints, keys: Words, tree: int) -> Ints:
+        """Return what rows weigh in a tree."""
+        units = self._seen.units
+        return self._seen.weights(keys, units[rows] if units.size else units, tree)
 
     def _total(self, rows: Ints, weights: Ints) -> Ints:
         """Return the stats of records."""
@@ -147,7 +155,7 @@ class StoredForest:
     def _level(self, open_: Open, live: Ints, n_jobs: int | None) -> Open:
         """Have nodes decide; return those that are open then."""
         asked, left = self._asked(open_), []
-        drawn = run(Drawing(self._seen, *self._sent(), asked), self._matrix, live, n_jobs=n_jobs)
+        drawn = run(Drawing(self._seen, self._sent(), asked), self._matrix, live, n_jobs=n_jobs)
         features, regression = asked.features, is_regression(self.rules)
         features[drawn.found < 2] = -1
         for slot, (_, node) in enumerate(open_):
@@ -172,7 +180,7 @@ class StoredForest:
             drawn.extremes[varied],
         )  # fmt: skip
         values, lasts = _in_order(drawn)
-        counting = Counting(self._seen, *self._sent(), asked, drawn.found, values, self._n_stats)
+        counting = Counting(self._seen, self._sent(), asked, drawn.found, values, self._n_stats)
         counted = run(counting, self._matrix, live, n_jobs=n_jobs)
         for slot, (tree, node) in enumerate(some):
             there = asked.features[slot] >= 0
@@ -186,10 +194,10 @@ class StoredForest:
                 left.extend((tree, child) for child in node.children)
         return left
 
-    def _sent(self) -> tuple[PerRow, PerRow]:
-        """Return targets and keys as passes have them, which a copy of the forest makes anew."""
-        if self._per_row is None or self._per_row[0].values is not self._seen.y:
-            self._per_row = PerRow(self._seen.y), PerRow(self._seen.keys)
+    def _sent(self) -> Sent:
+        """Return what passes are sent, which a copy of the forest makes anew."""
+        if self._per_row is None or self._per_row.y.values is not self._seen.y:
+            self._per_row = Sent.of(self._seen)
         return self._per_row
 
     def _decided(self, tree: int, node: Node) -> BestSplit:
@@ -212,20 +220,22 @@ class StoredForest:
         """Grow nodes from their records, which pass through here if workers grow them."""
         seen, trees = self._seen, _trees_of(open_)
         top = top_of(self._roots, [node for _, node in open_])
-        found = run(Gathering(seen, self._sent()[1], top, trees), self._matrix, live, n_jobs=n_jobs)
+        found = run(Gathering(seen, self._sent(), top, trees), self._matrix, live, n_jobs=n_jobs)
         rows, matrix = put_together(found)
         del found
         sprouts: dict[int, Sprout] = {}
-        places = placed(seen, top, trees, matrix, np.arange(rows.size), seen.keys[rows])
-        for tree, weights, slots in places:
+        keys, units = seen.keys[rows], seen.units[rows] if seen.units.size else seen.units
+        places = placed(seen, top, trees, matrix, np.arange(rows.size), keys, units)
+        for tree, _, slots in places:
+            times = seen.times(keys, tree)
             for slot, (other, node) in enumerate(open_):
                 if other == tree:
                     own = np.flatnonzero(slots == slot)
-                    bag = bag_of(own, weights[own])
+                    bag = bag_of(own, times[own])
                     sprouts[slot] = Sprout(bag, node.key, node.depth, self._whole(tree))
         bed = Bed(
             matrix, seen.y[rows], [sprouts[slot] for slot in range(len(open_))], self._tape,
-            seen.draws, self.rules, self._class_weight, self._n_stats,
+            seen.draws, self.rules, self._class_weight, self._n_stats, units,
         )  # fmt: skip
         for slot, flat in grow_where(self._matrix, bed, n_jobs):
             open_[slot][1].flat = flat
@@ -250,7 +260,7 @@ class StoredForest:
         matrix, left = self._matrix[rows], live_rows()
         waiting: Open = []
         for tree, root in enumerate(self._roots):
-            weights = self._seen.weights(keys, tree)
+            weights = self._weights(rows, keys, tree)
             own = np.flatnonzero(weights)
             if own.size == 0:
                 continue
@@ -272,14 +282,14 @@ class StoredForest:
         rows: Ints,
         matrix: Matrix,
         own: Ints,
-        weights: NDArray[np.uint8],
+        weights: Ints,
     ) -> Open:
         """Take rows out of the nodes of a tree; return those that have to be grown again."""
         found: Open = []
         waiting = [(root, own)]
         while waiting:
             node, gone = waiting.pop()
-            some = weights[gone].astype(np.int64)
+            some = weights[gone]
             node.n -= gone.size
             node.total = node.total - self._total(rows[gone], some)
             if not self._stands_without(tree, node, matrix[gone], self._seen.y[rows[gone]], some):
@@ -307,7 +317,7 @@ class StoredForest:
         if (best.place, best.j) != (node.split.place, node.split.j):
             return False
         # Where no split gains anything, all targets may be equal now.
-        if is_regression(self.rules) and best.score == 0.0:
+        if is_regression(self.rules) and best.score <= NOTHING * float(node.total[0]):
             return False
         return not np.isnan(node.offers.above(best))
 
@@ -315,6 +325,8 @@ class StoredForest:
         """Overwrite what is kept of rows."""
         self._seen.y[rows] = 0
         self._seen.keys[rows] = 0
+        if self._seen.units.size:
+            self._seen.units[rows] = 0
 
     def keep_classes(self, kept: Flags, class_weight: Floats) -> None:
         """Drop classes of which no record is left."""
@@ -341,13 +353,11 @@ class StoredForest:
 
     def hash(self) -> LeafHash:
         """Hash all trees."""
-        regression = is_regression(self.rules)
-        return forest_hash([flat.hash(regression) for flat in self.flats()])
+        return forest_hash([flat.hash(self.rules) for flat in self.flats()])
 
     def matching(self, known: Sequence[Flat]) -> Self | None:
         """Return the forest if its trees are those that are known."""
-        regression = is_regression(self.rules)
-        told = forest_hash([flat.hash(regression) for flat in known])
+        told = forest_hash([flat.hash(self.rules) for flat in known])
         return self if told == self.hash() else None
 
 

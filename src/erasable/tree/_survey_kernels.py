@@ -212,9 +212,9 @@ def _find_bins(codes: Ints32, n: int, bounds: Ints32, n_bounds: int, bins: Ints3
 def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
     """Count the records between the values drawn, and apart from these those that have them.
 
-    Weights are counted in the upper half of a word, records in the lower; there are less than
-    ``2**27`` of these. Every other record is counted apart, because a sum that was just written
-    is slow to read.
+    Times in the bag are counted in the upper half of a word, records in the lower; there are less
+    than ``2**27`` of these. Where records have weights, they are counted in a word of their own.
+    Every other record is counted apart, because a sum that was just written is slow to read.
     """
     bounds, bins, tallies = work.bounds, work.bins, work.tallies
     for j in range(2 * found + 1):
@@ -226,6 +226,18 @@ def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
         codes, y = work.codes[start : start + n], work.y[start : start + n]
         weights = work.weights[start : start + n]
         _find_bins(codes, n, bounds, n_bounds, bins)
+        if rules.weighted:
+            last = tallies.shape[2] - 1
+            for i in range(n):
+                j = bins[i]
+                place = 2 * j + np.int64(bounds[j] == codes[i])
+                if rules.criterion == SQUARES:
+                    tallies[i & 1, place, 0] += weights[i]
+                    tallies[i & 1, place, 1] += weights[i] * y[i]
+                else:
+                    tallies[i & 1, place, y[i]] += weights[i]
+                tallies[i & 1, place, last] += 1
+            continue
         for i in range(n):
             j = bins[i]
             place = 2 * j + np.int64(bounds[j] == codes[i])
@@ -246,11 +258,15 @@ def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
         for s in range(left.shape[1]):
             between = tallies[0, 2 * j, s] + tallies[1, 2 * j, s]
             own = tallies[0, 2 * j + 1, s] + tallies[1, 2 * j + 1, s]
-            if rules.criterion != SQUARES or s == 0:
+            if not rules.weighted and (rules.criterion != SQUARES or s == 0):
                 n_own += own & _RECORDS
                 n_upto += (between & _RECORDS) + (own & _RECORDS)
                 between, own = between >> 32, own >> 32
             left[j, s] = between + own + (left[j - 1, s] if j else 0)
+        if rules.weighted:
+            s = tallies.shape[2] - 1
+            n_own = tallies[0, 2 * j + 1, s] + tallies[1, 2 * j + 1, s]
+            n_upto += tallies[0, 2 * j, s] + tallies[1, 2 * j, s] + n_own
         count[j, 0], count[j, 1] = n_own, n_upto
 
 

@@ -42,6 +42,7 @@ from erasable.tree._slot_kernels import (
     room_for,
     take_kept,
     take_pair,
+    weigh,
 )
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -90,7 +91,7 @@ def _take_from_kept(
         packed = table.packed[:, plant.features[slot, place]]
         lost = False
         for g in range(first, after):
-            row, weight = np.int64(gone[g]) & _ROW, np.int64(gone[g]) >> ROW_BITS
+            row, weight = np.int64(gone[g]) & _ROW, weigh(table, gone[g])
             c, y = np.int64(packed[row] & _LOW), table.y[row]
             for j in range(found - 1, -1, -1):
                 if code[j] < c:
@@ -226,7 +227,7 @@ def update_tree(
         if moving:
             nodes[node, COUNT] += sign * (after - first)
             for g in range(first, after):
-                row, weight = np.int64(some[g]) & _ROW, sign * (np.int64(some[g]) >> ROW_BITS)
+                row, weight = np.int64(some[g]) & _ROW, sign * weigh(table, some[g])
                 if rules.criterion == SQUARES:
                     stats[node, 0] += weight
                     stats[node, 1] += weight * table.y[row]

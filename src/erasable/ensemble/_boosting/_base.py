@@ -24,13 +24,12 @@ from erasable.core.ids import shorten
 from erasable.core.params import decode_params
 from erasable.core.passes import at_hand
 from erasable.core.tape import Stream
-from erasable.core.weighted import Weighted
+from erasable.core.weighted import Weighted, power_below, weight_units
 from erasable.ensemble._boosting._bin_passes import Features, without_negative
 from erasable.ensemble._boosting._bins import Binned
 from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
 from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
-from erasable.ensemble._boosting._loss_kernels import Given
-from erasable.ensemble._boosting._losses import power_below, weight_units
+from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
 
 _DEEPEST = 64
 CONSTRAINTS: dict[str, Any] = {
@@ -165,7 +164,8 @@ class Boosting(Weighted):
             return Given(y, np.empty(0, np.int64), np.empty(0, np.uint64)), 0
         exponent = power_below(float(weights[held.live].max())) + 1
         keys: Words = np.where(held.live, self._record_keys(), np.uint64(0))
-        return Given(y, weight_units(np.where(held.live, weights, 0.0), exponent), keys), exponent
+        units = weight_units(np.where(held.live, weights, 0.0), exponent - WEIGHT_BITS)
+        return Given(y, units, keys), exponent
 
     def _categorical(self) -> Flags:
         """Read `categorical_features`."""

@@ -13,9 +13,10 @@ from sklearn.utils._param_validation import StrOptions
 from erasable.core._schema import Fields, Sizes, refuse
 from erasable.core._schema_models import classes
 from erasable.core.arrays import Floats, Ints
+from erasable.core.weighted import power_below, weight_units
 from erasable.ensemble._boosting._base import CONSTRAINTS, Boosting
-from erasable.ensemble._boosting._loss_kernels import exponentials
-from erasable.ensemble._boosting._losses import LogLoss, n_outputs_of, power_below, weight_units
+from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, exponentials
+from erasable.ensemble._boosting._losses import LogLoss, n_outputs_of
 from erasable.tree._kinds import refuse_weights
 from erasable.tree._targets import ClassTargets
 
@@ -175,7 +176,8 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
     def _find_loss(self) -> LogLoss:
         counts, factors = self._targets.classes.counts, self._factors()
         if factors.size:
-            counts = counts * weight_units(factors, power_below(max(factors.max(), _LEAST)) + 1)
+            exponent = power_below(max(factors.max(), _LEAST)) + 1
+            counts = counts * weight_units(factors, exponent - WEIGHT_BITS)
         return LogLoss.of(counts, float(self._settings["learning_rate"]))
 
     def _loss_from(self, state: dict[str, Any]) -> LogLoss:

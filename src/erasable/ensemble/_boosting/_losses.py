@@ -6,7 +6,6 @@ the weights are functions of the live records that are coarse, so that they seld
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.weighted import power_below
 from erasable.ensemble._boosting import _loss_kernels as kernels
 from erasable.ensemble._boosting._loss_kernels import Tables
 
@@ -35,17 +35,6 @@ _LEAST_SCALE, _WIDEST = -960, 30
 _FINEST = -12
 _REACH = 16.0
 """Log-odds at which probabilities are as good as 0."""
-
-
-def power_below(value: float) -> int:
-    """Return the exponent of the largest power of two that is not above a positive number.
-
-    Examples
-    --------
-    >>> power_below(0.05), power_below(4.0)
-    (-5, 2)
-    """
-    return math.frexp(value)[1] - 1
 
 
 class Loss(Protocol):
@@ -363,18 +352,6 @@ def fixed_point(numbers: Ints, quantum: int, unit: float) -> Ints:
         return numbers << shift
     shifted: Ints = (numbers + (1 << (-shift - 1))) >> -shift
     return shifted
-
-
-def weight_units(weights: Floats, exponent: int) -> Ints:
-    """Return weights in ``2**-16`` of ``2**exponent``; what is above 0 is 1 at least.
-
-    Examples
-    --------
-    >>> weight_units(np.array([0.0, 1e-9, 0.5, 1.0]), 1)
-    array([    0,     1, 16384, 32768])
-    """
-    units = np.rint(np.ldexp(weights, kernels.WEIGHT_BITS - exponent)).astype(np.int64)
-    return np.where(weights > 0, np.maximum(units, 1), 0)
 
 
 def rate_units(rates: Floats, scale: float) -> Ints:

@@ -14,6 +14,7 @@ from erasable.core._schema import Decimal, Fields, Sizes, refuse
 from erasable.core._schema_models import grid
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError, MagnitudeError
+from erasable.core.weighted import power_below
 from erasable.ensemble._boosting._base import CONSTRAINTS, Boosting
 from erasable.ensemble._boosting._loss_kernels import exponentials
 from erasable.ensemble._boosting._losses import (
@@ -21,7 +22,6 @@ from erasable.ensemble._boosting._losses import (
     Spread,
     Squares,
     fixed_point,
-    power_below,
     rate_units,
 )
 from erasable.tree._targets import NumberTargets
