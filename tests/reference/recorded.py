@@ -29,6 +29,7 @@ from grammar import KEPT, Sentence, Writer, build, leaves  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 from sklearn.utils import _safe_indexing  # noqa: E402
+from sklearn.utils.validation import has_fit_parameter  # noqa: E402
 
 import erasable  # noqa: E402
 from erasable import Records  # noqa: E402
@@ -58,11 +59,16 @@ class Data(NamedTuple):
     ids: Any
     groups: Any
     doomed: Any
+    weights: Any = None
 
     @staticmethod
     def of(values: Any, rows: Any) -> Any:
         """Take rows of ids, targets or groups, where there are any."""
         return None if values is None else _safe_indexing(values, rows)
+
+    def weighing(self, rows: Any) -> dict[str, Any]:
+        """Return the weights of rows as an argument, where there are any."""
+        return {} if self.weights is None else {"sample_weight": self.weights[rows]}
 
 
 def _portable(estimator: Any) -> bool:
@@ -124,7 +130,9 @@ def life(model: Any, data: Data) -> list[str]:
         corrected["y"] = data.of(data.y, few)
     return _told(
         model,
-        lambda: model.fit(data.X, data.y, ids=data.ids, groups=data.groups),
+        lambda: model.fit(
+            data.X, data.y, ids=data.ids, groups=data.groups, **data.weighing(slice(None))
+        ),
         lambda: model.delete(data.of(data.ids, gone)),
         lambda: model.correct(data.of(data.ids, rest[: few.size]), **corrected),
         lambda: model.add(
@@ -132,6 +140,7 @@ def life(model: Any, data: Data) -> list[str]:
             data.of(data.y, gone),
             ids=data.of(data.ids, gone),
             groups=data.of(data.groups, gone),
+            **data.weighing(gone),
         ),
     )
 
@@ -166,6 +175,11 @@ def lives() -> Iterator[tuple[str, Life]]:
             for data in suited(STANDARD, estimator):
                 model = seeded(estimator, seed)
                 yield f"{name} seed {seed} on {data.name}", partial(life, model, _data(data))
+        if has_fit_parameter(estimator, "sample_weight"):
+            data = _data(suited(STANDARD[:1], estimator)[0])
+            weights = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 2.5], len(data.ids))
+            model = seeded(estimator)
+            yield f"{name} with weights", partial(life, model, data._replace(weights=weights))
         kind = name.split()[0]
         visits: Callable[[], Visits] = partial(Visits, counts=kind in OF_COUNTS, n=240)
         columns: Any = None
