@@ -8,6 +8,7 @@ from decimal import Decimal
 from inspect import signature
 from typing import Any
 
+import bounds
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -29,7 +30,6 @@ from erasable.removal import (
     Moments,
     RemovalWarning,
     Share,
-    bounds,
     certificate,
     certificate_from_moments,
     divergence,
