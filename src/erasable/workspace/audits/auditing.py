@@ -30,7 +30,7 @@ _EQUAL = (
     "left: nothing is left in it of the {what} that the request {verb}."
 )
 _WHAT = {"erasure": ("records", "erased"), "correction": ("values", "corrected")}
-"""What a request of a kind takes out of a model, and how that is called."""
+"""Things that a request of a kind takes out of a model, and the verb for it."""
 _ELSEWHERE = "It says nothing of copies of the records elsewhere: backups, logs, other models."
 
 

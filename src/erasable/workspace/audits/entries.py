@@ -1,4 +1,4 @@
-"""What the log says of audits, and what it said last of each model.
+"""Entries of the log on audits, and the last one on each model.
 
 The law kept here: an entry names no record. That of a report is a keyed hash of it, by which the
 workspace knows the report again, and which tells nobody anything.

@@ -1,4 +1,4 @@
-"""What an audit needs of a model: how it is asked, trained again, and what it has learned from."""
+"""Subjects of an audit: how a model is asked and trained again, and what it has learned from."""
 
 from __future__ import annotations
 
@@ -206,11 +206,7 @@ def given(
 ) -> tuple[tuple[Any, Any, Any], list[str]]:
     """Read records from a data set that the model has not learned from, or from a source.
 
-    Returns
-    -------
-    records : tuple (X, y, ids)
-    notes : list of str
-        What a reader of the report has to know of them.
+    Return the records as (X, y, ids), and notes that a reader of the report has to know.
     """
     known, wanted = subject.datasets[0], list(subject.columns)
     with context.ledger.reading() as connection:

@@ -1,4 +1,4 @@
-"""What may come into a data set, and as what: plain types, tokens for people."""
+"""Admission of records to a data set: plain types, and tokens for people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLAIN = (
     (pa.types.is_null, pa.float64()),
 )
 _FINE = {"timestamp[us]": pa.timestamp("ns"), "time64[us]": pa.time64("ns")}
-"""What times become that microseconds do not hold."""
+"""Types of times that microseconds do not hold."""
 
 
 def plain(
@@ -46,20 +46,7 @@ def plain(
     one length (see `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals
     in columns of identities: floats do not hold all of their digits. Columns of nothing but gaps
     become float64, unless the table is a `part` of one: there they stay, for they say nothing of
-    the others.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    identities : sequence of str
-    part : bool, default=False
-    first : int, default=1
-        The number of its first row.
-
-    Raises
-    ------
-    SourceError
-        A column is of another type, or a value does not fit.
+    the others. `first` is the number of the first row, for messages.
     """
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -136,23 +123,7 @@ class Gate:
         """Put tokens into the subject columns, and drop records that were erased before.
 
         These are the records of suppressed subjects, and those that met the condition of a request.
-
-        Parameters
-        ----------
-        raw : pyarrow.Table
-        first : int
-            The number of its first row.
-
-        Returns
-        -------
-        records : pyarrow.Table
-        stays : pyarrow.ChunkedArray of bool or None
-            Of the rows of `raw`; None where all stay.
-
-        Raises
-        ------
-        InvalidIdsError
-            An identity does not suit its type.
+        Return the records, and a mask of the rows of `raw` that stay, None where all do.
         """
         records = raw
         for column, kind in self._known.subjects:

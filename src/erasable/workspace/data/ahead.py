@@ -65,12 +65,7 @@ class Followers:
     def prepare(self, known: DataSet, found: Sequence[Part]) -> None:
         """Prepare for the next version of a data set; change nothing.
 
-        Parameters
-        ----------
-        known : DataSet
-            As it will be.
-        found : sequence of Part
-            Its fragments, which are in the store.
+        `found` are its fragments, which are in the store.
         """
 
     def adopt(self, connection: Connection) -> None:

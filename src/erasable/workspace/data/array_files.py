@@ -76,11 +76,6 @@ class ArrayFiles:
         """Put arrays into the place of names, some records at a time.
 
         Columns that hold no text are left as they are.
-
-        Raises
-        ------
-        SourceError
-            A file is not there, is no image or array, or has another size than those before.
         """
         for name in self._columns:
             _refuse_no_names(table[name].type, name)

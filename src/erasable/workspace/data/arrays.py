@@ -25,8 +25,6 @@ _LIST = re.compile(r"fixed_size_list<item: double>\[([0-9]+)\]")
 def type_of(text: str) -> pa.DataType:
     """Return the Arrow type of a column, from how the ledger writes it.
 
-    Examples
-    --------
     >>> type_of("int64"), type_of("fixed_size_binary[784]")
     (DataType(int64), FixedSizeBinaryType(fixed_size_binary[784]))
     """
@@ -40,8 +38,6 @@ def type_of(text: str) -> pa.DataType:
 def width(kind: str) -> int | None:
     """Return how many numbers a record has in a column of a type; None where it is no array.
 
-    Examples
-    --------
     >>> width("fixed_size_binary[784]"), width("fixed_size_list<item: double>[3]"), width("int64")
     (784, 3, None)
     """
@@ -52,8 +48,6 @@ def width(kind: str) -> int | None:
 def holds_arrays(kind: pa.DataType) -> bool:
     """Tell whether a column of this type may become one of arrays: bytes, or lists of numbers.
 
-    Examples
-    --------
     >>> [holds_arrays(each) for each in (pa.binary(), pa.list_(pa.int32()), pa.string())]
     [True, True, False]
     """
@@ -63,27 +57,9 @@ def holds_arrays(kind: pa.DataType) -> bool:
 def plain_arrays(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Bring a column of bytes or lists to one of the two types that data sets keep.
 
-    Lists of bytes and booleans become bytes, others lists of float64.
+    Lists of bytes and booleans become bytes, others lists of float64. The column is one of nulls
+    where it holds no array and its type does not give their length.
 
-    Parameters
-    ----------
-    column : pyarrow.ChunkedArray
-        Of a type that `holds_arrays`.
-    name : str
-        For a message.
-
-    Returns
-    -------
-    pyarrow.ChunkedArray
-        Of nulls where there is no array at all, and the type does not say how long one is.
-
-    Raises
-    ------
-    SourceError
-        Arrays of several lengths, of none, of too many numbers, or with gaps.
-
-    Examples
-    --------
     >>> plain_arrays(pa.chunked_array([[[1, 2], None]]), "scan").type
     FixedSizeListType(fixed_size_list<item: double>[2])
     >>> plain_arrays(pa.chunked_array([[[1, 2], [3]]]), "scan")
@@ -112,14 +88,9 @@ def plain_arrays(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
     """Make a column of arrays.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_valid, n), uint8 or float64
-    valid : ndarray of shape (n_records,), bool
-        Which records have an array; the others have a gap.
+    `rows`, of shape (n_valid, n), has dtype uint8 or float64; `valid` is a mask of the records that
+    have an array. The others have a gap.
 
-    Examples
-    --------
     >>> column = of_rows(np.array([[65, 66]], np.uint8), np.array([False, True]))
     >>> column.to_pylist()
     [None, b'AB']
@@ -138,14 +109,8 @@ def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
 
 
 def rows_of(column: pa.ChunkedArray) -> Any:
-    """Return the numbers of a column of arrays, a row for each record; NaN where there is a gap.
+    """Return a column of arrays as float64 of shape (n_records, n); a gap is a row of NaN.
 
-    Returns
-    -------
-    ndarray of shape (n_records, n), float64
-
-    Examples
-    --------
     >>> rows_of(pa.chunked_array([pa.array([b"AB", None], pa.binary(2))])).tolist()
     [[65.0, 66.0], [nan, nan]]
     """
@@ -172,8 +137,6 @@ def expanded(table: pa.Table) -> pa.Table | Any:
 
     Each number of an array is a column of the matrix; the others are numbers.
 
-    Examples
-    --------
     >>> scans = pa.array([b"AB", b"CD"], pa.binary(2))
     >>> expanded(pa.table({"age": [40, 50], "scan": scans})).tolist()
     [[40.0, 65.0, 66.0], [50.0, 67.0, 68.0]]
@@ -226,10 +189,8 @@ def _length(column: pa.ChunkedArray, name: str) -> int | None:
 
 
 def several_lengths(name: str, told: str) -> SourceError:
-    """Return the error that says of how many numbers arrays are that cannot be kept.
+    """Return the error for a column whose arrays differ in length.
 
-    Examples
-    --------
     >>> print(several_lengths("scan", "1 to 2"))
     column 'scan' holds arrays of 1 to 2 numbers; expected as many in each record, from 1 to ...
     """

@@ -1,4 +1,4 @@
-"""What the ledger knows of data sets, and how a version of one is read."""
+"""Catalogue of data sets: rows of the ledger, and the records of a version."""
 
 from __future__ import annotations
 
@@ -106,13 +106,7 @@ class Part:
 
 
 def find(connection: Connection, name: str) -> DataSet:
-    """Return the data set of a name.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        No data set has the name.
-    """
+    """Return the data set of a name."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
@@ -121,13 +115,7 @@ def find(connection: Connection, name: str) -> DataSet:
 
 
 def get(connection: Connection, dataset_id: int) -> DataSet:
-    """Return the data set of an id.
-
-    Raises
-    ------
-    LedgerError
-        No data set has the id, which no user typed.
-    """
+    """Return the data set of an id."""
     query = select(dataset_table).where(dataset_table.c.id == dataset_id)
     row = connection.execute(query).first()
     if row is None:
@@ -171,21 +159,8 @@ def table(
 ) -> pa.Table:
     """Read a version of a data set, by default the newest.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    dataset_id : int
-    version : int, default=None
-    columns : sequence of str, default=None
-        By default all of them. Subject columns hold tokens.
-    held : dict of key to pyarrow.Table, default=None
-        Fragments that were read already, whole.
-
-    Returns
-    -------
-    pyarrow.Table
-        In no order that means anything.
+    Subject columns hold tokens; the order of the records has no meaning. `held` maps keys to whole
+    fragments that were read already.
     """
     known = get(connection, dataset_id)
     if version is not None:

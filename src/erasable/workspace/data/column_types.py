@@ -1,4 +1,4 @@
-"""What a column holds: cells of text are parsed as its type, arrays are cast to it, or refused.
+"""Types of columns: text is parsed as the type of its column, arrays are cast to it, or refused.
 
 The law kept here: no value is changed. A cell is read in one way, whatever else is in its file; a
 value that its column cannot hold is refused, with the column, the row and the value. What
@@ -32,7 +32,7 @@ _ZONED = r"[ T].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _SHOWN = 40  # characters of a value in a message
 WRONG = (pa.ArrowException, ValueError, TypeError, OverflowError)
-"""What `convert` raises."""
+"""Errors that `convert` raises."""
 
 _NAMES = (
     (pa.types.is_integer, "whole numbers"),
@@ -47,7 +47,7 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """The types that columns have in a data set, for whatever comes to it later.
+    """The types that columns have in a data set, for records that come later.
 
     Attributes
     ----------
@@ -75,8 +75,6 @@ class ColumnTypes:
     ) -> ColumnTypes:
         """Return the types of columns of a data set, but for people and arrays.
 
-        Examples
-        --------
         >>> columns = (("visit", "int64"), ("patient", "string"), ("age", "double"))
         >>> known = DataSet(1, "visits", {}, "visit", (("patient", "id"),), columns, 1, 1, None)
         >>> ColumnTypes.of(known).types
@@ -94,22 +92,9 @@ class ColumnTypes:
     def read(self, table: pa.Table, first: int = 1, decimal: str = ".") -> pa.Table:
         """Bring columns of a table to these types; the others stay.
 
-        Parameters
-        ----------
-        table : pyarrow.Table
-            Whatever was read, with cells of text where the types of a file are not its own.
-        first : int, default=1
-            The number of its first row.
-        decimal : str, default="."
-            What stands before the decimals of a number in text.
+        Cells are text where the types of a file are not its own. `first` is the number of the first
+        row, for messages. Refuse a value that does not fit.
 
-        Raises
-        ------
-        SourceError
-            A value does not fit the type of its column.
-
-        Examples
-        --------
         >>> types = ColumnTypes({"zip": pa.string(), "age": pa.int64()}, "visits")
         >>> types.read(pa.table({"zip": ["01234"], "age": ["41"]})).to_pydict()
         {'zip': ['01234'], 'age': [41]}
@@ -158,23 +143,10 @@ def convert(
     """Bring a column to a type that data sets keep, without changing a value.
 
     Text is parsed, but for columns of text. Whole numbers and others become each other where they
-    are the same number; 0 and 1 truth values; a midnight a day, and a day a midnight.
+    are the same number; 0 and 1 truth values; a midnight a day, and a day a midnight. `digits` lets
+    whole numbers become text, as the names of records. Raise one of `WRONG` where a value does not
+    fit.
 
-    Parameters
-    ----------
-    column : pyarrow.Array or pyarrow.ChunkedArray
-    kind : pyarrow.DataType
-    decimal : str, default="."
-    digits : bool, default=False
-        Whether whole numbers may become text: as the names of records.
-
-    Raises
-    ------
-    pyarrow.ArrowException, ValueError, TypeError or OverflowError
-        A value does not fit.
-
-    Examples
-    --------
     >>> convert(pa.array(["1.0", "NA"]), pa.float64()).to_pylist()
     [1.0, None]
     >>> convert(pa.array([2**53 + 1]), pa.float64())
@@ -206,20 +178,10 @@ def convert(
 def parse(
     texts: _Column, kind: pa.DataType, decimal: str = ".", *, either_zone: bool = False
 ) -> _Column:
-    """Parse cells of text; what programs write for a gap is one.
+    """Parse cells of text; a spelling that programs use for a gap becomes a gap.
 
-    Parameters
-    ----------
-    texts : pyarrow.Array or pyarrow.ChunkedArray of string
-    kind : pyarrow.DataType
-    decimal : str, default="."
-    either_zone : bool, default=False
-        Whether some times may name a zone, and others not, which are in UTC then.
-
-    Raises
-    ------
-    pyarrow.ArrowException or ValueError
-        A cell is no value of the type.
+    `either_zone` lets some times name a zone and others not; these are in UTC. Raise one of `WRONG`
+    where a cell does not fit.
     """
     if pa.types.is_string(kind):
         return texts
@@ -315,10 +277,8 @@ def _may_become(came: pa.DataType, kind: pa.DataType, *, digits: bool) -> bool:
 
 
 def array_of(values: Sequence[Any]) -> pa.Array:
-    """Make an array of Python's values, of whichever type suits them.
+    """Make an array of Python values, of the Arrow type that suits them.
 
-    Examples
-    --------
     >>> array_of([1, 2**63]).type
     DataType(uint64)
     """
@@ -333,8 +293,6 @@ def first_unfit(column: _Column, convert: Callable[[Any], Any]) -> tuple[int, in
 
     None where it takes each value alone.
 
-    Examples
-    --------
     >>> first_unfit(pa.chunked_array([["1", "x", "2", "y"]]), lambda some: some.cast(pa.int64()))
     (1, 2)
     """
@@ -365,8 +323,6 @@ def unfit(
 ) -> SourceError:
     """Return the error that says which value a column cannot hold.
 
-    Examples
-    --------
     >>> print(unfit("age", pa.scalar("old"), 7, pa.int64(), n=3, owner="visits"))
     column 'age' holds 'old' in row 7, and 2 others that do not fit; expected whole numbers ...
     """
@@ -382,8 +338,6 @@ def unfit(
 def told(kind: pa.DataType) -> str:
     """Say in words what values of a type are.
 
-    Examples
-    --------
     >>> told(pa.bool_())
     'true or false'
     """

@@ -79,20 +79,9 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, schema: pa.Schema, tokens: Collection[str] = ()) -> Condition:
-        """Read a condition.
+        """Read a condition on columns of numbers, text, booleans, days or times.
 
-        Parameters
-        ----------
-        text : str
-        schema : pyarrow.Schema
-            Columns of integers, floats, text, booleans, days or times.
-        tokens : collection of str
-            Columns that hold tokens in the place of identities, which nothing can be compared with.
-
-        Raises
-        ------
-        SourceError
-            It is no condition, names a column that is not there, or compares what cannot be.
+        `tokens` are columns of tokens, which nothing can be compared with.
         """
         words = _split(text)
         comparisons = []

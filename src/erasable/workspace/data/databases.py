@@ -35,13 +35,6 @@ _BYTES = 1 << 24  # of the values of such rows
 def place_of(text: str, query: str | None) -> str:
     """Return a URL without user, password and parameters, with its ``#table`` where it has one.
 
-    Raises
-    ------
-    SourceError
-        It is no URL of a database, or does not say which records.
-
-    Examples
-    --------
     >>> place_of("postgresql://ann:secret@db.example/shop?sslkey=x#visits", None)
     'postgresql://db.example/shop#visits'
     """
@@ -65,26 +58,10 @@ def place_of(text: str, query: str | None) -> str:
 
 
 def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]:
-    """Read a table or the rows of a query, some at a time, by a cursor of the server's.
+    """Read a table or the rows of a query in batches, with a cursor of the server.
 
-    Parameters
-    ----------
-    given : str
-        The URL with whatever it takes to connect.
-    place : str
-        The URL that may be shown.
-    query : str or None
-        The SQL, where `given` names no table.
-
-    Yields
-    ------
-    pyarrow.Table
-        Of types found in each alone. The first is empty: it tells the columns.
-
-    Raises
-    ------
-    SourceError
-        See `erasable.workspace.data.sources.Source.batches`.
+    `given` holds the credentials, `place` is the URL that may be shown. The types of a batch are
+    found in it alone; the first batch is empty, and tells the columns.
     """
     address, table = _split(given)
     with _connected(_url(address), place) as connection:

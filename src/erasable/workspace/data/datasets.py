@@ -153,15 +153,7 @@ def add(
 def append(
     context: Context, name: str, source: Source, followers: Followers | None = None
 ) -> Change:
-    """Add records to a data set: its next version; `followers` go with it, or it is not made.
-
-    Raises
-    ------
-    SourceError
-        The source has other columns.
-    InvalidIdsError
-        An id is there already; see also `add`.
-    """
+    """Add records to a data set: its next version; `followers` go with it, or it is not made."""
     with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         context.clean()
         with context.ledger.reading() as connection:
@@ -202,11 +194,6 @@ def check_widened(context: Context, before: DataSet, after: DataSet) -> None:
     """Refuse floats in a column of whole numbers, some of which floats do not hold.
 
     Those of all versions count: a correction is to reach each.
-
-    Raises
-    ------
-    SourceError
-        There are such.
     """
     known = dict(before.columns)
     widened = [name for name, kind in after.columns if known[name] != kind]

@@ -42,7 +42,7 @@ _CHUNK = 1 << 20
 _NUMBER = r"^([+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?inf(inity)?))$"
 _GROUPED = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
 BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, zlib.error)
-"""What reading a file raises that is damaged."""
+"""Errors that reading a damaged file raises."""
 _PLAIN = r"^[+-]?([0-9]+(\{0}[0-9]*)?|\{0}[0-9]+)([eE][+-]?[0-9]+)?$"
 _WRITTEN = r"^[+-]?[$€£]? ?([0-9]{1,3}([.,' ][0-9]{3})+([.,][0-9]+)?|[0-9]+([.,][0-9]+)?) ?[$€£%]?$"
 _DAY = r"^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}$"
@@ -63,26 +63,9 @@ def csv_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.batches`.
 
-    Parameters
-    ----------
-    path : Path
-    dialect : Dialect
-        All of it; see `settled`.
-    text_columns : sequence of str
-        Columns that stay text.
-    typed : bool, default=True
-        Find types that suit all rows, for which a file of several blocks is read twice; otherwise
-        all columns stay text.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        Of one schema. The first may be empty: it tells the columns.
-
-    Raises
-    ------
-    SourceError
-        It is not there, or is no such file.
+    `dialect` is complete; see `settled`. All batches have one schema; the first may be empty, and
+    tells the columns. Unless `typed`, all columns stay text; otherwise a file of several blocks is
+    read twice, to find types that suit all rows.
     """
     head = head_of(path)
     try:
@@ -121,13 +104,7 @@ def _has_line_breaks(block: pa.RecordBatch) -> bool:
 
 
 def _check_quotes(path: Path, text: _Text) -> None:
-    """Refuse a file in which a quote is not closed where its value ends: Arrow would read on.
-
-    Raises
-    ------
-    SourceError
-        There is one.
-    """
+    """Refuse a file in which a quote is not closed where its value ends: Arrow would read on."""
     limit = csv.field_size_limit(_BLOCK)
     try:
         with text.opened() as lines:
@@ -154,29 +131,8 @@ def settled(
 ) -> tuple[Dialect, list[str]]:
     """Find the dialect of a file: what is given, what is certain, or else what is known.
 
-    Parameters
-    ----------
-    path : Path
-    given : Dialect
-        What holds in any case.
-    known : Dialect
-        All of what holds where the file does not show another.
-    text_columns : collection of str
-        Columns that have to be there.
-    types : mapping of str to pyarrow.DataType or None
-        Of columns of the data set that the file goes with.
-
-    Returns
-    -------
-    dialect : Dialect
-        All of it.
-    remarks : list of str
-        What was found, and what may be meant, a line each.
-
-    Raises
-    ------
-    SourceError
-        The file is not there, or it may be in either of two encodings.
+    `given` holds in any case, `known` where the file does not show another. Return a complete
+    dialect, and remarks on what was found, a line each.
     """
     head = head_of(path)
     encoding = given.encoding or _encoding(path, head, known)
@@ -467,13 +423,7 @@ def _problem(text: _Text) -> str | None:
 
 
 def head_of(path: Path) -> bytes:
-    """Read the beginning of the text in a file.
-
-    Raises
-    ------
-    SourceError
-        It is not there, or cannot be read.
-    """
+    """Read the beginning of the text in a file."""
     check_there(path)
     try:
         with path.open("rb") as file:
@@ -504,11 +454,6 @@ def refuse_other_files(
     """Refuse a file that is known by how it begins: of another kind, or in UTF-16 or UTF-32.
 
     See `misencoded` for `option`.
-
-    Raises
-    ------
-    SourceError
-        It is such a file.
     """
     found = kind_of_file(head)
     if found is not None:

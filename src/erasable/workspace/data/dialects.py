@@ -1,4 +1,4 @@
-"""How a text file of records is written: its separator, its decimal mark and its encoding."""
+"""Dialect of a text file of records: its separator, its decimal mark and its encoding."""
 
 from __future__ import annotations
 
@@ -41,15 +41,8 @@ class Dialect:
     def of(
         cls, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
     ) -> Dialect:
-        r"""Check what a user said of a text file.
+        r"""Check the options of a user on how a text file is written.
 
-        Raises
-        ------
-        InvalidParameterError
-            It cannot be so written.
-
-        Examples
-        --------
         >>> Dialect.of(";", ","), Dialect.of("tab").delimiter
         (Dialect(delimiter=';', decimal=',', encoding=None), '\t')
         >>> Dialect.of(";;")
@@ -78,10 +71,8 @@ class Dialect:
 
     @classmethod
     def kept(cls, source: Mapping[str, Any]) -> Dialect:
-        """Return what a data set keeps; see `Source.to_json`.
+        """Return the dialect that a data set keeps; see `Source.to_json`.
 
-        Examples
-        --------
         >>> Dialect.kept({"kind": "csv", "dialect": {"delimiter": ";"}})
         Dialect(delimiter=';', decimal=None, encoding=None)
         """
@@ -89,10 +80,8 @@ class Dialect:
         return cls.of(*(said.get(name) for name in ("delimiter", "decimal", "encoding")))
 
     def over(self, known: Dialect) -> Dialect:
-        """Return this one, with what another says where it says nothing.
+        """Return this dialect, with the entries of another where it has none.
 
-        Examples
-        --------
         >>> Dialect(";").over(Dialect(",", "."))
         Dialect(delimiter=';', decimal='.', encoding=None)
         """
@@ -101,10 +90,8 @@ class Dialect:
         return Dialect(*(a if a is not None else b for a, b in zip(own, others, strict=True)))
 
     def to_json(self) -> dict[str, str]:
-        """Describe what was said.
+        """Return the entries that were given, by name.
 
-        Examples
-        --------
         >>> Dialect(";").to_json()
         {'delimiter': ';'}
         """
@@ -137,21 +124,10 @@ def separator_of(
     r"""Find what separates the columns of a text file where only one separator fits.
 
     The usual one fits if it gives the columns that are needed. Another one does if, besides, it
-    gives two columns or more, and as many in each row.
+    gives two columns or more, and as many in each row. `head` is the beginning of the file, and
+    `is_cut` says that the file is longer. All of `needed` have to be there, and one of `some_of`,
+    if any; the usual separator is returned as well where none or several others fit.
 
-    Parameters
-    ----------
-    head : str
-        Where the file begins, with the names of the columns.
-    usual : str
-        What is returned if it fits, or if none or several others do.
-    needed, some_of : collection of str
-        All of the former are to be there, and of the latter one, unless there is none of them.
-    is_cut : bool
-        Whether the file is longer.
-
-    Examples
-    --------
     >>> separator_of("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
     ';'
     >>> separator_of("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
@@ -185,10 +161,8 @@ def _rows(head: str, separator: str, *, is_cut: bool) -> list[list[str]]:
 
 
 def told(found: Dialect, besides: Dialect) -> str:
-    """Say what was found of a file besides what was known; nothing where it is the same.
+    """Say what was found of a file besides what was known; return an empty text if nothing.
 
-    Examples
-    --------
     >>> told(Dialect(";", ",", "utf-8"), Dialect(",", ".", "utf-8"))
     "';' between columns and decimal commas"
     """

@@ -51,14 +51,7 @@ def difference(
 ) -> Difference:
     """Compare two versions of a data set, by some columns; read only fragments of one of them.
 
-    Parameters
-    ----------
-    context : Context
-    known : DataSet
-        With the types of the later version.
-    before, after : sequence of Part
-    columns : sequence of str
-        The id among them.
+    `known` has the types of the later version; `columns` includes the id.
     """
     schema = pa.schema([known.schema.field(name) for name in columns])
     keys = {part.key for part in before} & {part.key for part in after}

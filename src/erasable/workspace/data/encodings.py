@@ -23,8 +23,6 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 def kind_of_file(head: bytes) -> tuple[str, str] | None:
     r"""Name a file that is known by its first bytes and is no text, and say what to do with it.
 
-    Examples
-    --------
     >>> kind_of_file(b"\x1f\x8b\x08")
     ('a gzip file', 'add .gz to its name')
     >>> kind_of_file(b"PAR1,PAR2\n1,2\n") is None
@@ -47,8 +45,6 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
 def mark_of(head: bytes) -> str | None:
     r"""Name the encoding whose mark a file begins with.
 
-    Examples
-    --------
     >>> mark_of("id".encode("utf-16")), mark_of(b"\xef\xbb\xbfid"), mark_of(b"id")
     ('utf-16', 'utf-8', None)
     """
@@ -64,8 +60,6 @@ def why_not_utf8(head: bytes, *, option: bool = False) -> str | None:
 
     Where `option` is true, `--encoding` is advised.
 
-    Examples
-    --------
     >>> why_not_utf8("visit,name\n".encode("utf-16"))
     'but in UTF-16; expected UTF-8; convert it, as with `iconv -f utf-16 -t utf-8`'
     >>> why_not_utf8(b"\xfc", option=True)

@@ -116,17 +116,8 @@ class Erasure:
     def corrected_at(self, known: DataSet, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the records of a version that differ once they are corrected, as they are to be.
 
-        Parameters
-        ----------
-        known : DataSet
-            As it was in the version.
-        columns : sequence of str, default=None
-            In which they are to differ, by default in any.
-
-        Raises
-        ------
-        InvalidDataError
-            The version cannot hold the values.
+        They differ in one of `columns`, by default in any; `known` is as it was in the version.
+        Raise InvalidDataError where the version cannot hold the values.
         """
         schema, found = known.schema, []
         compared = schema.names if columns is None else list(dict.fromkeys(columns))
@@ -180,13 +171,7 @@ class Erasure:
 def find_records(
     context: Context, connection: Connection, dataset_id: int, wanted: Wanted
 ) -> Erasure:
-    """Look up what is to be erased, and change nothing.
-
-    Returns
-    -------
-    Erasure
-        Whose fragments are not written yet.
-    """
+    """Look up what is to be erased; write and change nothing."""
     began = time.perf_counter()
     known = get(connection, dataset_id)
     every = parts(connection, dataset_id)
@@ -291,13 +276,7 @@ def _names(context: Context, known: DataSet, part: Part, wanted: Wanted) -> bool
 
 
 def cast_to(known: DataSet, table: pa.Table) -> pa.Table:
-    """Return corrected records in the types of a version of the data set.
-
-    Raises
-    ------
-    InvalidDataError
-        It cannot hold them.
-    """
+    """Return corrected records in the types of a version; refuse those that it cannot hold."""
     try:
         return table.cast(known.schema)
     except pa.ArrowInvalid:
@@ -322,13 +301,8 @@ def corrected(
 ) -> tuple[pa.Table, list[Any], dict[str, int]]:
     """Correct records; return them all, the ids of those that differ, and how many by request.
 
-    Parameters
-    ----------
-    known : DataSet
-    table : pyarrow.Table
-        Records of the data set.
-    corrections : list of (request id, pyarrow.Table)
-        See `Wanted`. Subject columns are not corrected: they tell whose a record was.
+    `corrections` pairs the id of a request with its table; see `Wanted`. Subject columns are not
+    corrected: they tell whose a record was.
     """
     name, ids, counts = known.id_column, list[Any](), dict[str, int]()
     for request, given in corrections:
@@ -358,13 +332,8 @@ def corrected(
 def are_same_peoples(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
     """Tell which records have the first subject that they had, or had none.
 
-    Parameters
-    ----------
-    known : DataSet
-    then : pyarrow.Table
-        Without subject columns nobody can tell, and all are taken to be.
-    now : pyarrow.Table
-        The same records, row by row.
+    `then` and `now` are the same records, row by row. Without subject columns in `then`, all are
+    taken to be.
     """
     same = pc.is_valid(now[known.id_column])
     for column in reversed(known.subject_columns):

@@ -1,4 +1,4 @@
-"""Which columns of a table are features, and what their values are: types, gaps and scale.
+"""Features of a table: the columns that are features, and their types, gaps and scale.
 
 Models, selections and removals of domains decide these here, so that they agree.
 """
@@ -26,23 +26,14 @@ TEXT = "string"
 _HOUR = {"s": 3600, "ms": 3600 * 10**3, "us": 3600 * 10**6, "ns": 3600 * 10**9}
 
 FILLS = ("mean", "median", "most_frequent")
-"""What gaps may be filled with: strategies of `erasable.preprocessing.SimpleImputer`."""
+"""Strategies to fill in gaps: those of `erasable.preprocessing.SimpleImputer`."""
 
 
 def default_columns(
     types: Mapping[str, str], taken: Collection[str | None], kinds: Sequence[str] = NUMBERS
 ) -> list[str]:
-    """Return the columns that are features where none is named: an index is none.
+    """Return the columns that are features by default, without those of an index.
 
-    Parameters
-    ----------
-    types : dict of column to Arrow type
-    taken : collection of str
-        Columns that mean something else: ids, subjects, targets.
-    kinds : sequence of str, default=NUMBERS
-
-    Examples
-    --------
     >>> default_columns({"id": "int64", "age": "int64", "note": "string"}, {"id"})
     ['age']
     """
@@ -56,8 +47,6 @@ def default_columns(
 def is_time(kind: str) -> bool:
     """Tell whether an Arrow type is of days, moments or times of day.
 
-    Examples
-    --------
     >>> is_time("date32[day]"), is_time("timestamp[us]"), is_time("double")
     (True, True, False)
     """
@@ -67,8 +56,6 @@ def is_time(kind: str) -> bool:
 def times_as_numbers(table: pa.Table) -> pa.Table:
     """Return a table with numbers for times: days since 1970, or hours of a day; NaN for a gap.
 
-    Examples
-    --------
     >>> from datetime import date, time
     >>> table = pa.table({"seen": [date(1970, 1, 3)], "at": [time(10, 30)], "age": [41]})
     >>> times_as_numbers(table).to_pydict()
@@ -99,22 +86,8 @@ def check_columns(
 ) -> None:
     """Refuse columns that are not there, are named twice, or hold neither numbers nor text.
 
-    Parameters
-    ----------
-    types : dict of column to Arrow type
-    names : sequence of str
-    kinds : collection of str, default=(*NUMBERS, TEXT)
-        Types that are accepted; None accepts all.
-    arrays : bool, default=False
-        Whether arrays are accepted, too.
+    `types` maps columns to Arrow types; None as `kinds` accepts all.
 
-    Raises
-    ------
-    WorkspaceError
-        It says which columns these are.
-
-    Examples
-    --------
     >>> check_columns({"age": "int64", "seen": "date32[day]"}, ["age"])
     """
     unknown = [name for name in names if name not in types]
@@ -139,15 +112,8 @@ def check_columns(
 
 
 def check_fill(fill: str | None) -> None:
-    """Refuse what is no strategy.
+    """Refuse a strategy that is not one of `FILLS`.
 
-    Raises
-    ------
-    WorkspaceError
-        `fill` is not one of `FILLS`.
-
-    Examples
-    --------
     >>> check_fill("median")
     """
     if fill is not None and fill not in FILLS:
@@ -157,8 +123,6 @@ def check_fill(fill: str | None) -> None:
 def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
     """Count the gaps of each column that has any: nulls and NaN.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> with_gaps(pa.table({"age": [41, None], "dose": [0.5, 1.5]}), ["age", "dose"])
     {'age': 1}
@@ -172,20 +136,6 @@ def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
 def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None) -> None:
     """Refuse gaps in columns that must have none.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    names : sequence of str
-    advice : str, default=None
-        What to do; by default to fill them in with the option ``--fill``.
-
-    Raises
-    ------
-    InvalidDataError
-        It says how many records have gaps, in which columns.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> refuse_gaps(pa.table({"age": [41, 42]}), ["age"])
     """
@@ -208,24 +158,9 @@ def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None
 def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any:
     """Return columns of numbers without gaps as a matrix.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    names : sequence of str
-    scaled : bool, default=True
-        Bring each column to mean 0 and standard deviation 1.
+    Its shape is (n_records, n_columns), its dtype float64. If `scaled`, each column has mean 0 and
+    standard deviation 1.
 
-    Returns
-    -------
-    ndarray of shape (n_records, n_columns), float64
-
-    Raises
-    ------
-    InvalidDataError
-        Infinity, or numbers whose standard deviation overflows.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> matrix(pa.table({"age": [1, 3]}), ["age"]).tolist()
     [[-1.0], [1.0]]
@@ -245,15 +180,8 @@ def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any
 
 
 def positive(table: pa.Table, name: str) -> Any:
-    """Return a column of numbers above 0: costs.
+    """Return a column of numbers, all above 0, such as costs; refuse other values.
 
-    Raises
-    ------
-    WorkspaceError
-        It holds other values.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> positive(pa.table({"cost": [1, 2]}), "cost")
     array([1., 2.])
@@ -269,30 +197,11 @@ def positive(table: pa.Table, name: str) -> Any:
 
 
 def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.Table, list[str]]:
-    """Fill the gaps of columns in, each by its own values.
+    """Fill in the gaps of columns, each by its own values.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    names : sequence of str
-        Columns of numbers, or of text, which "most_frequent" alone fills.
-    fill : str or None
-        One of `FILLS`; None leaves gaps as they are.
+    Only "most_frequent" fills text; None as `fill` leaves gaps as they are. Return the table, in
+    which numbers with gaps become float64, and a line for each column filled.
 
-    Returns
-    -------
-    table : pyarrow.Table
-        Numbers with gaps are float64.
-    messages : list of str
-        What was filled in, a line for each column.
-
-    Raises
-    ------
-    InvalidDataError
-        A column has nothing but gaps, or infinity.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> filled(pa.table({"age": [41, None, 43]}), ["age"], "mean")[0].to_pydict()
     {'age': [41.0, 42.0, 43.0]}

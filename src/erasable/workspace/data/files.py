@@ -16,13 +16,7 @@ def is_folder(path: Path) -> bool:
 
 
 def check_there(path: Path) -> None:
-    """Refuse a path where nothing is.
-
-    Raises
-    ------
-    SourceError
-        There is no such file or folder.
-    """
+    """Refuse a path at which there is no file or folder."""
     try:
         there = path.exists()
     except OSError:

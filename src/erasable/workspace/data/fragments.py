@@ -30,8 +30,6 @@ _DIGITS = arrow_files.array_of_texts([f"{part:02x}" for part in range(PARTS)])
 def buckets_for(n_records: int) -> int:
     """Choose how many buckets a data set has: a power of two, of some 2,000 records each.
 
-    Examples
-    --------
     >>> buckets_for(10), buckets_for(200_000), buckets_for(10**7)
     (1, 64, 256)
     """
@@ -42,8 +40,6 @@ def buckets_for(n_records: int) -> int:
 def bucket_of(token: str, n_buckets: int) -> int:
     """Return the bucket of a token, which is uniformly distributed already.
 
-    Examples
-    --------
     >>> bucket_of("0000000a" + "f" * 24, 8)
     2
     """
@@ -54,21 +50,9 @@ def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Arr
     """Return of each record the part, of `PARTS`, that its bucket is made of.
 
     It depends on the first subject, or on the id if there is none. However many buckets a data set
-    has, bucket b is made of the parts b, b + n_buckets, b + 2 n_buckets, ...
+    has, bucket b is made of the parts b, b + n_buckets, b + 2 n_buckets, ... The parts are int32,
+    from 0 to `PARTS` - 1; the columns `subjects` hold tokens.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With tokens in the columns `subjects`.
-    id_column : str
-    subjects : sequence of str
-
-    Returns
-    -------
-    pyarrow.Array of int32
-
-    Examples
-    --------
     >>> table = pa.table({"id": [3, 1, 2], "who": ["00000001", "00000002", "000000ff"]})
     >>> parts_of(table, "id", ["who"]).to_pylist()
     [1, 2, 255]
@@ -96,13 +80,7 @@ def write(context: Context, dataset: str, table: pa.Table) -> Stored:
 
 
 def read(context: Context, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a fragment.
-
-    Raises
-    ------
-    WorkspaceError
-        The file is not there, or is not what was put.
-    """
+    """Read a fragment; refuse a file that is missing, or is not what was put."""
     return read_from(context.store, Stored(key, sha256), columns)
 
 

@@ -1,4 +1,4 @@
-"""Whose records are in the data: read from all of it, and held against the ledger's index.
+"""Holders of records: read from all of the data, and compared with the ledger's index.
 
 The law kept here: every token in the records of a data set is an identity of the ledger, and is
 held in the bucket where its records are. Whom the index lacks, an erasure would miss.
@@ -23,17 +23,8 @@ from erasable.workspace.ledger.schema import fragment, holding, identity, vacate
 def tokens_held(context: Context, connection: Connection, tokens: Mapping[str, str]) -> set[str]:
     """Return which tokens any version of any data set holds; every fragment is read.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    tokens : mapping of token to type
-        Of people, or of records; see `erasable.workspace.data.admission.record_type`.
-
-    Raises
-    ------
-    WorkspaceError
-        A fragment is not there, or is not what was put.
+    `tokens` maps tokens of people, or of records (see
+    `erasable.workspace.data.admission.record_type`), to types.
     """
     found: set[str] = set()
     for known in every(connection):
@@ -60,21 +51,8 @@ def missed(
 
     The bucket of a person, as the first subject of a data set, follows from the token. It is read
     in each data set where the index does not have the token there. People who are in other columns
-    alone are found by `compare_index_with_data`.
-
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    tokens : mapping of token to type
-    found_elsewhere : set of str
-        Tokens of people with other records. They need not wait for a damaged data set that the
-        index does not have them in.
-
-    Raises
-    ------
-    WorkspaceError
-        A fragment is not there, or is not what was put.
+    alone are found by `compare_index_with_data`. `found_elsewhere` are tokens of people with other
+    records: they need not wait for a damaged data set in which the index does not have them.
     """
     found: set[str] = set()
     for known in every(connection):
@@ -103,17 +81,10 @@ def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> 
 
 
 def compare_index_with_data(context: Context) -> list[str]:
-    """Tell of data sets whose people the ledger would not find; every fragment is read.
+    """Name the data sets whose people the ledger would not find; read every fragment.
 
-    Returns
-    -------
-    list of str
-        What does not hold, a line each; empty where all is well.
-
-    Raises
-    ------
-    WorkspaceDiskError
-        The disk fails.
+    Return a line for each fault, none where all is well. Faults of the disk or the server are
+    raised.
     """
     found = []
     with context.ledger.reading() as connection:

@@ -39,24 +39,8 @@ _OF = {bool: "true or false", int: "numbers", float: "numbers", str: "text"}
 def json_batches(path: Path, identities: Collection[str]) -> Iterator[pa.RecordBatch]:
     """Read a file of JSON lines; see `erasable.workspace.data.sources.Source.batches`.
 
-    A file of several batches is read twice: first for its columns and their types.
-
-    Parameters
-    ----------
-    path : Path
-    identities : collection of str
-        Columns whose values are not repeated.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        Of one schema: numbers, truth values and text.
-
-    Raises
-    ------
-    SourceError
-        It is not there, or is no such file; a value is nested, or does not fit the others of its
-        column.
+    A file of several batches is read twice: first for its columns and their types. All batches have
+    one schema, of numbers, truth values and text.
     """
     head = head_of(path)
     refuse_other_files(path, head, "JSON lines", option=False)

@@ -11,25 +11,16 @@ from erasable.workspace.ledger.schema import dataset_version, fragment, model
 
 
 def datasets(connection: Connection) -> list[dict[str, Any]]:
-    """Describe every data set, by name.
+    """Describe every data set, sorted by name.
 
-    Returns
-    -------
-    list of dict
-        name, version, n_records, source, id_column, subjects, created_at.
+    A description has name, version, n_records, source, id_column, subjects and created_at.
     """
     rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
     return [_described(connection, row) for row in rows]
 
 
 def dataset(connection: Connection, name: str) -> dict[str, Any]:
-    """Describe a data set: what `datasets` says, its columns, versions and models.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        No data set has the name.
-    """
+    """Describe a data set, as `datasets` does, with its columns, versions and models."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
         from erasable.workspace.data import catalogue

@@ -35,28 +35,11 @@ class _File:
 def parquet_batches(
     place: str, text_columns: Sequence[str], store: pa.fs.FileSystem | None, path: str
 ) -> Iterator[pa.Table]:
-    """Read a Parquet file, or all of those in a folder, which have the same columns.
+    """Read a Parquet file, or all files of a folder, which have the same columns.
 
-    Parameters
-    ----------
-    place : str
-        What to call it.
-    text_columns : sequence of str
-        Columns that stay text where they come from the names of folders: "007" is not 7.
-    store : pyarrow.fs.FileSystem or None
-        None for the files of this machine.
-    path : str
-        In the store.
-
-    Yields
-    ------
-    pyarrow.Table
-        Of one schema. The first is empty: it tells the columns.
-
-    Raises
-    ------
-    SourceError
-        See `erasable.workspace.data.sources.Source.batches`.
+    `place` names it in messages; `store` is None for the files of this machine. Columns that come
+    from the names of folders stay text if they are in `text_columns`: "007" is not 7. All batches
+    have one schema; the first is empty, and tells the columns.
     """
     if store is None:
         check_there(Path(path))

@@ -1,4 +1,4 @@
-"""Who is one person: the identities that records and links join, over all data sets.
+"""Persons: the identities that records and links join, over all data sets.
 
 The law kept here: identities of different types in one namespace that a record holds are one
 person's. A person is all that can be reached from one identity, through the records of every
@@ -157,21 +157,9 @@ def follow(
 ) -> Followed:
     """Return the people whom identities belong to.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    asked : sequence of (identities, reach)
-        Identities as pairs of type and token, and by how many people one of them may be shared;
-        0 follows nothing, None is `BY_DEFAULT`.
-    within : collection of str, default=None
-        Claims, as `locking.datasets` names them: data sets of other names are not read. By
-        default all are.
-
-    Returns
-    -------
-    Followed
-        A data set that cannot be read is not followed through.
+    `asked` pairs identities, as (type, token), with a reach: the number of people that may share
+    one of them. 0 follows nothing, None is `BY_DEFAULT`. `within` are claims, as `locking.datasets`
+    names them; only those data sets are read. A data set that cannot be read is not followed.
     """
     people = [
         Person({token: kind for kind, token in own}, reach=BY_DEFAULT if reach is None else reach)
@@ -328,8 +316,6 @@ def _owners_of(
 def joining(known: DataSet) -> Mapping[str, str]:
     """Return the subject columns of a data set that join identities, with their types.
 
-    Examples
-    --------
     >>> subjects = (("who", "id"), ("mail", "email"), ("doctor", "staff/id"))
     >>> dict(joining(DataSet(1, "visits", {}, "visit", subjects, (), 1, 1, None)))
     {'who': 'id', 'mail': 'email'}

@@ -83,13 +83,7 @@ class Pulled:
         return (*told, f"no line of the source has {name_some(self.absent)}: these are gaps")
 
     def bucket(self, number: int) -> pa.Table:
-        """Return the records of a bucket, in the columns and types of the data set, by their ids.
-
-        Raises
-        ------
-        SourceError
-            A value does not fit the type of its column.
-        """
+        """Return the records of a bucket, sorted by id, in the types of the data set."""
         found = self.spool.read(range(number, fragments.PARTS, self.known.n_buckets))
         with overflow_errors(self.spool.place):
             return _retyped(found, self.known).sort_by(self.known.id_column)
@@ -105,30 +99,11 @@ def pulled(
     untyped: Sequence[str] = (),
     files: Sequence[str] = (),
 ) -> Iterator[Pulled]:
-    """Read a source to its end; what it takes on the disk goes with the context.
+    """Read a source to its end; its temporary files go when the `with` block ends.
 
-    Parameters
-    ----------
-    context : Context
-    source : Source
-    known : DataSet
-        That the records are to come into.
-    new : bool, default=False
-        The source says which columns it has, and, by how many records there are, in how many
-        buckets they go.
-    untyped : sequence of str, default=()
-        Subject columns of a new data set for which no type was named.
-    files : sequence of str, default=()
-        Columns of a new data set that name files, of which the arrays are taken in.
-
-    Raises
-    ------
-    SourceError
-        The source cannot be read, or lacks a column; columns are missing, new, or hold values of
-        another type.
-    InvalidIdsError
-        Ids or subjects are missing, repeat, or are of a wrong type; or values of `untyped` need
-        one.
+    If `new`, the columns and the number of buckets follow from the source. Of a new data set,
+    `untyped` are subject columns for which no type was named, and `files` columns that name files,
+    of which the arrays are taken in.
     """
     names, copy = known.subject_columns, known.id_as_subject
     _check_named_once(known.id_column, [*names, *files])

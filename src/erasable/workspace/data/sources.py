@@ -1,4 +1,4 @@
-"""Where data comes from: a file, a folder of Parquet files, or a table or query of a database.
+"""Sources of data: a file, a folder of Parquet files, or a table or query of a database.
 
 The law kept here: a source is read whole and as it is, or refused in one line that repeats nobody's
 identity. What is kept of it names the place, never a user, a password or a parameter. It is read
@@ -79,23 +79,11 @@ class Source:
 
     @classmethod
     def parse(cls, text: str, query: str | None = None, dialect: Dialect = UNSAID) -> Source:
-        """Find out what a path or URL names; nothing is opened but folders.
+        """Find out what a path or URL names; open nothing but folders.
 
-        Parameters
-        ----------
-        text : str
-            A path; the URL of a file or folder of Parquet in an object store, in the form of
-            fsspec; or the URL of a database in the form of SQLAlchemy, with ``#table`` or
-            ``#schema.table`` at its end unless `query` is given.
-        query : str, default=None
-            SQL whose rows are the records.
-        dialect : Dialect, default=Dialect()
-            What a user said of how a text file is written.
-
-        Raises
-        ------
-        SourceError
-            It is of no known kind, or no text file, and a dialect came with it.
+        `text` is a path, the URL of Parquet in an object store (as fsspec has it), or the URL of a
+        database (as SQLAlchemy has it), with ``#table`` or ``#schema.table`` at its end unless
+        `query` is given. Refuse a dialect for other files than text.
         """
         found = cls._parsed(text, query, dialect)
         if found.kind != "csv" and dialect != UNSAID:
@@ -136,8 +124,6 @@ class Source:
     def takes_query(text: str) -> bool:
         """Tell whether it takes a query to say which records of a place are meant.
 
-        Examples
-        --------
         >>> [Source.takes_query(text) for text in ("a.csv", "sqlite:///a.db", "sqlite:///a.db#b")]
         [False, True, False]
         """
@@ -167,17 +153,8 @@ class Source:
         """Find how a text file is written; see `batches` for the parameters.
 
         An option of the user comes first, then what the file shows without doubt, then the dialect
-        of the data set. A `DialectWarning` says what was found in the file.
-
-        Returns
-        -------
-        Source
-            With all of the dialect, where it is a text file.
-
-        Raises
-        ------
-        SourceError
-            The file is not there, or cannot be read; or it may be in either of two encodings.
+        of the data set. A `DialectWarning` says what was found in the file. Return the source with
+        a complete dialect, where it is a text file.
         """
         if self.kind != "csv" or None not in astuple(self.dialect):
             return self
@@ -269,13 +246,7 @@ class Source:
             yield from csv_batches(Path(self.place), self.dialect, text_columns, typed=typed)
 
     def read(self, text_columns: Sequence[str] = (), types: ColumnTypes | None = None) -> pa.Table:
-        """Read all records at once; see `batches` for what is read, and what is wrong.
-
-        Returns
-        -------
-        pyarrow.Table
-            With one record or more.
-        """
+        """Read all records at once, one or more; see `batches` for types and errors."""
         wide, parts = Widening(self.place), []
         for part in self.batches(text_columns, types):
             wide.add(part.schema)

@@ -46,8 +46,6 @@ def remarks(context: Context, connection: Connection, known: DataSet) -> list[st
 def two_of_one(texts: Iterable[str]) -> tuple[str, str] | None:
     """Return the first two texts, in their order, that are one number or truth value.
 
-    Examples
-    --------
     >>> two_of_one(["1234", "01234", "7"]), two_of_one(["true", "TRUE"]), two_of_one(["7", "8"])
     (('01234', '1234'), ('TRUE', 'true'), None)
     """

@@ -70,21 +70,9 @@ class Spool:
         self._open.close()
 
     def add(self, records: pa.Table, parts: pa.Array) -> None:
-        """Take in records.
+        """Take in records with the columns of those before, and the part of each.
 
-        Parameters
-        ----------
-        records : pyarrow.Table
-            With the columns of those before; of the same types, or of such as widen them.
-        parts : pyarrow.Array of int32
-            Of each record, from 0 to `PARTS` - 1.
-
-        Raises
-        ------
-        SourceError
-            The types have nothing in common.
-        WorkspaceDiskError
-            The disk is full or fails.
+        Their types are the same, or widen those before. `parts` are int32, from 0 to `PARTS` - 1.
         """
         self.wide.add(records.schema)
         self._held.append((records, parts))
@@ -93,13 +81,7 @@ class Spool:
             self._spill()
 
     def read(self, parts: Iterable[int]) -> pa.Table:
-        """Return the records of some parts, in the types of all.
-
-        Raises
-        ------
-        SourceError
-            A whole number does not fit into the floats that its column has become.
-        """
+        """Return the records of some parts, in the types of all."""
         if self._rest is None:
             self._rest = self._sorted()
         wanted = list(parts)
@@ -145,13 +127,7 @@ class Spool:
 
 @contextmanager
 def overflow_errors(place: str) -> Iterator[None]:
-    """Say that texts are more than Arrow can hold together, where records are put in an order.
-
-    Raises
-    ------
-    SourceError
-        They are.
-    """
+    """Raise SourceError where texts are more than Arrow can sort together."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowCapacityError):

@@ -18,8 +18,6 @@ _PROTOCOLS = frozenset({"abfs", "abfss", "az", "gcs", "gs", "memory", "oci", "os
 def is_store(text: str) -> bool:
     """Tell whether a URL names an object store rather than a database.
 
-    Examples
-    --------
     >>> is_store("s3://bucket/visits"), is_store("postgresql://db/shop#visits")
     (True, False)
     """
@@ -27,15 +25,8 @@ def is_store(text: str) -> bool:
 
 
 def store_place(text: str) -> str:
-    """Return a URL, which may be kept as it is.
+    """Return a URL to keep; refuse one that seems to hold a credential.
 
-    Raises
-    ------
-    SourceError
-        It holds what looks like a credential.
-
-    Examples
-    --------
     >>> store_place("s3://bucket/visits/")
     's3://bucket/visits'
     """
@@ -50,13 +41,7 @@ def store_place(text: str) -> str:
 
 
 def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
-    """Return the store of a URL, and the path within it.
-
-    Raises
-    ------
-    SourceError
-        There is no driver, or the store does not take us.
-    """
+    """Return the store of a URL, and the path within it."""
     protocol = urlsplit(place).scheme
     try:
         import fsspec

@@ -21,14 +21,12 @@ from erasable.core.errors import InvalidIdsError
 from erasable.workspace.identity.looks import Looks
 
 _GAPS = sorted({each.casefold() for each in CSV_NULLS if each} | {"none"})
-"""What programs write for a gap, case folded."""
+"""Texts that programs write for a gap, case folded."""
 
 
 def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
-    """Count records in none of whose subject columns anybody is named.
+    """Count the records with gaps in all of their subject columns.
 
-    Examples
-    --------
     >>> sent = pa.table({"to": ["0a", None, None], "from": [None, "0b", None]})
     >>> count_without(sent, ["to", "from"])
     1
@@ -41,14 +39,8 @@ def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
 def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     """Count the texts of each subject column that may have been meant as a gap.
 
-    Parameters
-    ----------
-    raw : pyarrow.Table
-        As it came, with identities.
-    subjects : sequence of str
+    `raw` has identities, not tokens.
 
-    Examples
-    --------
     >>> doubtful(pa.table({"patient": ["p1", "NA", None]}), ["patient"])
     {'patient': 1}
     """
@@ -61,19 +53,10 @@ def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
 
 
 def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
-    """Say what may not be as it was meant, a line each.
+    """Say what may be a mistake in subject columns, a line each.
 
-    Parameters
-    ----------
-    counts : mapping of column to int
-        See `doubtful`.
-    n_records : int
-        Of how many records.
-    looks : Looks
-        Of the columns of type "id", in which addresses may have come in later.
+    See `doubtful` for `counts`.
 
-    Examples
-    --------
     >>> remarks({"patient": 1, "doctor": 0}, 3, Looks([]))
     ("in 1 of 3 records the subject column 'patient' holds what programs write for a gap ...",)
     """
@@ -96,13 +79,8 @@ def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[st
 def refuse_untyped(looks: Looks) -> None:
     """Ask for the types of columns of a new data set for which none was named.
 
-    Raises
-    ------
-    InvalidIdsError
-        Values look like addresses or telephone numbers.
+    Do so only where values look like addresses or telephone numbers.
 
-    Examples
-    --------
     >>> refuse_untyped(Looks(["patient"]))
     """
     if looks.addresses:

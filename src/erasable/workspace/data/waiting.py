@@ -61,22 +61,10 @@ def narrow(
     """Write the files of corrections that wait, without records that are gone.
 
     Where they say something else than a correction that was received later and is carried out
-    before them, they say what it says from then on.
-
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    known : DataSet
-    kept : sequence of Part
-        All fragments of the data set as it is to be: what none of them holds is gone, and so is
-        what only holds records of other people.
-    gone : sequence, default=()
-        Ids of records that are erased; a fragment may hold another record of the same id.
-    but : set of str
-        Requests that are carried out, of which no file is left.
-    newer : sequence of rows of table `request`, default=()
-        Those of them that correct the data set, in the order that they were received in.
+    before them, they say what it says from then on. `kept` are all fragments that the data set is
+    to have; a record that none of them holds for the same person is gone. `gone` are ids of erased
+    records, `but` requests that are carried out and keep no file; `newer` are the rows of those
+    that correct the data set, in the order of receipt.
     """
     of = [row for row in waiting(connection, but) if row.corrects["dataset"] == known.name]
     tables = [read(context, row) for row in of]

@@ -1,4 +1,4 @@
-"""One type for each column, whatever part of a source it was read in.
+"""One type for each column, in every part of a source.
 
 The law kept here: what a column is does not depend on where the parts begin, nor on their order.
 A part with nothing but gaps says nothing of the type; whole numbers become floating ones where
@@ -45,13 +45,7 @@ class Widening:
         return self._schema
 
     def add(self, schema: pa.Schema) -> None:
-        """Join the types of one more part.
-
-        Raises
-        ------
-        SourceError
-            A column has no type in common with what came before.
-        """
+        """Join the types of one more part; refuse types that have nothing in common."""
         if self._schema is None:
             self._schema = pa.schema(list(schema))
         elif not schema.equals(self._schema):
@@ -69,13 +63,7 @@ class Widening:
         return pa.field(known.name, found)
 
     def cast(self, table: pa.Table) -> pa.Table:
-        """Bring a part to the types of all.
-
-        Raises
-        ------
-        SourceError
-            A value does not fit: a whole number that floats do not hold.
-        """
+        """Bring a part to the types of all; refuse whole numbers that floats do not hold."""
         return cast(table, self.schema, self._place)
 
 

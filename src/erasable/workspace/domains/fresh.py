@@ -61,24 +61,10 @@ class Fresh:
 def read_fresh(
     context: Context, given: str, known: DataSet, table: pa.Table, predicate: Predicate
 ) -> Fresh:
-    """Read fresh records, and leave out what the data set holds.
+    """Read fresh records, and leave out those that the data set holds.
 
-    Parameters
-    ----------
-    context : Context
-    given : str
-        The name of a data set, or a source.
-    known : DataSet
-        That is judged.
-    table : pyarrow.Table
-        Its records.
-    predicate : Predicate
-
-    Raises
-    ------
-    WorkspaceError, SourceError
-        There is no such data set or file, it is the data set itself, columns are missing or hold
-        something else, or no record is left.
+    `given` names a data set or a source; `known` is the data set that is judged, and `table` has
+    its records.
     """
     found, dataset_id = _read(context, given, known)
     own = {known.id_column, *known.subject_columns}
@@ -123,13 +109,7 @@ def _read(context: Context, given: str, known: DataSet) -> tuple[pa.Table, int |
 
 
 def as_in(found: pa.Table, known: DataSet) -> pa.Table:
-    """Give columns the types that they have in a data set.
-
-    Raises
-    ------
-    SourceError
-        They hold something else.
-    """
+    """Give columns the types that they have in a data set; refuse values of other types."""
     found = ColumnTypes.of(known, exact=True).read(found)
     for name, column in zip(found.column_names, found.columns, strict=True):
         wanted = known.schema.field(name).type

@@ -1,4 +1,4 @@
-"""How the models of a data set do on each group of records, before a removal and after.
+"""Judging of models: how they do on each group of records, before a removal and after.
 
 The law kept here: what is said of a model is said of records of its own version of the data, and
 of fresh ones; a model that cannot be judged is named, with the reason.
@@ -82,13 +82,10 @@ class Judge:
             ) from error
 
     def after(self, updated: bool) -> Judged:
-        """Judge the model as it is now; nothing is raised, because all of it is done by now.
+        """Judge the model as it is now; raise nothing, because the records are gone by now.
 
-        Parameters
-        ----------
-        updated : bool
-            Whether the removal made a version of it: it made none where the model had been trained
-            on no record that left.
+        `updated` says that the removal made a version of it: it makes none where the model was
+        trained on no record that left.
         """
         if self._before is None:
             return Judged(self.name, None, tuple(self.remarks))
@@ -175,13 +172,7 @@ class Judge:
 
 
 def judges(context: Context, plan: RemovalPlan) -> list[Judge]:
-    """Measure every live model of a data set, before a removal.
-
-    Raises
-    ------
-    ErasableError
-        A model or its records cannot be read, or fresh ones cannot be predicted for.
-    """
+    """Measure every live model of a data set, before a removal."""
     with context.ledger.reading() as connection:
         concerned = catalogue.models_of(connection, [plan.known.id])
         names = [each.name for each in concerned if each.is_live]

@@ -1,4 +1,4 @@
-"""What a removal would do: which records would leave, how far that reaches, whom it concerns."""
+"""Plans of removals: which records would leave, how far that reaches, whom it concerns."""
 
 from __future__ import annotations
 
@@ -227,20 +227,10 @@ def on_hold(request: str, n: int) -> str:
 def held_among(
     context: Context, connection: Connection, known: DataSet, records: pa.Table
 ) -> dict[str, int]:
-    """Count which of some records of a data set are asked for by requests on hold.
+    """Count the records that requests on hold ask for, by the id of the request.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    known : DataSet
-    records : pa.Table
-        As the data set keeps them: subjects are tokens.
-
-    Returns
-    -------
-    dict of str to int
-        Records by the id of the request, where there are any.
+    The records are as the data set keeps them: subjects are tokens. The dict has the ids of
+    requests with one or more.
     """
     waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
     rows = connection.execute(select(request).where(waiting)).all()

@@ -1,4 +1,4 @@
-"""Which records are of a domain: those that meet a condition, and hold one of some keywords."""
+"""Predicates of a domain: its records meet a condition, and hold one of some keywords."""
 
 from __future__ import annotations
 
@@ -45,13 +45,7 @@ class Predicate:
 
     @classmethod
     def of(cls, where: str | None, keywords: Sequence[str] | None, column: str | None) -> Predicate:
-        """Check what a domain is told by.
-
-        Raises
-        ------
-        WorkspaceError
-            Neither a condition nor keywords; keywords that are none, or no column for them.
-        """
+        """Check the condition and the keywords of a domain: one of them, or both, is needed."""
         if where is None and keywords is None:
             raise WorkspaceError(
                 "nothing says which records are of the domain; expected a condition, keywords, or "
@@ -76,13 +70,7 @@ class Predicate:
         return cls(where, words, column)
 
     def columns(self, schema: pa.Schema, tokens: Collection[str] = ()) -> list[str]:
-        """Return the columns that it looks at.
-
-        Raises
-        ------
-        SourceError, WorkspaceError
-            They are not there, or hold something else.
-        """
+        """Return the columns that it looks at, each once; refuse missing ones and other types."""
         found = []
         if self.where is not None:
             parsed = Condition.parse(self.where, schema, tokens)
@@ -104,12 +92,7 @@ class Predicate:
         return list(dict.fromkeys(found))
 
     def mask(self, table: pa.Table) -> Any:
-        """Return, for each record, whether it is of the domain.
-
-        Returns
-        -------
-        ndarray of bool
-        """
+        """Return a boolean array: for each record, whether it is of the domain."""
         import numpy as np
 
         met = np.ones(table.num_rows, dtype=bool)

@@ -13,22 +13,9 @@ import pyarrow as pa
 def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
     """Draw rows by their ids: the same records, whatever their order and the other rows.
 
-    Parameters
-    ----------
-    ids : sequence
-        Of all rows.
-    rows : ndarray of int64
-        Which to draw from.
-    n : int
-    seed : int
+    `ids` are those of all rows; `rows`, int64, are the ones to draw from. Return `n` of them,
+    ascending, or all where there are no more.
 
-    Returns
-    -------
-    ndarray of int64
-        `n` of the rows, or all where there are no more, ascending.
-
-    Examples
-    --------
     >>> sample(["a", "b", "c", "d"], np.array([0, 1, 3]), 2, 0)
     array([1, 3])
     """
@@ -41,13 +28,8 @@ def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
 def alike(tables: Sequence[pa.Table], columns: Sequence[str]) -> list[Any]:
     """Give the records of some tables numbers: the same where they are equal in all columns.
 
-    Returns
-    -------
-    list of ndarray of int64
-        For each table.
+    The numbers are int64, an array for each table.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> first, second = pa.table({"a": [1, 2, 1]}), pa.table({"a": [2, 3]})
     >>> one, other = alike([first, second], ["a"])

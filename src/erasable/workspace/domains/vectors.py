@@ -27,32 +27,10 @@ def choose_features(
 ) -> tuple[str, ...]:
     """Choose the columns that records are compared by.
 
-    Parameters
-    ----------
-    types : dict of column to Arrow type
-        But for ids and subjects, which are no features.
-    named : sequence of str or None
-    column : str or None
-        Of keywords.
-    learned : collection of str
-        Columns that models of the data set learn from.
-    others : collection of str
-        That mean something else, and are no features unless they are named: those of conditions,
-        and of costs.
+    `types` has neither ids nor subjects. They are those named; or `column`, the one of keywords; or
+    those `learned` by models; or, without models, every numeric column; or the one of text.
+    `others`, such as columns of costs, are features only where they are named.
 
-    Returns
-    -------
-    tuple of str
-        Those named; or the column of keywords; or those that models learn from; or, where there
-        are no models, every numeric one; or the one of text.
-
-    Raises
-    ------
-    WorkspaceError
-        They are not there, or there are none.
-
-    Examples
-    --------
     >>> choose_features({"text": "string", "label": "string"}, None, None, others={"label"})
     ('text',)
     >>> types = {"age": "int64", "dose": "double", "note": "string"}
@@ -85,29 +63,11 @@ def choose_features(
 def vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
     """Make vectors of records.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Of both domains: numbers are scaled, and words weighted, by all of it.
-    features : sequence of str
-    components : int, default=None
-        Reduce words to so many numbers, by a singular value decomposition of what there is. The
-        same records, in the same order, have the same.
+    `table` has the records of both domains: numbers are scaled, and words weighted, by all of it.
+    The vectors are float64 of shape (n_records, n_columns); with text, sparse (csr_array), unless
+    `components` reduces words to so many numbers. The same records in the same order have the same
+    vectors.
 
-    Returns
-    -------
-    ndarray or csr_array of shape (n_records, n_columns), float64
-        Numbers with mean 0 and standard deviation 1; with text, sparse, unless in components.
-
-    Raises
-    ------
-    InvalidDataError
-        Gaps in numbers, infinity, or texts without a word.
-    WorkspaceError
-        Components of no text, or more than there are.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
     [[-1.0], [1.0]]

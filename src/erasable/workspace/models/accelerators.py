@@ -24,15 +24,8 @@ def keep(context: Context, key: str, model: Erasable, file: MappedFile | None = 
     """Write the accelerator of the artifact with a key, where the store is a folder.
 
     It is left out for a model that learns again of all records, and where the disk is full: then
-    the one that the model was opened from goes with its version.
-
-    Parameters
-    ----------
-    context : Context
-    key : str
-    model : Erasable
-    file : MappedFile, default=None
-        What it was opened from, of which parts have changed.
+    the one that the model was opened from goes with its version. `file` is the file that the model
+    was opened from, of which parts have changed.
     """
     if not isinstance(context.store, LocalStore):
         return

@@ -1,4 +1,4 @@
-"""What the ledger knows of models and their versions."""
+"""Catalogue of models and their versions: rows of the ledger."""
 
 from __future__ import annotations
 
@@ -80,13 +80,7 @@ class Version:
 
     @property
     def stored(self) -> Stored:
-        """Where the file of the model is.
-
-        Raises
-        ------
-        NotInWorkspaceError
-            It is gone, because the version was superseded.
-        """
+        """Where the file of the model is; NotInWorkspaceError if a newer version superseded it."""
         if self.key is None or self.sha256 is None:
             raise NotInWorkspaceError(
                 f"version {self.number} of the model is gone; expected the newest"
@@ -102,13 +96,7 @@ def known(connection: Connection, name: str) -> Model | None:
 
 
 def find(connection: Connection, name: str) -> Model:
-    """Return the model of a name.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        No model has the name.
-    """
+    """Return the model of a name."""
     found = known(connection, name)
     if found is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
@@ -128,13 +116,7 @@ def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
 
 
 def current(connection: Connection, model: Model) -> Version | None:
-    """Return the version of a model that is in use, None if there is none (any more).
-
-    Raises
-    ------
-    LedgerError
-        It is of another number of data sets than the model.
-    """
+    """Return the version of a model that is in use, None if there is none (any more)."""
     query = select(*_columns(schema.model_version, Version)).where(
         schema.model_version.c.model_id == model.id,
         schema.model_version.c.number == model.version,

@@ -17,7 +17,7 @@ _SIGNS = {
     "?": "a pattern", "[": "a pattern",
 }  # fmt: skip
 _PLACES = {"hook": ("model",), "command": ("data", "out")}
-"""What each kind of command may name in braces; the other's names are mistakes."""
+"""Names in braces for each kind of command; the names of the other kind are mistakes."""
 _BRACES = re.compile(r"\{(\w+)\}")
 _FIRST_SIGNS = {"~": "'~'", "#": "a comment"}  # where a word begins with them
 _EXPANDED = re.compile(r"(?:\\.|[^\\$`])*([$`])", re.DOTALL)  # in double quotes
@@ -27,21 +27,8 @@ _SHELLS = ("ash", "bash", "dash", "fish", "ksh", "sh", "zsh")
 def check_command(command: str, what: str) -> None:
     """Refuse a command that needs a shell, or whose program is not there.
 
-    Parameters
-    ----------
-    command : str
-        As `erasable.workspace.models.training.run` takes it.
-    what : {"hook", "command"}
-        What it is to the user.
+    `what` is "hook" or "command".
 
-    Raises
-    ------
-    WorkspaceError
-        A shell would read it otherwise than as words; its program cannot be run from here; or it
-        has braces around what looks like a mistaken name of a path.
-
-    Examples
-    --------
     >>> check_command("true {model}", "hook")
     >>> check_command("true {model} && true", "hook")
     Traceback (most recent call last):

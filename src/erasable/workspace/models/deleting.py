@@ -118,12 +118,7 @@ class Prepared:
 def foresee(
     context: Context, model: Model, version: Version | None, n_deleted: int
 ) -> tuple[str, str]:
-    """Say how an erasure would treat a model, as far as can be told before.
-
-    Returns
-    -------
-    treatment, exactness : str
-    """
+    """Return the treatment and exactness that an erasure would give a model, as far as is known."""
     if version is None or model.kind == "uncovered":
         return "not covered", "unknown"
     if n_deleted >= version.n_records:

@@ -1,4 +1,4 @@
-"""How long erasures will take, from how long they took."""
+"""Estimates of the time that erasures take, from the times they took."""
 
 from __future__ import annotations
 
@@ -36,14 +36,6 @@ def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | N
 
     The median of the newest erasures; before any, the seconds of the newest fit, which an erasure
     exceeds only by reading the model. None where nothing was measured.
-
-    Parameters
-    ----------
-    connection : Connection
-    model_id : int
-    n_deleted : int
-        How many records leave: none cost nothing, and how many hardly matters, because reading
-        the records that stay takes most of the time.
     """
     if n_deleted == 0:
         return 0.0

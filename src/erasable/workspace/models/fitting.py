@@ -187,27 +187,10 @@ def register(
 ) -> Fitted:
     """Register a model that is trained elsewhere.
 
-    Parameters
-    ----------
-    context : Context
-    name : str
-    datasets : sequence of str
-        What it was trained on.
-    retrain : str, default=None
-        A command with {data}, a Parquet file, and {out}, where it writes the model. It is run now,
-        and at every erasure. Without it the model is not covered, and every receipt says so.
-    hook : str, default=None
-        A command with {model}, run after every update. Both are run without a shell.
-    policy : {"at-once", "refresh", "never"}, default=None
-        See `fit`.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such data set.
-    WorkspaceError
-        The name is taken, or the command fails; or a command needs a shell, or a program that
-        is not there.
+    `retrain` is a command with {data}, a Parquet file, and {out}, the file that it writes the model
+    to; it is run now, and at every erasure. Without it, the model is not covered. `hook` is a
+    command with {model}, run after every update. No command is run in a shell. See `fit` for
+    `policy`.
     """
     check_name(name)
     for what, command in (("command", retrain), ("hook", hook)):

@@ -63,10 +63,8 @@ class Arriving:
 
 
 def may_follow(estimator: Erasable) -> bool:
-    """Tell whether an estimator takes records in at all, as far as its class tells.
+    """Tell whether an estimator can learn further records, as far as its class tells.
 
-    Examples
-    --------
     >>> from erasable.preprocessing import MinMaxScaler
     >>> may_follow(MinMaxScaler())
     True
@@ -83,25 +81,9 @@ def carry_over(
 ) -> bool:
     """Have a model learn what comes, and forget what goes; nobody else may hold its records.
 
-    Parameters
-    ----------
-    loaded : Erasable
-        With its records.
-    known : sequence of DataSet
-        That the model learns from.
-    design : ModelColumns
-    gone : dict of data set to ids
-    arriving : Arriving
-
-    Returns
-    -------
-    bool
-        False where it has to learn again: it is to be thrown away then.
-
-    Raises
-    ------
-    TooFewRecordsError
-        Too few records would be left.
+    `loaded` has its records, and is changed in place; `gone` maps data sets to ids. Return False
+    where the model has to learn again: `loaded` is of no use then. Raise TooFewRecordsError where
+    too few records would be left.
     """
     if arriving.n_records and not loaded._can_add():
         return False

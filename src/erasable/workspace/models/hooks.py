@@ -23,20 +23,10 @@ from erasable.workspace.store.disk import Disk
 def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None]:
     """Run the hooks of models that have changed, and have a hook still.
 
-    The command's ``{model}`` is a file with the model, without records, in a folder that is
-    removed when the command has ended. Hold the lock of requests.
-
-    Parameters
-    ----------
-    context : Context
-    but : collection of str, default=()
-        Models whose hooks stay due.
-
-    Returns
-    -------
-    dict of str to str or None
-        For each model None where its hook has ended well, or what went wrong, in a line. The model
-        has changed all the same.
+    The command's ``{model}`` is a file with the model, without records, in a folder that is removed
+    when the command has ended. Hold the lock of requests. The hooks of the models in `but` stay
+    due. Return None for each model whose hook ended well, and otherwise what went wrong, in a line;
+    the model has changed all the same.
     """
     with context.ledger.reading() as connection:
         reliance.check_settings(

@@ -1,4 +1,4 @@
-"""Which models keep records by their nature: to hand one out is to hand these out, too.
+"""Models that keep records by their nature: to hand one out is to hand these out, too.
 
 An estimator of erasable is written without its records, unless it learns nothing else: nearest
 neighbours and kernel regression. One of scikit-learn may hold them in what it has learned: nearest
@@ -25,15 +25,8 @@ _FITTED = "fitted", "records"  # where a `Refit` tells what was learned, and who
 def keeps_records(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> bool:
     """Tell whether a model holds records, or a value for each.
 
-    Parameters
-    ----------
-    fitted : Erasable
-        As it is loaded from its file.
-    read : callable
-        Returns what it was trained on, its features or documents; called where it has to be.
+    `read` returns the features or documents of the training; it is called only where needed.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from sklearn.svm import SVC
     >>> from sklearn.linear_model import LogisticRegression
@@ -57,19 +50,9 @@ def keeps_records(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> bool
 
 
 def fields_of_one_record(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> list[str]:
-    """Name the fields of a model that hold a value which one record alone has.
+    """Name the fields of a model with a value that only one record has, sorted.
 
-    Parameters
-    ----------
-    fitted : Erasable
-        As it is loaded from its file.
-    read : callable
-        Returns what it was trained on, its features or documents.
-
-    Returns
-    -------
-    list of str
-        Sorted; see `single_values`.
+    See `single_values`.
     """
     return single_values(fitted.state(), lambda: _seen(fitted, read()))
 

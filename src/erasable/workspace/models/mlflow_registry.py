@@ -79,18 +79,8 @@ class Registry:
     def claim(self, *, make: bool = True) -> None:
         """Make the registered model, unless it is ours already.
 
-        Parameters
-        ----------
-        make : bool, default=True
-            False where it was made before: one that is gone is in another registry, whose versions
-            would stay in use, and be forgotten.
-
-        Raises
-        ------
-        WorkspaceError
-            There is one of this name that another made.
-        WorkspaceServerError
-            MLflow cannot be reached, or refuses, or has lost it.
+        With `make` false, it was made before: refuse a missing one, which is in another registry,
+        whose versions would stay in use and be forgotten.
         """
         with _explained():
             known = self._known() if make or self._is_there() else None
@@ -125,24 +115,10 @@ class Registry:
     def push(
         self, data: Path, folder: Path, number: int, commitment: str, tags: Mapping[str, str]
     ) -> str:
-        """Register a new version, and have the alias be its own.
+        """Register a new version, set the alias to it, and return its version in MLflow.
 
-        Parameters
-        ----------
-        data : Path
-            A folder with what the loader reads.
-        folder : Path
-            A folder that is not there yet, for MLflow's files on the way.
-        number : int
-            Of the version in the workspace.
-        commitment : str
-            To its digest.
-        tags : mapping
-
-        Returns
-        -------
-        str
-            Its version in MLflow.
+        `data` is the folder that the loader reads; `folder`, which must not exist yet, takes
+        MLflow's files on the way. `number` is that of the version in the workspace.
         """
         from erasable import __version__
 
@@ -165,19 +141,9 @@ class Registry:
     def supersede(self, newest: str | None, *, erased: bool, delete: bool) -> list[str]:
         """Move the alias to a version, and mark or delete those before it.
 
-        Parameters
-        ----------
-        newest : str or None
-            None where there is no model any more.
-        erased : bool
-            Whether records were erased that those before were trained on.
-        delete : bool
-            Whether they go for good, files and all, as far as MLflow reaches.
-
-        Returns
-        -------
-        list of str
-            Versions of ours that are there besides the newest.
+        `newest` is None where there is no model any more. `erased` says that records were erased
+        which those before were trained on; `delete` removes those versions with their files, as far
+        as MLflow reaches. Return the versions that are left besides the newest.
         """
         with _explained():
             if newest is not None:

@@ -39,8 +39,6 @@ Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 def reads_blocks(estimator: BaseEstimator) -> tuple[bool, bool]:
     """Tell whether an estimator learns from features in files, and on a cluster.
 
-    Examples
-    --------
     >>> from erasable.linear_model import Ridge
     >>> reads_blocks(Ridge())
     (True, True)
@@ -85,21 +83,7 @@ class ModelColumns:
         features: Sequence[str] | None,
         target: str | None,
     ) -> ModelColumns:
-        """Choose columns: those that are named, or every numeric one; or the one column of text.
-
-        Parameters
-        ----------
-        datasets : sequence of DataSet
-        estimator : estimator
-            Whether it takes documents, and needs a target, its tags say.
-        features : sequence of str or None
-        target : str or None
-
-        Raises
-        ------
-        WorkspaceError
-            A column is not there, identifies people, or there is nothing to learn from.
-        """
+        """Choose columns: those that are named, or every numeric one; or the one column of text."""
         types = _common_columns(datasets)
         wanted = [*(features or ()), *([] if target is None else [target])]
         secret = [name for name in wanted if name in identifying(datasets)]
@@ -145,20 +129,8 @@ class ModelColumns:
     def check(self, tables: Tables, estimator: BaseEstimator, *, stored: bool = False) -> None:
         """Refuse tables that the model cannot learn from.
 
-        Parameters
-        ----------
-        tables : sequence of (DataSet, pyarrow.Table)
-        estimator : estimator
-            Whether it takes gaps, its tags say.
-        stored : bool, default=False
-            Whether features are stored elsewhere; their gaps are found when they are read.
-
-        Raises
-        ------
-        InvalidDataError
-            Gaps where there must be none: how many records have them, in which columns.
-        TooFewRecordsError
-            There are no records.
+        `stored` says that the features are stored elsewhere; their gaps are found when they are
+        read. Raise InvalidDataError for gaps, TooFewRecordsError where there is no record.
         """
         if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
@@ -171,12 +143,7 @@ class ModelColumns:
         refuse_gaps(stacked(tables, names), names, advice)
 
     def complete(self, table: pa.Table, estimator: BaseEstimator) -> Any:
-        """Tell which records the model can be asked for: those without gaps where none may be.
-
-        Returns
-        -------
-        ndarray of shape (n_records,), bool
-        """
+        """Return a mask of the records without gaps in columns that must have none."""
         usable = np.ones(table.num_rows, dtype=bool)
         for name in self._without_gaps(estimator):
             usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
@@ -244,8 +211,6 @@ def refuse_empty_targets(tables: Tables, target: str | None) -> None:
 def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> list[int | str]:
     """Return the ids that records have in a model, from ids by data set.
 
-    Examples
-    --------
     >>> from erasable.workspace.data.catalogue import DataSet
     >>> made = [DataSet(i, n, {}, "id", (), (), 1, 1, None) for i, n in ((1, "a"), (2, "b"))]
     >>> ids_of(made[:1], {1: [17]}), ids_of(made, {1: [17], 2: ["x"]})

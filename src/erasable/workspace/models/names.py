@@ -27,19 +27,9 @@ _NETWORKS = "neural"  # which `erasable` does not list, because it needs torch
 def find_estimator(name: str) -> type[BaseEstimator]:
     """Return the class that a dotted name means.
 
-    Parameters
-    ----------
-    name : str
-        Below ``erasable.`` ("cluster.KMeans"), in full, or in full of scikit-learn
-        ("sklearn.svm.SVC"). A class of erasable may be named alone where only one has the name.
+    The name is below ``erasable.`` ("cluster.KMeans"), in full, or in full of scikit-learn
+    ("sklearn.svm.SVC"). A class of erasable may be named alone where only one has the name.
 
-    Raises
-    ------
-    InvalidParameterError
-        There is no such estimator; tells the closest names.
-
-    Examples
-    --------
     >>> find_estimator("cluster.KMeans")
     <class 'erasable.cluster._kmeans.KMeans'>
     >>> find_estimator("cluster.KMaens")
@@ -72,10 +62,8 @@ def find_estimator(name: str) -> type[BaseEstimator]:
 
 
 def closest(name: str, known: list[str]) -> str:
-    """Advise on a name that is unknown.
+    """Suggest known names for an unknown one.
 
-    Examples
-    --------
     >>> closest("n_cluster", ["n_clusters", "max_iter"])
     'did you mean n_clusters?'
     >>> closest("nothing", ["n_clusters", "max_iter"])
@@ -152,8 +140,6 @@ def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:
 def names_of_scikit_learn() -> list[str]:
     """Return the full names of scikit-learn's estimators.
 
-    Examples
-    --------
     >>> "sklearn.svm.SVC" in names_of_scikit_learn()
     True
     """
@@ -169,8 +155,6 @@ def names_of_scikit_learn() -> list[str]:
 def names_of_erasable() -> list[str]:
     """Return the names of erasable's estimators, without the "erasable." before them.
 
-    Examples
-    --------
     >>> "linear_model.Ridge" in names_of_erasable()
     True
     """
@@ -178,15 +162,8 @@ def names_of_erasable() -> list[str]:
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a model.
+    """Refuse a name of a model that is empty, too long, or has other characters.
 
-    Raises
-    ------
-    WorkspaceError
-        It is empty, too long, or has other characters.
-
-    Examples
-    --------
     >>> check_name("risk-2")
     """
     if not _NAME.fullmatch(name):

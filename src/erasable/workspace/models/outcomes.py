@@ -1,4 +1,4 @@
-"""What has become of a model, and how it is opened for that: at rest, or with its records."""
+"""Outcomes of models, and how a model is opened for them: at rest, or with its records."""
 
 from __future__ import annotations
 

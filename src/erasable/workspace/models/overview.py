@@ -13,14 +13,11 @@ from erasable.workspace.models.catalogue import Model
 
 
 def models(connection: Connection) -> list[dict[str, Any]]:
-    """Describe every model, by name.
+    """Describe every model, sorted by name.
 
-    Returns
-    -------
-    list of dict
-        name, kind, estimator, state ("ready", "stale", "retired", "uncovered"), version,
-        n_records, datasets (name: version), features, target, commitment, hook, policy,
-        staleness (in words, or None), created_at.
+    A description has name, kind, estimator, state ("ready", "stale", "retired", "uncovered"),
+    version, n_records, datasets (name: version), features, target, commitment, hook, policy,
+    staleness (in words, or None) and created_at.
     """
     return [_described(connection, each) for each in catalogue.every(connection)]
 
@@ -31,11 +28,6 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
     Besides, `columns` has what is done with which columns first, by name; `left_out` has the
     columns that it does not learn from, with their types, and `others_targets` its features that
     other models predict, with their names.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        No model has the name.
     """
     found = catalogue.find(connection, name)
     v, m = model_version.c, measurement.c

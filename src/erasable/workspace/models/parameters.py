@@ -27,10 +27,10 @@ from erasable.workspace.models.names import (
 
 Params = Mapping[str, Any]
 BETWEEN = re.compile(r"\s*(?:->|,)\s*")
-"""What stands between the names of estimators that make a pipeline."""
+"""Separator of the names of estimators that make a pipeline."""
 SEED = "random_state"
 _PEER = ("sklearn.", "erasable.neural.Network")
-"""How names of estimators begin that are no models by themselves."""
+"""Prefixes of the names of estimators that are no models by themselves."""
 _OURS = "erasable."
 _INNER = "estimator"
 _REFIT = "erasable.refit.Refit"
@@ -39,21 +39,8 @@ _STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})
 
 
 def plain(name: str, given: Any) -> Any:
-    """Read a parameter as it is typed: as JSON where it can be, and else as text.
+    """Read a parameter as a user typed it: as JSON where possible, else as text.
 
-    Parameters
-    ----------
-    name : str
-        For a message.
-    given : object
-
-    Raises
-    ------
-    InvalidParameterError
-        It is an estimator; a recipe holds its name.
-
-    Examples
-    --------
     >>> plain("C", "0.5"), plain("kernel", "linear"), plain("max_depth", "None")
     (0.5, 'linear', None)
     """
@@ -76,22 +63,6 @@ def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimat
 
     The pipeline is erasable's where all of them are.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        Dotted names.
-    params : dict
-        Among them those that the estimators must be given when they are made.
-    prefix : str, default=""
-        Of the names of their parameters.
-
-    Raises
-    ------
-    InvalidParameterError
-        There is no such estimator, or it is made of others that are not named.
-
-    Examples
-    --------
     >>> build(["sklearn.multiclass.OneVsRestClassifier"], {"estimator": "sklearn.svm.SVC"})
     OneVsRestClassifier(estimator=SVC())
     """
@@ -110,8 +81,6 @@ def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimat
 def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Name the steps of a pipeline: the step, the prefix of its parameters, and its path.
 
-    Examples
-    --------
     >>> list(steps_of(["cluster.KMeans"]))
     [('kmeans', '', 'cluster.KMeans')]
     >>> list(steps_of(["a.B", "c.D", "e.B"]))
@@ -128,8 +97,6 @@ def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str,
 def is_refit(part: Any) -> bool:
     """Tell whether something is a `Refit`, without importing that where it is not in use.
 
-    Examples
-    --------
     >>> from erasable import Refit
     >>> from sklearn.svm import SVC
     >>> is_refit(Refit(SVC())), is_refit(SVC())
@@ -139,15 +106,8 @@ def is_refit(part: Any) -> bool:
 
 
 def set_params(model: Any, params: Params) -> None:
-    """Set the parameters of a model, by the names that users know them by.
+    """Set the parameters of a model in place, by the names that users know them by.
 
-    Raises
-    ------
-    InvalidParameterError
-        There is no such parameter.
-
-    Examples
-    --------
     >>> from sklearn.ensemble import AdaBoostClassifier
     >>> model = AdaBoostClassifier()
     >>> set_params(model, {"estimator__C": 2, "estimator": "sklearn.svm.SVC"})

@@ -1,4 +1,4 @@
-"""Which models have changed since their hooks ran: a row of the ledger."""
+"""Pending hooks: the models that have changed since their hooks ran, in a row of the ledger."""
 
 from __future__ import annotations
 

@@ -17,13 +17,6 @@ def of(model: Model) -> str:
 def stored(policy: str) -> str | None:
     """Return a policy as the ledger keeps it.
 
-    Raises
-    ------
-    InvalidParameterError
-        There is no such policy.
-
-    Examples
-    --------
     >>> stored("refresh"), stored("never")
     (None, 'never')
     """

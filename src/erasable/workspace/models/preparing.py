@@ -36,7 +36,7 @@ from erasable.workspace.models.recipes import Recipe
 from erasable.workspace.models.written import Node, written
 
 CHOICES = ("auto", "none")
-"""What a fit may be asked for: to prepare a table where a model cannot learn from it as it is."""
+"""Choices of a fit: "auto" prepares a table that a model cannot learn from as it is."""
 OF = "prepares"
 """The entry of a recipe that says which recipe was asked for."""
 
@@ -94,7 +94,7 @@ _STEPS: dict[str, dict[str, tuple[list[Node], str]]] = {
         "categories": ([_CODES], "numbered"),
     },
 }
-"""What is done with a kind of column for a kind of model, and in words; "texts" are `_WEIGH`ed."""
+"""Steps for each kind of column, by kind of model, with words; "texts" are `_WEIGH`ed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +124,8 @@ class Preparation:
 
 
 def check_choice(prepare: str) -> None:
-    """Refuse what is not one of `CHOICES`.
+    """Refuse a choice that is not one of `CHOICES`.
 
-    Raises
-    ------
-    InvalidParameterError
-        It is not.
-
-    Examples
-    --------
     >>> check_choice("auto")
     """
     if prepare not in CHOICES:
@@ -150,27 +143,10 @@ def prepare(
 ) -> Preparation | None:
     """Decide how a table is prepared for a model, and write that into its recipe.
 
-    Parameters
-    ----------
-    reader : Reader
-    datasets : sequence of DataSet
-    recipe : dict
-        Of the model alone.
-    features : sequence of str or None
-        By default every column but those that name records and people, the target, an index, and
-        text that has another value in most records.
-    target : str or None
-
-    Returns
-    -------
-    Preparation or None
-        None where nothing is decided here: a pipeline prepares its table itself, and so does what
-        learns from documents or arrays; or all columns are numbers, and too many for memory.
-
-    Raises
-    ------
-    WorkspaceError
-        The columns are not there, or are not to be learned from.
+    `recipe` is that of the model alone. The features are by default all columns but ids, subjects,
+    the target, an index, and text that differs in most records. Return None where nothing is
+    decided here: a pipeline prepares its table itself, as do estimators of documents or arrays; or
+    all columns are numbers, and too many for memory.
     """
     model = recipes.make(recipe)
     kind = kind_of_model(model)
@@ -206,10 +182,8 @@ def prepare(
 
 
 def kind_of_model(estimator: BaseEstimator) -> str | None:
-    """Tell how a model has to be prepared for; None where it prepares its table itself, if at all.
+    """Return the kind of preparation that a model needs; None where it does its own, if any.
 
-    Examples
-    --------
     >>> from erasable.linear_model import Ridge
     >>> from erasable.pipeline import make_pipeline
     >>> from erasable.tree import DecisionTreeClassifier

@@ -1,4 +1,4 @@
-"""Which models are published where, and what a registry has and lacks: rows of the ledger.
+"""Published models: rows of the ledger on where they are, and what a registry has and lacks.
 
 No credential is kept.
 """

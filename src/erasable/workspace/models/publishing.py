@@ -101,15 +101,7 @@ def publish(
 
 
 def stop(context: Context, name: str) -> None:
-    """Publish a model no longer; what is registered stays.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model.
-    WorkspaceError
-        It is not published.
-    """
+    """Stop publishing a model; registered versions stay."""
     with context.lock([locking.PUBLISHING]), context.ledger.transaction() as connection:
         catalogue.find(connection, name)
         kept = every(context, connection)
@@ -123,12 +115,9 @@ def stop(context: Context, name: str) -> None:
 
 
 def publish_due(context: Context) -> list[str]:
-    """Register what a registry lacks; where others are at it, they do, or the next `process`.
+    """Register what registries lack; return faults and remarks, a line each.
 
-    Returns
-    -------
-    list of str
-        What did not go well, or has to be known, a line each.
+    Where another process is at it, leave it to that one, or to the next `process`.
     """
     names = [each.model for each in _due(context)]
     if not names:

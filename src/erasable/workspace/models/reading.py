@@ -91,20 +91,7 @@ class Reader:
         versions: Sequence[int] | None = None,
         design: ModelColumns | None = None,
     ) -> Tables:
-        """Read data sets.
-
-        Parameters
-        ----------
-        datasets : sequence of int
-        versions : sequence of int, default=None
-            By default the newest.
-        design : Design, default=None
-            Has only its columns read; by default, all are.
-
-        Returns
-        -------
-        list of (DataSet, pyarrow.Table)
-        """
+        """Read versions of data sets, by default the newest; `design` limits the columns."""
         with self._site.ledger.reading() as connection:
             described = [self._ahead.get(connection, each) for each in datasets]
             numbers = tuple([each.version for each in described] if versions is None else versions)

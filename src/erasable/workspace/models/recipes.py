@@ -30,32 +30,14 @@ _FILE = ".json"
 
 
 def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
-    """Make a recipe of an estimator, or of several in a row.
+    """Make a recipe, which is plain JSON, of an estimator, or of several in a row.
 
-    Parameters
-    ----------
-    estimator : str, path-like, estimator or dict
-        A dotted name, see `find_estimator`; several joined by "->" or "," make a pipeline.
-        Estimators of scikit-learn that learn are refitted at each deletion. Or the estimator
-        itself, of erasable or scikit-learn, with its parameters; or how `written` writes one; or
-        a recipe, or the name of a file of it that ends in ".json".
-    params : dict of str, default=None
-        Parameters, those of a step as ``step__name``. Strings are read as JSON where they can be.
-        One that is to be an estimator is named in full, ``"sklearn.svm.SVC"``, and has parameters
-        of its own; see `erasable.workspace.models.parameters`.
+    `estimator` is a dotted name (see `find_estimator`), or several joined by "->" or ",", which
+    make a pipeline; an estimator, with its parameters; a dict as `written` makes it; a recipe; or
+    the path of a recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted
+    at each deletion. Parameters that are strings are read as JSON where possible; see
+    `erasable.workspace.models.parameters`.
 
-    Returns
-    -------
-    dict
-        Plain JSON, which `make` makes an estimator of.
-
-    Raises
-    ------
-    InvalidParameterError
-        There is no such estimator or parameter, or it cannot be written as plain JSON.
-
-    Examples
-    --------
     >>> parse("cluster.KMeans", {"n_clusters": "3"})
     {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
     >>> parse("preprocessing.StandardScaler -> linear_model.Ridge", {"ridge__alpa": "2"})
@@ -86,15 +68,8 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
 
 
 def make(recipe: Mapping[str, Any]) -> Erasable:
-    """Make an estimator of a recipe, not fitted.
+    """Make the estimator of a recipe, not fitted.
 
-    Raises
-    ------
-    InvalidParameterError
-        The recipe does not fit this version of erasable.
-
-    Examples
-    --------
     >>> make(parse("sklearn.svm.SVC", {"C": "0.5"}))
     Refit(estimator=SVC(C=0.5))
     """
@@ -116,10 +91,8 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
 
 
 def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
-    """Keep in a recipe the seeds that a fit has drawn.
+    """Return a recipe with the seeds that a fit has drawn.
 
-    Examples
-    --------
     >>> recipe = parse("cluster.KMeans", {"n_clusters": 1})
     >>> fitted = make(recipe).set_params(random_state=17).fit([[1.0], [2.0]])
     >>> with_seeds(recipe, fitted)["seeds"]
@@ -135,15 +108,8 @@ def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
 
 
 def parse_entry(entry: str) -> Recipe:
-    """Make a recipe of a Python function, "module:function".
+    """Make a recipe of a Python function, written "module:function".
 
-    Raises
-    ------
-    InvalidParameterError
-        It is not written so.
-
-    Examples
-    --------
     >>> parse_entry("training:fit")
     {'kind': 'entry', 'entry': 'training:fit'}
     """
@@ -157,13 +123,6 @@ def parse_entry(entry: str) -> Recipe:
 def find_entry(entry: str) -> Callable[[Any], Any]:
     """Import the function of an entry point.
 
-    Raises
-    ------
-    InvalidParameterError
-        It cannot be imported here.
-
-    Examples
-    --------
     >>> find_entry("json:dumps")({"a": 1})
     '{"a": 1}'
     """
@@ -183,13 +142,6 @@ def find_entry(entry: str) -> Callable[[Any], Any]:
 def parse_command(command: str) -> Recipe:
     """Make a recipe of a command that trains from a Parquet file and writes a model file.
 
-    Raises
-    ------
-    InvalidParameterError
-        It does not say where the data and the model go.
-
-    Examples
-    --------
     >>> parse_command("train.sh {data} {out}")["command"]
     'train.sh {data} {out}'
     """
@@ -255,10 +207,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def forgetting(part: Any) -> Erasable:
-    """Have what learns, and cannot forget, be refitted: all of it, or steps of a pipeline.
+    """Wrap in `Refit` what learns and cannot forget: an estimator, or steps of a pipeline.
 
-    Examples
-    --------
     >>> from sklearn.svm import SVC
     >>> forgetting(SVC())
     Refit(estimator=SVC())

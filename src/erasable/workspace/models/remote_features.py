@@ -69,10 +69,7 @@ def on_workers_of(
 ) -> Records:
     """Have workers read and keep the features of the records of some versions.
 
-    Returns
-    -------
-    Records
-        In the order of `catalogue.table`, without names and targets.
+    The records are in the order of `catalogue.table`, and have neither ids nor targets.
     """
     assert context.workers is not None
     location = Location.read(Disk(context.root, private=True))

@@ -34,23 +34,10 @@ class Served:
         self._design = design
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
-        """Predict for the rows of a table.
+        """Predict for the rows of a table; return an array of shape (n_rows,).
 
-        Parameters
-        ----------
-        model_input : pandas.DataFrame, or what pyarrow makes a table of
-            With the columns that the model learned from; others do not matter.
-        params : dict, default=None
-            Of MLflow; there are none.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-
-        Raises
-        ------
-        InvalidDataError
-            Columns are missing.
+        `model_input` is a DataFrame of pandas, or what pyarrow makes a table of; columns that the
+        model did not learn from are ignored, and so is `params`, which MLflow passes.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which fields of a model hold a value that only one record has, and so disclose it.
+"""Fields of a model that hold a value which only one record has, and so disclose it.
 
 Each number and each text that was learned is looked up in the data: a smallest value, a category or
 a word that a single record has is that record's. So is what a tree says in a leaf of one record.
@@ -27,22 +27,11 @@ _WORD = re.compile(r"\w+")
 
 
 def single_values(state: dict[str, Any], seen: Callable[[], Iterator[Any]]) -> list[str]:
-    """Name the fields of a state that hold a value of a single record.
+    """Name the fields of a state that hold a value of a single record, sorted.
 
-    Parameters
-    ----------
-    state : dict
-        What `Erasable.state` gives.
-    seen : callable
-        Returns what the model and its steps have seen of the records: tables or documents.
+    `state` is that of `Erasable.state`. `seen` returns the tables or documents that the model and
+    its steps have seen.
 
-    Returns
-    -------
-    list of str
-        Sorted; empty where there is none.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from erasable.preprocessing import MinMaxScaler
     >>> X = pa.table({"age": [31.0, 31.0, 62.0], "dose": [1.0, 1.0, 1.0]})

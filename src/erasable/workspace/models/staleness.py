@@ -1,4 +1,4 @@
-"""How far models are behind their data sets."""
+"""Staleness of models: how far they are behind their data sets."""
 
 from __future__ import annotations
 

@@ -77,10 +77,8 @@ def are_too_many(
 ) -> bool:
     """Tell whether the features of records are more than memory is to hold.
 
-    Raises
-    ------
-    WorkspaceError
-        They are more than the user allows, and have to be in memory; or one fragment is.
+    Refuse more than the user allows where they have to be in memory, and a single fragment that is
+    more.
     """
     sizes = [part.n_records for _, parts in found for part in parts]
     kinds = [dict(known.columns).get(name, "") for known, _ in found for name in features]

@@ -78,29 +78,10 @@ def train(
     design: ModelColumns | None,
     records_for: Callable[[ModelColumns, Erasable], Records],
 ) -> Made:
-    """Train a model.
+    """Train the model of a recipe.
 
-    Parameters
-    ----------
-    context : Context
-    trusted : Trusted of dict
-        The recipe.
-    tables : sequence of (DataSet, pyarrow.Table)
-    design : ModelColumns or None
-        Which columns an estimator learns from.
-    records_for : callable
-        Makes the records of the tables that an estimator learns from.
-
-    Returns
-    -------
-    Made
-
-    Raises
-    ------
-    TooFewRecordsError
-        There are too few records for the model to exist.
-    WorkspaceError
-        A command has failed, or made nothing; a function returned something else.
+    `design` is None but for an estimator; `records_for` makes the records that it learns from.
+    Raise TooFewRecordsError where there are too few records for the model to exist.
     """
     began = time.perf_counter()
     n_records = sum(part.num_rows for _, part in tables)
@@ -203,11 +184,6 @@ def of_bytes(data: bytes) -> Erasable:
     """Load a model of a file of the workspace's own, without records.
 
     The caller has held its hash against the one that the ledger knows: `ArtifactStore.open` does.
-
-    Raises
-    ------
-    ArtifactError
-        The file holds none.
     """
     return load(io.BytesIO(data), trusted=True)
 
@@ -215,8 +191,6 @@ def of_bytes(data: bytes) -> Erasable:
 def algorithm_of(model: Erasable) -> str:
     """Return the class of a model, and the version of its algorithm.
 
-    Examples
-    --------
     >>> from erasable.preprocessing import MinMaxScaler
     >>> algorithm_of(MinMaxScaler())
     'erasable.preprocessing.MinMaxScaler/1'
@@ -235,10 +209,8 @@ def digest_of(kind: str, data: bytes) -> str:
 
 
 def software() -> dict[str, str]:
-    """Return the versions of what a model is made with.
+    """Return the versions of the software that a model is made with.
 
-    Examples
-    --------
     >>> sorted(software())
     ['erasable', 'machine', 'numpy', 'python', 'scikit-learn', 'scipy']
     """

@@ -1,4 +1,4 @@
-"""Which columns a model does not learn from, and which of its features others predict."""
+"""Unused columns of a model, and its features that other models predict."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ def left_out(
     """Return the columns of data sets that a model does not learn from, with their types.
 
     Columns that name records or people are not among them. A program of the user's, which has no
-    list of features, is handed all of them.
+    list of features, gets all of them.
 
-    Examples
-    --------
     >>> from erasable.workspace.data.catalogue import DataSet
     >>> columns = (("id", "int64"), ("age", "int64"), ("name", "string"), ("sick", "bool"))
     >>> visits = DataSet(1, "visits", {}, "id", (), columns, 1, 1, None)

@@ -35,17 +35,7 @@ from erasable.workspace.models.versions import tell
 
 
 def set_policy(context: Context, name: str, policy: str) -> None:
-    """Say when a model follows its data sets from now on.
-
-    Raises
-    ------
-    InvalidParameterError
-        There is no such policy.
-    NotInWorkspaceError
-        There is no such model.
-    WorkspaceError
-        The model is retired, or trained elsewhere.
-    """
+    """Set when a model follows its data sets; refuse one that is retired or trained elsewhere."""
     wanted = policies.stored(policy)
     with context.lock(locking.models([name])), context.ledger.transaction() as connection:
         found = catalogue.find(connection, name)

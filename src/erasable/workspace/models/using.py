@@ -64,13 +64,9 @@ def export(context: Context, name: str, path: str | os.PathLike[str]) -> list[st
 def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
     """Return a model, its version and its file, all of one moment.
 
-    A process at work beside us may put another version in its place and remove the file between
-    two looks; then the newer one is taken.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model, or no file of it.
+    A process at work beside us may put another version in its place and remove the file between two
+    looks; then the newer one is taken. Raise NotInWorkspaceError where there is no such model, or
+    no file of it.
     """
     model, version = _found(context, name)
     while True:
@@ -83,30 +79,9 @@ def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
 
 
 def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID) -> pa.Table:
-    """Predict for the records of a source.
+    """Predict for the records of a file or a table in a database.
 
-    Parameters
-    ----------
-    context : Context
-    name : str
-    source : str
-        A file, or a table in a database; see `erasable.workspace.data.sources`.
-    dialect : Dialect, default=Dialect()
-        How a text file is written, where it is not as those of the data set.
-
-    Returns
-    -------
-    pyarrow.Table
-        The id column, where the source has it, and ``prediction``.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model, or no file of it.
-    WorkspaceError
-        The model cannot predict; columns are missing.
-    SourceError
-        The source cannot be read.
+    The table has the id column, where the source has it, and ``prediction``.
     """
     from erasable.workspace.data.catalogue import get
 
@@ -139,26 +114,10 @@ def read_source(
     name: str,
     dialect: Dialect = UNSAID,
 ) -> pa.Table:
-    """Read records that a model is asked for from a source.
+    """Read the records of a source that a model is to predict for; refuse missing columns.
 
-    Parameters
-    ----------
-    source : str
-    known : DataSet
-        That the model has learned from. Its id column is read as text, where the source has it.
-    columns : sequence of str
-        What is needed.
-    name : str
-        Of the model.
-    dialect : Dialect, default=Dialect()
-        See `predict`.
-
-    Raises
-    ------
-    WorkspaceError
-        Columns are missing.
-    SourceError
-        The source cannot be read.
+    The id column of `known`, a data set that the model has learned from, is read as text where the
+    source has it.
     """
     from erasable.workspace.data.admission import plain
     from erasable.workspace.data.array_files import ArrayFiles

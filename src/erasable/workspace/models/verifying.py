@@ -74,27 +74,10 @@ class Verdict:
 def verify(
     context: Context, names: Sequence[str] | None = None, *, retrain: bool = False
 ) -> list[Verdict]:
-    """Fit models again on what is left, and compare bit for bit.
+    """Fit models again on what is left, and compare bit for bit; return verdicts sorted by name.
 
-    Parameters
-    ----------
-    context : Context
-    names : sequence of str, default=None
-        Of models; by default all of them.
-    retrain : bool, default=False
-        Run commands again, too. A model of a command is the same where the file is.
-
-    Returns
-    -------
-    list of Verdict
-        By name.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model.
-    LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError
-        The ledger or the disk fails, which says nothing of a model.
+    `retrain` runs commands again, too; their models are the same where the files are. Faults of the
+    ledger, the disk or the server are raised: they say nothing of a model.
     """
     with context.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
         with context.ledger.reading() as connection:

@@ -25,32 +25,16 @@ _CLASS, _PARAMS = "estimator", "params"
 _PARTS = ("steps", "transformers", "transformer_list", "estimators")
 """Parameters that are lists of (name, part, ...)."""
 _MARKS = frozenset({"number", "tuple", "slice", "mapping", "function"})
-"""What JSON does not have is an object of one of these names."""
+"""Names of the objects that stand for values which JSON does not have."""
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def written(estimator: BaseEstimator, where: str = "") -> Node:
     """Write an estimator: its class, and the parameters that are not as they are by default.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Of erasable or scikit-learn, fitted or not; what it has learned is not written.
-    where : str, default=""
-        What stands before the names of its parameters, for messages.
+    The node is ``{"estimator": path, "params": {...}}``; its parts are written alike. What the
+    estimator has learned is not written.
 
-    Returns
-    -------
-    dict
-        ``{"estimator": path, "params": {...}}``, in which parts are written alike.
-
-    Raises
-    ------
-    InvalidParameterError
-        A class or a parameter cannot be written.
-
-    Examples
-    --------
     >>> from erasable.linear_model import Ridge
     >>> from erasable.pipeline import make_pipeline
     >>> written(Ridge(alpha=2.0))
@@ -79,19 +63,9 @@ def written(estimator: BaseEstimator, where: str = "") -> Node:
 def made(node: Any, where: str = "") -> Any:
     """Make an estimator of what was written, or typed; it is not fitted.
 
-    Parameters
-    ----------
-    node : dict
-        See `written`. Names of classes may be as short as `find_estimator` takes them.
-    where : str, default=""
+    `node` is as `written` returns it; names of classes may be as short as `find_estimator` takes
+    them.
 
-    Raises
-    ------
-    InvalidParameterError
-        There is no such estimator or parameter, or the JSON is not written so.
-
-    Examples
-    --------
     >>> made({"estimator": "linear_model.Ridge", "params": {"alpha": 2.0}})
     Ridge(alpha=2.0)
     >>> made({"estimator": "linear_model.Ridge", "params": {"alpa": 2.0}})
@@ -128,8 +102,6 @@ def made(node: Any, where: str = "") -> Any:
 def chain(node: Node) -> list[str]:
     """Return the classes that learn one after another.
 
-    Examples
-    --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
@@ -146,8 +118,6 @@ def chain(node: Node) -> list[str]:
 def by_columns(node: Node) -> dict[str, tuple[list[str], Any]]:
     """Return what a column transformer that comes first does with which columns, by name.
 
-    Examples
-    --------
     >>> from erasable.compose import make_column_transformer
     >>> from erasable.preprocessing import MinMaxScaler
     >>> by_columns(written(make_column_transformer((MinMaxScaler(), ["age"]))))
@@ -168,8 +138,6 @@ def by_columns(node: Node) -> dict[str, tuple[list[str], Any]]:
 def asked_columns(node: Node) -> list[str]:
     """Return the names of the columns that a column transformer which comes first asks for.
 
-    Examples
-    --------
     >>> from erasable.compose import make_column_transformer
     >>> from erasable.preprocessing import MaxAbsScaler, MinMaxScaler
     >>> both = make_column_transformer((MinMaxScaler(), ["age"]), (MaxAbsScaler(), "dose"))
@@ -184,8 +152,6 @@ def asked_columns(node: Node) -> list[str]:
 def settings(node: Node, where: str = "") -> dict[str, Any]:
     """Return the parameters that were set and are no parts, by the names that `-p` takes.
 
-    Examples
-    --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
     >>> settings(written(make_pipeline(SVC(C=2.0))))

@@ -101,26 +101,10 @@ def read(
     fill: str | None = None,
     dialect: Dialect = UNSAID,
 ) -> Candidates:
-    """Read a table.
+    """Read a table of candidates.
 
-    Parameters
-    ----------
-    source : str
-        As for `Workspace.add_dataset`.
-    roles : ColumnRoles
-    categories : bool
-        Take features as categories, for naive Bayes: texts and whole numbers.
-    scaled : bool
-        Bring numbers to mean 0 and standard deviation 1.
-    fill : {"mean", "median", "most_frequent"}, default=None
-        Fill gaps in features with this first.
-    dialect : Dialect, default=Dialect()
-        What was said of how a text file is written.
-
-    Raises
-    ------
-    SourceError, WorkspaceError, InvalidDataError
-        The table cannot be read, or lacks a column or values.
+    `categories` takes texts and whole numbers as categories, for naive Bayes; `scaled` brings
+    numbers to mean 0 and standard deviation 1.
     """
     from erasable.workspace.data.admission import plain
     from erasable.workspace.data.sources import Source

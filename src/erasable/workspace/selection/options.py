@@ -42,13 +42,7 @@ class StayingText:
     history: Callable[[str, datetime | None], History]
 
     def model(self, given: Candidates) -> tuple[Any, list[str]]:
-        """Return the staying model, and a line for each history that it is made of.
-
-        Raises
-        ------
-        WorkspaceError
-            The text has no such form, or does not suit the table.
-        """
+        """Return the staying model, and a line for each history that it is made of."""
         from erasable.selection import Independent, PerClass
 
         past: list[str] = []
@@ -172,8 +166,6 @@ class StayingText:
 def staying_column(text: str) -> str | None:
     """Return the column of probabilities that was named, if one was.
 
-    Examples
-    --------
     >>> staying_column("column:stay"), staying_column("0.6")
     ('stay', None)
     """
@@ -186,13 +178,6 @@ def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: 
     A Gaussian process has the kernel that scikit-learn's support vector machines call "scale", for
     features of variance 1.
 
-    Raises
-    ------
-    WorkspaceError
-        No utility has the name, or an option belongs to another one.
-
-    Examples
-    --------
     >>> utility("nearest-neighbor", "cosine", None, 5)
     NearestNeighbor(metric='cosine')
     """
@@ -225,13 +210,6 @@ def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: 
 def objective(text: str, samples: int | None) -> Any:
     """Return the objective of a name.
 
-    Raises
-    ------
-    WorkspaceError
-        No objective has the name.
-
-    Examples
-    --------
     >>> objective("cvar:0.2", None).alpha
     0.2
     """
