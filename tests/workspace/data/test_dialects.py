@@ -340,6 +340,10 @@ def test_a_first_line_that_names_the_separator(tmp_path: Path, encoding: str, en
         assert read(path, mark, ".", encoding) == ROWS  # who says it is not told
     path = write(tmp_path / "x.csv", f"sep=,{end}" + text(ROWS, ",", ".").replace("\n", end))
     assert told(path) == ["begins with 'sep=,', which is no record, and left out"]
+    for mark in "a7.§":  # the name of a column
+        path = write(tmp_path / "x.csv", f"sep={mark}\n1\n", "utf-8")
+        name = f"sep={mark}"
+        assert (told(path, needed=(name,)), read(path, needed=(name,))) == ([], [{name: "1"}])
     for wrong in ('1;"two\nli"nes\n', "1;2;3\n"):
         with pytest.raises(SourceError, match="row 2"):
             read(write(path, f"sep=;\nid;a\n{wrong}"), ";")

@@ -294,3 +294,10 @@ def test_an_empty_target_is_no_class(context, tmp_path):
     workspace.correct("d", ids=["v4"], values={"ill": "yes"})  # the control
     workspace.process()
     assert loaded(context, "r").class_count_.tolist() == [5.0, 7.0]
+    (tmp_path / "more.csv").write_text("visit,patient,age,ill\nv12,p1,4,\n")
+    before = everything(context)
+    with pytest.raises(
+        WorkspaceError, match=r"'r' cannot follow its data .1 of 13 records have an empty"
+    ):
+        workspace.append("d", tmp_path / "more.csv", update_models=True)
+    assert everything(context) == before

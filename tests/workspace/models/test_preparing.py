@@ -365,6 +365,13 @@ def test_boosting_that_names_its_categories_is_left_as_it_is(mixed, which):
     assert mixed.verify(retrain=True)[-1].verdict == "equal"
 
 
+def test_categories_that_are_named_are_features(mixed):
+    made = mixed.fit("named", "ensemble.HistGradientBoostingClassifier", datasets=["visits"],
+                     target="sick",
+                     params={"categorical_features": ["town"], "max_iter": 2})  # fmt: skip
+    assert set(made.features) == {"age", "fee", "agrees", "cost", "town"}
+
+
 def test_each_shard_prepares_its_own_records(mixed):
     mixed.fit("shards", "ensemble.ShardedClassifier", datasets=["visits"], target="sick",
               params={"estimator": "sklearn.svm.SVC", "n_shards": 2})  # fmt: skip

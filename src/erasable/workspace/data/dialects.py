@@ -51,9 +51,7 @@ class Dialect:
         """
         if delimiter in _TAB:
             delimiter = "\t"
-        elif delimiter is not None and not (
-            len(delimiter) == 1 and " " <= delimiter <= "~" and delimiter not in _NO_DELIMITER
-        ):
+        elif delimiter is not None and not (len(delimiter) == 1 and _separates(delimiter)):
             _refuse(
                 "delimiter", delimiter,
                 "one character, no letter, digit, quote, point or sign, as ';', '|' or tab",
@@ -115,7 +113,14 @@ def said_in(head: str) -> tuple[str | None, str]:
     ((';', 'id;price\n'), (None, 'id;price\n'))
     """
     found = _FIRST_LINE.match(head)
-    return (None, head) if found is None else (found[1], head[found.end() :])
+    if found is None or not _separates(found[1]):  # the name of a column, perhaps
+        return None, head
+    return found[1], head[found.end() :]
+
+
+def _separates(character: str) -> bool:
+    """Tell whether a character may stand between values."""
+    return character == "\t" or (" " <= character <= "~" and character not in _NO_DELIMITER)
 
 
 def separator_of(

@@ -34,6 +34,7 @@ from erasable.workspace.models.model_columns import (
     Tables,
     ids_of,
     reads_blocks,
+    refuse_empty_targets,
     without,
 )
 from erasable.workspace.models.outcomes import (
@@ -289,6 +290,8 @@ def _following(
         if loaded is not None and carry_over(loaded, known, design, gone, arriving):
             return of_change(loaded, file, arriving.treatment)
     tables = arriving.reader.to_learn_from(model.datasets, arriving.versions, design)
+    if design is not None:
+        refuse_empty_targets(tables, design.target)
     recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
     made = train(context, recipe, tables, design, arriving.reader.records)
     return of_training(model, made)

@@ -23,6 +23,7 @@ from erasable.workspace.models.model_columns import (
     names_of,
     stacked,
     target_of,
+    without_label,
 )
 from erasable.workspace.models.reading import Reader
 
@@ -90,6 +91,8 @@ def carry_over(
     wrong = {each.id: _ids_in(arriving.corrected, each) for each in known}
     leaving = [*ids_of(known, gone), *ids_of(known, wrong)]
     come = _tables(known, design, arriving)
+    if without_label(come, design.target):  # which is refused where it learns again
+        return False
     names, X, y, groups = _given(design, come)
     try:
         # What leaves goes first, so that what comes takes its place: together, it would come at the

@@ -112,7 +112,9 @@ class ModelColumns:
         if features:
             return cls(tuple(features), target, documents, *by_blocks)
         taken = identifying(datasets) | {target}
-        chosen = default_columns(types, taken, [TEXT] if documents else NUMBERS)
+        numbers = default_columns(types, taken, [TEXT] if documents else NUMBERS)
+        categories = set(_named_categories(estimator)) - taken
+        chosen = [name for name in types if name in numbers or name in categories]
         if not chosen or (documents and len(chosen) > 1):
             raise WorkspaceError(
                 f"{len(chosen)} columns are {'text' if documents else 'numbers'}, beside ids, "
@@ -185,6 +187,13 @@ def target_of(tables: Tables, target: str | None) -> Any:
     return column.to_pylist() if str(column.type) == TEXT else column.to_numpy()
 
 
+def _named_categories(estimator: BaseEstimator) -> list[str]:
+    """Return the columns that boosting is told to take as categories, by name."""
+    given = getattr(estimator, "categorical_features", None)
+    cells = [] if given is None or isinstance(given, str) else list(given)
+    return [cell for cell in cells if isinstance(cell, str)]
+
+
 def without_label(tables: Tables, target: str | None) -> list[tuple[DataSet, Any]]:
     """Return the records whose target is text and empty, by data set and id."""
     found = []
@@ -203,8 +212,8 @@ def refuse_empty_targets(tables: Tables, target: str | None) -> None:
         raise InvalidDataError(
             f"{len(found)} of {sum(table.num_rows for _, table in tables)} records have an empty "
             f"target, in {target!r}, first {name!r} of {known.name!r}; expected a class; give them "
-            f"one with `erasable correct {known.name} {name} --set {target}=CLASS` and `erasable "
-            "process`, or leave them out of the data set"
+            f"one in the source, or with `erasable correct {known.name} {name} --set "
+            f"{target}=CLASS` and `erasable process`, or leave them out of the data set"
         )
 
 
