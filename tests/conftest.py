@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
     cut: what has to be on the disk by when is tested by what was asked of it. Soak tests run on
     the disk itself.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(entropy)
     config.pluginmanager.register(last_words)
     config.pluginmanager.register(optional)

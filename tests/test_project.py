@@ -219,7 +219,10 @@ def test_a_full_run_with_too_few_tests_fails(
     (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\ntestpaths = tests\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    whole = {name: value for name, value in os.environ.items() if name != "ERASABLE_QUARTER"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=whole, capture_output=True, text=True, check=False
+    )
     assert done.returncode == status, done.stdout + done.stderr
     assert ("1 tests were collected; at least" in done.stdout) == bool(status)
     assert "1 passed" in done.stdout.splitlines()[-1]
