@@ -1174,8 +1174,8 @@ def _answers(model: Any, asked: Any) -> dict[str, Any]:
         return outputs(model, asked)
     except ErasableError as error:
         return {"refused": str(error)}
-    except ValueError as error:  # a score of endless predictions, as of a descent that diverged
-        if "infinity" not in str(error):
+    except ValueError as error:  # a score of predictions that are endless or NaN
+        if "infinity" not in str(error) and "contains NaN" not in str(error):
             raise
         return {"refused": "a score that is endless"}
 
