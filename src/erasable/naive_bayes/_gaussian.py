@@ -355,8 +355,6 @@ class _Add(Pass[Ints]):
 def _joined(limbs: Ints) -> NDArray[Any]:
     """Put limbs together, the high one first, into Python's integers, which are exact.
 
-    Examples
-    --------
     >>> _joined(np.array([[1], [5]])).tolist()
     [67108869]
     """

@@ -51,13 +51,7 @@ class ClassWeights:
 
     @classmethod
     def fit(cls, weights: Floats, live: Ints, classes: Classes) -> Self:
-        """Sum the weights of the live rows.
-
-        Raises
-        ------
-        MagnitudeError
-            If a weight exceeds ``2**480``.
-        """
+        """Sum the weights of the live rows; raise MagnitudeError for one above ``2**480``."""
         _refuse_huge(weights[live])
         made = cls(weights, TopGrid.fit(weights[:, np.newaxis], live), np.empty(0, dtype=np.int64))
         made.add_up(live, classes)

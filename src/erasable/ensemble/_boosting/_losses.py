@@ -1,4 +1,4 @@
-"""What boosting makes less: losses of classes and of numbers, in whole numbers.
+"""Losses that boosting reduces, of classes and of numbers, in whole numbers.
 
 The law it keeps: predictions are whole numbers of units, and the unit, the start and the scale of
 the weights are functions of the live records that are coarse, so that they seldom change.
@@ -40,8 +40,6 @@ _REACH = 16.0
 def power_below(value: float) -> int:
     """Return the exponent of the largest power of two that is not above a positive number.
 
-    Examples
-    --------
     >>> power_below(0.05), power_below(4.0)
     (-5, 2)
     """
@@ -353,8 +351,6 @@ class Spread:
 def fixed_point(numbers: Ints, quantum: int, unit: float) -> Ints:
     """Return numbers, which count in ``2**quantum``, in ``2**-10`` units.
 
-    Examples
-    --------
     >>> fixed_point(np.array([3, 4]), -1, 2.0), fixed_point(np.array([3, 5]), -12, 1.0)
     (array([ 768, 1024]), array([1, 1]))
     """
@@ -368,8 +364,6 @@ def fixed_point(numbers: Ints, quantum: int, unit: float) -> Ints:
 def weight_units(weights: Floats, exponent: int) -> Ints:
     """Return weights in ``2**-16`` of ``2**exponent``; what is above 0 is 1 at least.
 
-    Examples
-    --------
     >>> weight_units(np.array([0.0, 1e-9, 0.5, 1.0]), 1)
     array([    0,     1, 16384, 32768])
     """
@@ -380,8 +374,6 @@ def weight_units(weights: Floats, exponent: int) -> Ints:
 def rate_units(rates: Floats, scale: float) -> Ints:
     """Return rates in ``2**-16`` of a scale.
 
-    Examples
-    --------
     >>> rate_units(np.array([0.0, 3.0]), 4.0)
     array([    0, 49152])
     """
