@@ -1,4 +1,4 @@
-"""What a record that comes changes in k-means++ by exponential races: see `_seeding`."""
+"""Records that come into k-means++ by exponential races: see `_seeding`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,10 @@ def _score(
     i: int,
     words: Words,
 ) -> float:
-    """Return the score of an entrant in race `i` of four, as `race` computes it; or any above it.
+    """Return the score of an entrant in race `i` of four; infinity where it is surely above `best`.
 
-    Parameters
-    ----------
-    best : float
-        Where the score is sure to be higher, infinity is returned.
-    words : ndarray of shape (5, 1), uint64
-        Scratch space, which has the words of the block `number` for this key in its first lines.
+    `words`, of shape (5, 1), is scratch space: its first four rows hold the block `number` of the
+    key.
     """
     high = words[i, 0]
     left = 1.0 - (np.float64(np.int64(high)) + 1.0) * 2.0**-32
@@ -102,20 +98,11 @@ def admit(
     scores: Floats,
     lost: Flags,
 ) -> bool:
-    """Add what the positions `come` contribute to every potential, and let them run in all races.
+    """Add what the positions `come` contribute to every potential, and enter them in all races.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (k, n_candidates)
-        Scores with which the candidates have won; those of a step may be negative where they are
-        not known, and are written then.
-    lost : ndarray of shape (k,), bool
-        Written: whether some position wins a race of the step, and so is a candidate.
-
-    Returns
-    -------
-    bool
-        Whether the choice stands: nobody has won a race, and every seed still leads its step.
+    `scores`, of shape (k, n_candidates), are written where they are negative, which means unknown.
+    `lost` is set for the steps in which a position wins a race. Return whether the choice stands:
+    no position wins, and every seed still leads its step.
     """
     k, width = candidates.shape
     _score_candidates(points, seed, stream, weights, chosen, candidates, scores)

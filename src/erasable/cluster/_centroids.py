@@ -1,4 +1,4 @@
-"""What every model made of centroids does: predict, measure distances, score."""
+"""The base of models made of centroids: they predict, measure distances, and score."""
 
 from __future__ import annotations
 

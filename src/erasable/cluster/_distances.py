@@ -162,18 +162,10 @@ def tile_distances(tile: Floats, m: int, centers: Floats, weights: Floats, out: 
 
 @subroutine
 def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
-    """Rank the three nearest centroids of every record of a tile.
+    """Write the three smallest squared distances of every record, and its two nearest centroids.
 
-    Parameters
-    ----------
-    dist : ndarray of shape (k, >= m)
-        Squared distances.
-    m : int
-        Records in the tile.
-    near : ndarray of shape (3, >= m)
-        Receives the three smallest squared distances (1e300 where there are fewer).
-    who : ndarray of shape (2, >= m)
-        Receives the indices of the nearest two; ties go to the lower index.
+    `dist` has shape (k, >= m), `near` (3, >= m) and `who` (2, >= m). Where there are fewer than
+    three centroids, distances are 1e300; ties go to the lower index.
     """
     k = dist.shape[0]
     b1 = near[0]

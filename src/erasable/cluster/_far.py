@@ -26,12 +26,7 @@ _TINY = 2.0**-900  # differences below it may have suffered from underflow
 def far_from(gridded: Floats, top: Ints) -> Ints:
     """Return which rows lie beyond 256 times the range of the records in some column.
 
-    Parameters
-    ----------
-    gridded : ndarray of shape (n, n_features)
-        Queries relative to the grid's origin.
-    top : ndarray of shape (n_features,), int64
-        Records lie within ``2**top``.
+    `gridded` is relative to the grid's origin; the records lie within ``2**top`` of it.
     """
     limit = np.ldexp(1.0, top + _BEYOND)
     if gridded.shape[0] == 0:
@@ -44,16 +39,7 @@ def far_from(gridded: Floats, top: Ints) -> Ints:
 def nearest_to_far(X: Floats, origin: Floats, centers: Floats, weights: Floats) -> Ints:
     """Return the nearest centroid of every far query, exactly; ties go to the lower index.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        Queries as they were given.
-    origin : ndarray of shape (n_features,)
-        What centroids are relative to.
-    centers : ndarray of shape (k, n_features)
-        Centroids.
-    weights : ndarray of shape (n_features,) or empty
-        Weights of the metric; empty for the Euclidean one.
+    `centers` are relative to `origin`, `X` is not; `weights` is empty for the Euclidean metric.
     """
     first = np.sort(np.unique(centers, axis=0, return_index=True)[1])
     centers = centers[first]

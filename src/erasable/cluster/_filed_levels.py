@@ -57,21 +57,12 @@ def reexamine(
     picks: Ints,
     room: Room,
 ) -> tuple[int, int]:
-    """Bring the labels and sums of level `t` up to date with centroids that moved.
+    """Bring the labels and sums of level `t` up to date with its centroids, if they have `moved`.
 
-    Parameters
-    ----------
-    moved : bool
-        Whether they did; if not, only those who have come are examined.
-    come : ndarray of int64
-        Positions that have no label yet.
-
-    Returns
-    -------
-    examined, flips : int
-        Records whose distances were computed, and how many changed their cluster. ``examined``
-        is -1 when so many are at risk that a whole pass is cheaper; the level is then untouched
-        but for records taken out of their files, and must be assigned anew.
+    If not, only the positions `come` are examined, which have no label yet. Return how many records
+    were examined, and how many changed their cluster. The first is -1 where a whole pass is
+    cheaper: the level must then be assigned anew, and nothing of it has changed but that records
+    were taken out of their files.
     """
     centers, labels = levels.centers[t], levels.labels[t]
     stamps, snapshots, former = files.stamps[t], files.snapshots[t], files.weights[t]
@@ -153,16 +144,10 @@ def file_all(
 def renumber_files(
     places: Ints, alive: Flags, built: int, before: Levels, levels: Levels, files: Files
 ) -> None:
-    """Link the lists of all filed levels again, after positions have changed; drop who is dead.
+    """Link the lists of all filed levels again, after positions have changed; drop dead records.
 
-    Parameters
-    ----------
-    places : ndarray of int64
-        The position now of each that was.
-    alive : ndarray of bool
-        Which of those that were are left.
-    before, levels : Levels
-        As they were, and as they are, whose links are overwritten.
+    `places` has the new place of each former position, `alive` tells which of these are left. The
+    links of `levels` are overwritten.
     """
     for t in range(files.stamps.shape[0]):
         if files.stamps[t, 0] == FREE:
@@ -222,21 +207,9 @@ def descend_filed(
     room: Room,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels, examining the records at risk in those that are built.
+    """Run Lloyd's algorithm down the levels; in those that are built, examine the records at risk.
 
-    Parameters
-    ----------
-    n_alive, clock : int
-        How many positions are left, and the number of this change.
-    picks : ndarray of shape (n_positions,), int64
-        Scratch space.
-    points, alive, gone, come, built, rule, weights, turned, pairs, levels, room, start
-        As in `descend`.
-
-    Returns
-    -------
-    built, final, examined, flips, passes : int
-        As in `descend`.
+    See `descend`. `clock` is the number of this change; `picks` is scratch space for all positions.
     """
     n_levels = levels.centers.shape[0]
     fresh = np.empty_like(levels.centers[0])

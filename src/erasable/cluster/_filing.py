@@ -82,20 +82,9 @@ def rounded_down(bound: float) -> np.float32:
 
 @subroutine
 def tile_bounds(near: Floats, m: int, n_features: int, pairs: bool, bounds: Keys32) -> None:
-    """Write the movement that every record of a tile can bear.
+    """Write the movement that every record of a tile can bear, rounded down.
 
-    Parameters
-    ----------
-    near : ndarray of shape (3, >= m)
-        The three smallest squared distances of every record.
-    m : int
-        Records in the tile.
-    n_features : int
-        Terms of a distance; its rounding is charged to the margins.
-    pairs : bool
-        Whether groups are pairs of clusters, or own clusters alone.
-    bounds : ndarray of shape (>= m,), float32
-        Receives the bounds, rounded down.
+    `near` is as in `rank_nearest`; `pairs` tells whether groups are pairs of clusters.
     """
     slack = 8.0 * (n_features + 4) * 2.0**-53
     less = 1.0 - slack

@@ -78,27 +78,12 @@ def assign(
     levels: Levels,
     room: Room,
 ) -> tuple[int, int]:
-    """Assign every live position at level `t`, given how it was assigned to centroids not far off.
+    """Assign every live position at level `t`, given its assignment to former centroids nearby.
 
-    Parameters
-    ----------
-    limits : ndarray of shape (n_groups,), or empty
-        How far the centroids of every group are from those of before (see `movement`); empty to
-        examine everybody.
-    factor : float
-        What is left of a bound is multiplied by it.
-    was_labels : ndarray of shape (n_positions,)
-        Labels of before; they may be those of level `t`, and empty where there was no before.
-    source : int
-        The level that has the bounds and groups of before; it may be `t`.
-    levels : Levels
-        Sums and masses of level `t` are those of before, and are changed with the records that
-        change their cluster.
-
-    Returns
-    -------
-    examined, flips : int
-        Distances computed, and labels that differ from those of before.
+    `limits` are those of `movement`, or empty to examine every position; bounds are multiplied by
+    `factor`. `was_labels` may be empty, or those of level `t`. `source`, which may be `t`, has the
+    former bounds and groups. The sums and masses of level `t` must be the former ones, and are
+    changed with the labels. Return how many positions were examined, and how many labels changed.
     """
     centers, sums, counts = levels.centers[t], levels.sums[t], levels.counts[t]
     labels, bounds, groups = levels.labels[t], levels.bounds[t], levels.links[t]

@@ -1,4 +1,4 @@
-"""How a Lloyd run lies in memory: its levels, and the files of its records."""
+"""The layout of a Lloyd run in memory: its levels, and the files of its records."""
 
 from __future__ import annotations
 

@@ -34,14 +34,9 @@ def same(a: Floats, b: Floats) -> bool:
 
 @subroutine
 def move(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
-    """Give level `t` the centroids that follow from the level before; tell whether it must follow.
+    """Give level `t` the centroids that follow from the level before; tell whether they moved.
 
-    Parameters
-    ----------
-    moved : bool
-        Whether it must in any case.
-    fresh : ndarray of shape (k, n_features)
-        Overwritten with the centroids; not at level 0, whose centroids are given.
+    They have if `moved` is set. `fresh` is overwritten; the centroids of level 0 are given.
     """
     if t > 0:
         next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
@@ -208,30 +203,13 @@ def descend(
     room: Room,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels, following those that are built in whole passes.
+    """Run Lloyd's algorithm down the levels, following in whole passes those that are built.
 
-    Parameters
-    ----------
-    alive : ndarray of shape (n_positions,), bool
-        Which positions are left.
-    gone : ndarray of int64
-        Positions deleted since the levels were built; already not alive.
-    come : ndarray of int64
-        Positions added since then; already alive.
-    built : int
-        The last level that holds a run of the records before; -1 when none does.
-    former, turned : ndarray of shape (n_features,) or empty, and bool
-        Weights when the levels were built, and whether `weights` are others.
-    start : int
-        The level to begin with; those before are taken as they are.
-
-    Returns
-    -------
-    built, final : int
-        The last level built now, and the one whose centroids are the model; `final` is -1 where
-        the run would go on if there was room for more levels.
-    examined, flips, passes : int
-        Distances examined, labels that changed, and levels assigned anew.
+    The positions `gone` are no longer alive, and `come` already are. `built` is the last level of
+    the former run, -1 without one; `former` are the weights it had, and `turned` tells whether they
+    differ. Levels before `start` are taken as they are. Return the last level built, the final one
+    (-1 if the run needs more levels), and how many distances were examined, labels changed, and
+    levels assigned anew.
     """
     n_levels = levels.centers.shape[0]
     fresh = np.empty_like(levels.centers[0])

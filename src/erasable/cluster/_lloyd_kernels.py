@@ -59,16 +59,10 @@ def next_centers(
 ) -> None:
     """Write the centroids of the next level: a fixed formula of exact sums.
 
-    Parameters
-    ----------
-    floor_mass : float
-        Clusters lighter than this are averaged with their previous centroid up to it (the
-        gamma-balance of Ginart et al., Algorithm 4, with its missing denominator); 0 switches
-        it off. An empty cluster keeps its centroid.
-    step : float
-        Step of the quantisation lattice, 0 for none.
-    phase : ndarray of shape (n_features,)
-        Phase of the lattice, in steps.
+    Clusters lighter than `floor_mass` are averaged with their previous centroid up to it (the
+    gamma-balance of Ginart et al., Algorithm 4, with its missing denominator); an empty cluster
+    keeps its centroid. `step` is that of the quantisation lattice, 0 for none; `phase` counts in
+    steps.
     """
     k, d = sums.shape
     for c in range(k):

@@ -1,4 +1,4 @@
-"""How far centroids have moved, in a metric that may have changed as well.
+"""Movements of centroids, in a metric that may have changed as well.
 
 A metric whose weights change is a movement, too. With ``w`` now ``q w``, the difference of a
 record's squared distances to ``a`` and ``b``, which is a product of ``a - b`` and ``2 x - a - b``,
@@ -56,23 +56,10 @@ def new_moves(k: int, n_features: int, pairs: bool) -> Moves:
 def movement(
     now: Floats, then: Floats, weights_now: Floats, weights_then: Floats, pairs: bool, out: Moves
 ) -> float:
-    """Write how far centroids have moved.
+    """Write how far centroids moved from `then` to `now`; return the most by which distances grew.
 
-    Parameters
-    ----------
-    now, then : ndarray of shape (k, n_features)
-        Centroids now and in the snapshot.
-    weights_now, weights_then : ndarray of shape (n_features,) or empty
-        The metric now and in the snapshot.
-    pairs : bool
-        Whether groups are pairs.
-    out : Moves
-        Overwritten.
-
-    Returns
-    -------
-    stretch : float
-        What a distance grew by at most with the metric, as a factor of at least 1.
+    They grew with the metric, by a factor of at least 1; weights are empty for the Euclidean
+    metric.
     """
     limits, moves, turn = out.limits, out.moves, out.turn
     k, d = now.shape

@@ -213,17 +213,9 @@ class Merge(Node):
 
 
 def default_width(n: int) -> int:
-    """Return ``n ** 0.3`` rounded to the nearest power of two, by integers alone.
+    """Return ``n ** 0.3`` rounded to the nearest power of two, ties up, by integers alone.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-
-    Returns
-    -------
-    int
-        At least 1. The rule is that of Ginart et al., appendix D.1.2; a tie goes up.
+    The rule is that of Ginart et al., appendix D.1.2.
     """
     width = 1
     # The nearest power is above `width` when n**0.3 >= 1.5 width, that is n**3 >= (1.5 width)**10.

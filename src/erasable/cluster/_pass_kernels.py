@@ -1,4 +1,4 @@
-"""What a level of a new run needs, in kernels that Python calls; see `_passes`."""
+"""Kernels that Python calls for a level of a new run; see `_passes`."""
 
 from __future__ import annotations
 

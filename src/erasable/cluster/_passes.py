@@ -29,17 +29,7 @@ def run_levels(
     start: int,
     n_jobs: int | None,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm from level `start` on, in threads.
-
-    Parameters
-    ----------
-    live : ndarray of int64
-        Positions that are left.
-    pairs : bool
-        Whether bounds are those of pairs of centroids; see `_following`.
-    others
-        See `descend`, which also says what is returned.
-    """
+    """Run Lloyd's algorithm from level `start` on, in threads; see `descend`."""
     n_levels = levels.centers.shape[0]
     plain = rule.shift < 0.0 and rule.squares.size == 0
     examined = 0

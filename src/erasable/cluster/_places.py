@@ -1,4 +1,4 @@
-"""Which position each record has in a run, and room for those that come."""
+"""Positions of the records in a run, and room for those that come."""
 
 from __future__ import annotations
 

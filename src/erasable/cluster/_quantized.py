@@ -187,17 +187,9 @@ class QuantizedKMeans(SingleRunModel):
 
 
 def default_exponent(n: int, k: int, d: int) -> int:
-    """Return ``round(-log10(n / (k d**1.5)) - 3)``, by integers alone.
+    """Return ``round(-log10(n / (k d**1.5)) - 3)``, halves up, by integers alone.
 
-    Parameters
-    ----------
-    n, k, d : int
-        Numbers of records, clusters and features.
-
-    Returns
-    -------
-    int
-        A half is rounded up. No logarithm is taken: its last bit differs between machines.
+    A logarithm does not decide: its last bit differs between machines.
     """
     ratio = Fraction(n * n, k * k * d**3)  # its log10 is twice the one in question
     e = round(-math.log10(ratio) / 2 - 3)

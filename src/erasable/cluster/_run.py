@@ -144,14 +144,8 @@ class LloydRun(Placed):
     def fit(self, rule: RuleFor = plain_rule, n_jobs: int | None = 1) -> LloydRun:
         """Run from scratch on the positions that are left.
 
-        Parameters
-        ----------
-        rule : callable
-            Returns the `Rule` for the records that are alive, given the number of levels. It is
-            asked and not kept: it knows the model, which holds this run and would then be freed
-            only by the garbage collector, and its records with it.
-        n_jobs : int or None
-            Threads, see `erasable.core.threads`.
+        `rule` is called and not kept: it refers to the model, which holds this run, and only the
+        garbage collector would free such a cycle, with its records.
         """
         live = self.live()
         self.seeding.fit(self.points, live, n_jobs)
@@ -169,22 +163,8 @@ class LloydRun(Placed):
     ) -> Report:
         """Delete positions, whose rows are still readable, and follow changes of the metric.
 
-        Parameters
-        ----------
-        gone : ndarray of int64
-            Positions to delete.
-        weights : ndarray of shape (n_features,), optional
-            Weights of the metric from now on.
-        quantum, seeding_weights
-            Those of the `Seeding` from now on; when they change, all its steps are run again.
-        rule : callable
-            As in `fit`, for the records that are left.
-        n_jobs : int or None
-            Threads in which seeds are chosen and levels assigned anew.
-
-        Returns
-        -------
-        Report
+        `weights` are the metric's from now on, `quantum` and `seeding_weights` those of the
+        `Seeding`; when these change, all its steps are run again.
         """
         self.alive[gone] = False
         self.n_alive -= gone.shape[0]
@@ -256,14 +236,9 @@ class LloydRun(Placed):
         return not np.array_equal(before, seeding.chosen), self.n_clusters
 
     def state(self) -> dict[str, Any]:
-        """Return what the run is, as views that the next deletion changes.
+        """Return the seeds and the path of the run, as views that the next deletion changes.
 
-        Returns
-        -------
-        dict
-            ``seeds``: keys of the chosen records and of the candidates of every step (0 for
-            none), and the candidates' potentials; ``path``: centroids, exact sums and masses of
-            every level up to the final one.
+        Seeds and candidates are keys, 0 for none; the path ends at the final level.
         """
         tried = self.seeding.candidates
         last = self.final + 1

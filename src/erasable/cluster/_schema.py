@@ -1,4 +1,4 @@
-"""What the runs in the file of a clustering model must be."""
+"""Schemas of the runs in the file of a clustering model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ FARTHEST = 2.0**490
 
 
 def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, Part]:
-    """Return the parts for what `LloydRun.state` gives.
-
-    Parameters
-    ----------
-    n_clusters : int or str
-        A number, or the name of the dimension.
-    max_iter : int
-    """
+    """Return the parts for what `LloydRun.state` gives; a `str` of clusters names a dimension."""
 
     def end_in_time(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         levels = value["counts"].shape[0]

@@ -30,17 +30,8 @@ _NO_CANDIDATE = np.iinfo(np.int64).max
 def quantum_for(tops: Ints, weights: Floats | None = None) -> float:
     """Return the factor that makes squared distances integers below 2**35.
 
-    Parameters
-    ----------
-    tops : ndarray of shape (n_features,), int64
-        Every gridded value of column ``f`` lies within ``2**tops[f]`` of the origin.
-    weights : ndarray of shape (n_features,), optional
-        Weights of the metric; powers of two.
-
-    Returns
-    -------
-    float
-        A power of two; sums of 2**27 such integers stay below 2**62.
+    Values of column ``f`` lie within ``2**tops[f]`` of the origin, and weights are powers of two.
+    So is the factor; sums of 2**27 such integers stay below 2**62.
     """
     bounds = 2 * (tops + 1)
     if weights is not None:
@@ -110,23 +101,8 @@ class Seeding:
     ) -> tuple[bool, int]:
         """Take the positions `gone` out, and `come` in.
 
-        Parameters
-        ----------
-        points : Points
-            Where the rows of `gone` are still readable.
-        gone, come : ndarray of int64
-            Positions that leave, and that come.
-        live : callable
-            Returns the positions that are there then; called only when a step must be run again.
-        n_jobs : int or None
-            Threads, see `erasable.core.threads`.
-
-        Returns
-        -------
-        changed : bool
-            Whether any seed is another record now.
-        steps : int
-            Steps that were run again.
+        The rows of `gone` are still readable; `live` is called only where steps must be run again.
+        Return whether any seed is another record now, and how many steps were run again.
         """
         stands, lost = True, np.zeros(self.n_clusters, np.bool_)
         if come.size:

@@ -193,12 +193,8 @@ def shift_potentials(
 ) -> None:
     """Add `sign` times what position `j` contributes to every potential.
 
-    Parameters
-    ----------
-    r : int
-        Its place in the tile of `room`, which has its distances to all candidates.
-    nearest : ndarray of shape (k,)
-        Overwritten with its squared distance to the nearest seed of the steps before each.
+    `r` is its place in the tile of `room`, which has its distances to all candidates. `nearest` is
+    overwritten with its squared distance to the nearest seed of the steps before each.
     """
     k, width = candidates.shape
     before = np.inf
@@ -250,12 +246,9 @@ def retract(
     candidates: Ints,
     potentials: Ints,
 ) -> bool:
-    """Take what the positions `gone` contributed out of every potential.
+    """Take what `gone` contributed out of every potential; tell whether the choice stands.
 
-    Returns
-    -------
-    bool
-        Whether the choice stands: no candidate is gone, and every seed still leads its step.
+    It stands if no candidate is gone, and every seed still leads its step.
     """
     k, width = candidates.shape
     centers = candidate_values(points, candidates)

@@ -232,17 +232,9 @@ class StoredLloyd:
         n_jobs: int | None,
         gone: Block | None = None,
     ) -> int:
-        """Run down the levels; see `_levels.descend`.
+        """Run down the levels; return how many were run in a pass over all records.
 
-        Parameters
-        ----------
-        gone : Block, optional
-            Records that have left since the levels were built.
-
-        Returns
-        -------
-        int
-            How many levels were run in a pass over all records.
+        See `_levels.descend`; `gone` are the records that have left since the levels were built.
         """
         passes, start, built = 0, 0, self.built
         while True:

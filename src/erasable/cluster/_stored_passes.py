@@ -30,17 +30,10 @@ _NO_VALUES, _NO_KEYS = np.empty((0, 1)), np.empty(0, np.uint64)
 
 
 def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Points]]:
-    """Put a block on the grid, some rows at a time.
+    """Put a block on the grid, some rows at a time, each time in the same room.
 
-    Yields
-    ------
-    span : slice
-        Which of the rows that count they are.
-    where : slice or ndarray of int64
-        Where they are in the block's matrix.
-    points : Points
-        Their values, in room that the next ones take: a system that hands out new pages and takes
-        them back takes as long for them as all distances.
+    Yield which of the rows that count they are, where they are in the block's matrix, and their
+    values. New memory for each would cost as much time as all distances.
     """
     d = block.matrix.shape[1]
     step = min(max(1, _AT_ONCE // d), block.size)
@@ -279,21 +272,7 @@ def find_nearest(
 ) -> tuple[Ints32, Floats]:
     """Find the nearest centroid of every record, and the squared distance to it.
 
-    Parameters
-    ----------
-    grid : Grid
-    centers : ndarray of shape (n_clusters, n_features)
-        On the grid's origin.
-    weights : ndarray of shape (n_features,), or empty
-        Of the metric.
-    held : Attachment
-        Of n records.
-    n_jobs : int or None
-
-    Returns
-    -------
-    labels : ndarray of shape (n,), int32
-    squared : ndarray of shape (n,)
+    `centers` are relative to the grid's origin; `weights` is empty for the Euclidean metric.
     """
     labels, squared = np.empty(held.n_live, np.int32), np.empty(held.n_live)
     live = None if held.n_live == held.records.n_rows else held.live_rows()

@@ -68,10 +68,7 @@ class TopGrid:
     def fit(cls, matrix: Values, live: Ints) -> Self:
         """Derive the grid from the live rows.
 
-        Raises
-        ------
-        MagnitudeError
-            If a value exceeds ``2**480``, or there are more than ``2**27`` rows.
+        Raise MagnitudeError for values above ``2**480``, or more than ``2**27`` rows.
         """
         refuse_many_rows(live.size, MAX_ROWS)
         grid = cls.from_top(np.full(matrix.shape[1], MIN_TOP, dtype=np.int64))
@@ -98,17 +95,9 @@ class TopGrid:
         return np.ldexp(1.0, self.top - BITS)
 
     def add(self, matrix: Values, rows: Ints) -> Flags | None:
-        """Take rows in.
+        """Take rows in; return the columns whose top has changed, None if none has.
 
-        Returns
-        -------
-        ndarray of shape (n_features,), bool, or None
-            The columns whose top has changed; None if none has.
-
-        Raises
-        ------
-        MagnitudeError
-            If a value exceeds ``2**480``. The grid is of no use afterwards.
+        Raise MagnitudeError for a value above ``2**480``; the grid is of no use afterwards.
         """
         before = self.top
         if issparse(matrix):
@@ -121,22 +110,10 @@ class TopGrid:
         return columns if columns.any() else None
 
     def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
-        """Forget rows.
+        """Forget live rows, which can still be read in the matrix.
 
-        Parameters
-        ----------
-        matrix : ndarray or csr_array of shape (n_rows, n_features)
-            In which the rows can still be read.
-        rows : ndarray of int64
-            Positions of the rows, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
-
-        Returns
-        -------
-        ndarray of shape (n_features,), bool, or None
-            The columns that were read again, because they had lost their last value above
-            `half`; None if none had.
+        Return the columns that were read again because they lost their last value above `half`,
+        None if none did. `live_rows` is called only for these.
         """
         if issparse(matrix):
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)

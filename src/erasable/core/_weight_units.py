@@ -106,13 +106,7 @@ class ClassWeights(WeightUnits):
 
     @classmethod
     def fit(cls, weights: Floats, live: Ints, classes: Classes) -> Self:
-        """Sum the weights of the live rows.
-
-        Raises
-        ------
-        MagnitudeError
-            If a weight exceeds ``2**480``.
-        """
+        """Sum the weights of the live rows; raise MagnitudeError for one above ``2**480``."""
         units = WeightUnits.of(weights, live)
         made = cls(weights, units.grid, np.empty(0, dtype=np.int64))
         made.add_up(live, classes)

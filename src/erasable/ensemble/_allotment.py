@@ -1,4 +1,4 @@
-"""Which member of an ensemble has which records: a hash of the group, or of the id.
+"""The allotment of records to members of an ensemble: a hash of the group, or of the id.
 
 The law it keeps: where a record goes depends on its group, or its id, and on nothing else, so that
 the others stay where they are when it leaves.
@@ -80,8 +80,6 @@ def owners_of(model: Erasable, rows: Ints) -> Words:
 def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
     """Assign owners to shards, or, in another step, to slices.
 
-    Examples
-    --------
     >>> tape = Tape(3)
     >>> shards = shards_of(tape, tape.record_keys(np.arange(8000)), 4)
     >>> bool(np.abs(np.bincount(shards) - 2000).max() < 150)
@@ -204,22 +202,12 @@ class Bags:
 
 
 def poisson_thresholds(mean: float) -> Floats:
-    """Return the numbers that a uniform draw must reach for one, two, ... events.
+    """Return the numbers, ascending, that a uniform draw must reach for one, two, ... events.
 
     They are computed in decimals and rounded once, so that they are the same on every machine.
 
-    Parameters
-    ----------
-    mean : float
-        Expected number of events, above 0.
+    More events have a probability below ``2**-53``.
 
-    Returns
-    -------
-    ndarray of shape (n,), float64
-        Ascending; the rest has a probability below ``2**-53``.
-
-    Examples
-    --------
     >>> poisson_thresholds(1.0)[:3].round(4)
     array([0.3679, 0.7358, 0.9197])
     """
@@ -235,15 +223,8 @@ def poisson_thresholds(mean: float) -> Floats:
 
 
 def chosen_columns(tape: Tape, names: list[str], n_chosen: int, member: int) -> Ints:
-    """Choose columns for a member: a race among their names.
+    """Choose columns for a member by a race among their names; return them in ascending order.
 
-    Returns
-    -------
-    ndarray of shape (n_chosen,), int64
-        Ascending.
-
-    Examples
-    --------
     >>> chosen_columns(Tape(3), ["age", "bmi", "height"], 2, member=0).size
     2
     """

@@ -1,4 +1,4 @@
-"""What ensembles of other estimators share: members that learn, forget and are kept.
+"""The base of ensembles of other estimators: their members learn, forget and are kept.
 
 The law it keeps: what an ensemble knows is what its members know, each of which is a function of
 its own records. A deletion has those learn again that hold a record of it, or delete it themselves.

@@ -1,4 +1,4 @@
-"""Which members learn, and from what: all at a fit, and later those whose records have changed.
+"""Learning of members: of all at a fit, and later of those whose records have changed.
 
 The law it keeps: they learn, or get ready to delete, before anything is changed. If one of them
 cannot, nothing is.

@@ -147,8 +147,6 @@ class Member:
 def takes(estimator: Any, method: str, name: str) -> bool:
     """Tell whether a method of an estimator takes something by name.
 
-    Examples
-    --------
     >>> from sklearn.linear_model import SGDClassifier
     >>> takes(SGDClassifier(), "partial_fit", "classes")
     True
@@ -161,11 +159,6 @@ def carry_out(task: Task) -> dict[int, Tree]:
 
     Learning goes through plain values after every slice, whether they are kept or not: resuming
     from them is then the same as having come so far without a break.
-
-    Raises
-    ------
-    UnlearnableError, MagnitudeError, InvalidParameterError
-        See `erasable.refit._fitting.learn`.
     """
     recipe = task.recipe
     try:

@@ -82,21 +82,8 @@ class Own(Member):
     def without(self, name: str, records: Records, gone: Ints, size: float) -> Leaving:
         """Check that the model can delete records, and prepare it.
 
-        Parameters
-        ----------
-        name : str
-            Of the member, for messages.
-        records : Records
-            Of the ensemble.
-        gone : ndarray of int64
-            Positions of those that leave this member; others stay.
-        size : float
-            What its size is to be.
-
-        Raises
-        ------
-        UnlearnableError
-            It cannot learn from what would be left.
+        `gone` are positions, `size` is the member's size without them. Raise UnlearnableError if it
+        cannot learn from what would be left.
         """
         model: Erasable = self.estimator
         ids = records.ids[gone]
@@ -113,17 +100,7 @@ class Own(Member):
         return Leaving(self, rows, size, self.record_set - id_set_hash(ids))
 
     def take_in(self, records: Records, share: Share, come: Ints) -> Outcome:
-        """Have the model add records.
-
-        Parameters
-        ----------
-        records : Records
-            Of the ensemble.
-        share : Share
-            All the records that it is to have.
-        come : ndarray of int64
-            Positions of those among them that are new.
-        """
+        """Have the model add the records `come`, which are among its new `share`."""
         new = np.isin(share.rows, come)
         times = None if share.times is None else share.times[new]
         table = _table(records, Share(share.rows[new], times=times), self.columns, times)
@@ -176,13 +153,7 @@ def recipe_of(base: Any, owner: Erasable) -> Recipe:
 def fit_own(
     name: str, recipe: Recipe, tape: Tape, records: Records, share: Share, columns: Ints | None
 ) -> Own:
-    """Fit a member on its share of the records.
-
-    Raises
-    ------
-    UnlearnableError
-        It cannot learn from these.
-    """
+    """Fit a member on its share of the records; raise UnlearnableError if that cannot be done."""
     size, ids = share.size(records.weights), share.record_set(records.ids)
     member = Own({}, [], size, ids, columns, seeded(recipe.template, tape))
     with _named(name):
@@ -197,10 +168,7 @@ def restored_own(
 ) -> Own:
     """Rebuild a member from what `Own.state` gave, without its records.
 
-    Raises
-    ------
-    ArtifactError
-        It comes from a file, and is none that a fit makes.
+    Raise ArtifactError if it comes from a file, and no fit makes it.
     """
     foreign = not origin().trusted
     if foreign:
@@ -223,8 +191,6 @@ def restored_own(
 def n_classes(classes: Classes | None, rows: Ints) -> int | None:
     """Count the classes of rows; None where there are no classes.
 
-    Examples
-    --------
     >>> n_classes(Classes.fit(np.array([7, 3, 7]), np.arange(3)), np.array([0, 2]))
     1
     """
@@ -237,8 +203,6 @@ def n_classes(classes: Classes | None, rows: Ints) -> int | None:
 def refuse_unsuited_own(base: Erasable, owner: str) -> None:
     """Raise InvalidParameterError for estimators of erasable that no ensemble is made of.
 
-    Examples
-    --------
     >>> from erasable.linear_model import LogisticRegression
     >>> refuse_unsuited_own(LogisticRegression(classes=[0, 1]), "ShardedClassifier")
     Traceback (most recent call last):

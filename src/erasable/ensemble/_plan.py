@@ -1,4 +1,4 @@
-"""What a member is to learn, before its records are read: which of them, how, and from where on."""
+"""Plans for members to learn, before records are read: which of them, how, and from where on."""
 
 from __future__ import annotations
 
@@ -97,8 +97,6 @@ class Plan:
 def of_one_class(recipe: Recipe) -> Recipe:
     """Return the recipe for records of one class, from which many estimators cannot learn.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from erasable.core.estimator import Erasable

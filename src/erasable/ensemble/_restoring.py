@@ -62,30 +62,9 @@ def restored(
 ) -> Member:
     """Rebuild a member from what `Member.state` gave.
 
-    Parameters
-    ----------
-    state : dict
-    recipe : Recipe
-        Of the ensemble.
-    tape : Tape
-        Of the member.
-    columns : ndarray of int64, or None
-        Columns that it looks at; None for all.
-    n_features : int
-        Of the ensemble.
-    labels : ndarray or None
-        Of the ensemble, if it classifies.
-
-    Returns
-    -------
-    Member
-        Without an estimator where that has to be fitted again.
-
-    Raises
-    ------
-    ArtifactError
-        The member knows other classes than the ensemble, or can be neither checked nor fitted
-        again; see `Recipe.restored`.
+    `recipe`, `n_features` and `labels` are the ensemble's; `columns` is None for all. The member
+    has no estimator where that must be fitted again. Raise ArtifactError if it knows other classes
+    than the ensemble, or can be neither checked nor fitted again.
     """
     tree, text, size = state["fitted"], state["text_columns"].tolist(), state["size"]
     if columns is not None:

@@ -1,4 +1,4 @@
-"""What an ensemble makes of its members' answers: a vote on classes, or a mean.
+"""Answers of an ensemble, made of its members': a vote on classes, or a mean.
 
 Members know the classes of their own records alone. To those that a member has never seen it gives
 no vote.

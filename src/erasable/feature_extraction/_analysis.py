@@ -1,4 +1,4 @@
-"""What the parameters of a vectorizer say: how texts are cut into terms, and which terms stay.
+"""Parameters of a vectorizer: how texts are cut into terms, and which terms stay.
 
 Texts are cut by scikit-learn's own analyzer, so that both libraries see the same terms.
 """
@@ -82,13 +82,7 @@ class Cutting:
     binary: bool
 
     def count(self, documents: Any, live_rows: Ints) -> TermCounts:
-        """Count the terms of documents, of an array of objects; see `TermCounts.fit`.
-
-        Raises
-        ------
-        InvalidDataError
-            Documents or terms that are not strings.
-        """
+        """Count the terms of documents, of an array of objects; see `TermCounts.fit`."""
         refuse_no_texts(documents[live_rows].tolist())
         return TermCounts.fit(
             documents, live_rows, self.tool.build_analyzer(), self.vocabulary, binary=self.binary,
@@ -97,12 +91,7 @@ class Cutting:
 
 
 def check_analysis(vectorizer: Any) -> None:
-    """Refuse parameters that cannot be used together, or whose function has no name.
-
-    Raises
-    ------
-    InvalidParameterError
-    """
+    """Refuse parameters that cannot be used together, or whose function has no name."""
     for name in ("strip_accents", "preprocessor", "tokenizer", "analyzer"):
         value = getattr(vectorizer, name)
         if callable(value) and (not hasattr(value, "__qualname__") or "<" in function_path(value)):
@@ -153,13 +142,6 @@ def _check_pattern(pattern: str | None) -> None:
 def read_vocabulary(given: Any) -> dict[str, int] | None:
     """Read the parameter `vocabulary` into a dict from terms to columns.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is empty, repeats terms, or its columns are not 0, 1, 2, ...
-
-    Examples
-    --------
     >>> read_vocabulary(["spam", "ham"])
     {'spam': 0, 'ham': 1}
     """
@@ -185,29 +167,12 @@ def read_vocabulary(given: Any) -> dict[str, int] | None:
 
 
 def choose(df: Ints, tf: Ints, n_documents: int, params: Mapping[str, Any]) -> Ints:
-    """Choose the terms of a vocabulary: a function of how the documents that are left use them.
+    """Choose the terms of a vocabulary by how often the live documents use them.
 
-    Parameters
-    ----------
-    df, tf : ndarray of shape (n_slots,), int64
-        In how many documents each term is, and how often; slots are in the order of the terms.
-    n_documents : int
-    params : dict
-        With ``min_df``, ``max_df`` and ``max_features``. Of terms used equally often, the first
-        in the order of the alphabet stay.
+    `df` and `tf` are in the order of the terms: in how many documents each is, and how often. Of
+    terms used equally often, the first in the alphabet stay. Return slots, ascending; raise
+    TooFewRecordsError if no terms remain.
 
-    Returns
-    -------
-    ndarray of shape (n_terms,), int64
-        Slots, ascending.
-
-    Raises
-    ------
-    TooFewRecordsError
-        If no terms remain.
-
-    Examples
-    --------
     >>> df, tf = np.array([2, 1, 3, 0, 1]), np.array([2, 5, 3, 0, 5])
     >>> limits = {"min_df": 1, "max_df": 0.7, "max_features": 2}
     >>> choose(df, tf, 3, limits)

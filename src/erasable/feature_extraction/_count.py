@@ -1,4 +1,4 @@
-"""How often each term is in each document."""
+"""The counts of each term in each document."""
 
 from __future__ import annotations
 

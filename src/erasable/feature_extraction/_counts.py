@@ -1,4 +1,4 @@
-"""How often each term is in each document, kept so that a document is never read again.
+"""Counts of each term in each document, kept so that a document is never read again.
 
 The law it keeps: the terms with their counts are a function of the live documents alone. Terms
 that no live document has are gone, and so is their text. The places of terms (slots) and the
@@ -62,20 +62,9 @@ def count_terms(
 ) -> CountRows:
     """Count the terms of documents, each in its place.
 
-    Parameters
-    ----------
-    documents : iterable of str
-    analyze : callable
-        Makes terms of a document.
-    places : dict of str to int
-        A defaultdict gives new terms the next place; in any other dict unknown terms are ignored.
-    binary : bool
-        Whether every count is 1.
-    n_slots : int
-        How many places there are, where that is not how many terms have one.
+    If `places` is a defaultdict, new terms get the next place; otherwise they are ignored.
+    `n_slots` is the number of places, if it is not that of the terms.
 
-    Examples
-    --------
     >>> rows = count_terms(["b a b", "c"], str.split, {"a": 0, "b": 1}, binary=False)
     >>> rows.counts.tolist(), rows.columns.tolist(), rows.indptr.tolist()
     ([1, 2], [0, 1], [0, 2, 2])
@@ -156,26 +145,9 @@ class TermCounts:
     ) -> Self:
         """Count the terms of the live documents.
 
-        Parameters
-        ----------
-        documents : ndarray of shape (n_rows,), object (str)
-        live_rows : ndarray of int64
-            Positions of the documents to read, ascending.
-        analyze : callable
-            Makes terms of a document.
-        vocabulary : dict of str to int, or None
-            The terms there are, where they are given.
-        binary : bool
-            Whether every count is 1.
-        plain : bool, default=False
-            Whether `analyze` does what scikit-learn does by default; that is done faster here.
-        lowercase : bool, default=True
-            Whether it makes letters small, where it is plain.
-
-        Raises
-        ------
-        InvalidDataError
-            Terms that are not strings, or that UTF-8 cannot encode.
+        `live_rows` ascend; `vocabulary` has the terms if they are given. `plain` tells that
+        `analyze` does what scikit-learn does by default, which is done faster here. Raise
+        InvalidDataError for terms that are no strings, or that UTF-8 cannot encode.
         """
         places: Any = vocabulary
         if vocabulary is None:
@@ -224,20 +196,8 @@ class TermCounts:
     ) -> Slots | None:
         """Count the terms of documents that are live from now on.
 
-        Parameters
-        ----------
-        documents : list of str
-        rows : ndarray of int64
-            Their positions, ascending.
-        n_rows : int
-            How many rows there are now.
-        analyze, binary
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_slots_before,), int32, or None
-            Where terms are others now, the slot of each that is there.
+        Their positions `rows` ascend; there are `n_rows` rows now. Return the new slot of each
+        former slot, or None where the terms stay as they were.
         """
         if self.slots is None:
             there = np.arange(self.terms.size) if self.fixed else np.flatnonzero(self.df)
@@ -309,15 +269,7 @@ class TermCounts:
             self.terms[slots] = ""
 
     def select(self, rows: Ints, kept: Ints) -> CountRows:
-        """Return the counts of documents in the columns of a vocabulary.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            Positions of live documents.
-        kept : ndarray of shape (n_columns,), int64
-            The slot of each column, ascending.
-        """
+        """Return the counts of live documents in the columns whose slots are `kept`, ascending."""
         column = np.full(self.terms.size, -1, dtype=np.int32)
         column[kept] = np.arange(kept.size, dtype=np.int32)
         starts, indptr = np.zeros(rows.size + 1, dtype=np.int64), self.rows.indptr

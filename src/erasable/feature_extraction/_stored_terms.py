@@ -44,8 +44,6 @@ class _Tallying(Pass[Tally]):
 def tallied(cutting: Cutting, documents: Any) -> Tally:
     """Tally the terms of documents.
 
-    Examples
-    --------
     >>> from sklearn.feature_extraction.text import CountVectorizer
     >>> texts = np.array(["to be or not to be"], dtype=object)
     >>> tallied(Cutting(CountVectorizer(), None, binary=False), texts).tf["be"]

@@ -1,4 +1,4 @@
-"""What the vectorizers share: a vocabulary that is learned and forgotten, and its interface.
+"""The base of the vectorizers: a vocabulary that is learned and forgotten, and its interface.
 
 The state is the vocabulary with the number of documents of each term. The counts of every
 document in memory, and of terms that are not in the vocabulary now, are kept beside it: a deletion

@@ -108,27 +108,13 @@ def number_words(
     slots: Slots,
     rows: Ints,
 ) -> int:
-    """Give numbers to the words of documents, in the order they come up, and count them.
+    """Give numbers to the words of documents, in order of appearance; count them; return how many.
 
-    Parameters
-    ----------
-    words : ndarray of shape (n_bytes // 8,), uint64
-        All documents, one after the other, a byte that is in no word behind each, and `SLACK`
-        bytes of 0 behind all. The first byte is the lowest of the first element.
-    ends : ndarray of shape (n_documents,), int64
-        Where each ends.
-    starts, lengths : ndarray of shape (n_words,), int64 and int32
-        Filled with where each word was found first.
-    counts, slots : ndarray of shape (n_words,), int32
-        Filled with the counts of each document: how often which number, in the order they come up.
-    rows : ndarray of shape (n_documents + 1,), int64
-        Filled with where the counts of each document begin.
-
-    Returns
-    -------
-    int
-        How many different words there are. `n_words` must be room for ``n_bytes // 3`` words,
-        which is as many as there can be.
+    `words` has the bytes of all documents, the first lowest in the first element; each is followed
+    by a byte that is in no word, and all by `SLACK` bytes of 0. `ends` tells where each document
+    ends. `starts` and `lengths` receive where each word is found first; `counts` and `slots` how
+    often each document has which number; `rows` where the counts of each document begin. There must
+    be room for ``n_bytes // 3`` words, which is the most there can be.
     """
     # Of each place: the key of a word, which is its letters where there are up to seven; its length
     # and, in the lower half, its number + 1; where it was counted last + 1.

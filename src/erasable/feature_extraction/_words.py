@@ -28,8 +28,6 @@ _PLAIN = {
 def cuts_plainly(tool: Any) -> bool:
     """Tell whether a vectorizer of scikit-learn cuts texts into words by default.
 
-    Examples
-    --------
     >>> from sklearn.feature_extraction.text import CountVectorizer
     >>> cuts_plainly(CountVectorizer()), cuts_plainly(CountVectorizer(stop_words="english"))
     (True, False)
@@ -38,24 +36,8 @@ def cuts_plainly(tool: Any) -> bool:
 
 
 def words_of(documents: list[str], *, lowercase: bool) -> tuple[list[str], Counts, Slots, Ints]:
-    """Count the words of ASCII texts.
+    """Count the words of ASCII texts; return these in order of appearance, and CSR arrays.
 
-    Parameters
-    ----------
-    documents : list of str
-        ASCII alone.
-    lowercase : bool
-
-    Returns
-    -------
-    words : list of str
-        In the order they come up.
-    counts, slots : ndarray of shape (n_entries,), int32
-        How often which word, in the order they come up in each document.
-    indptr : ndarray of shape (n_documents + 1,), int64
-
-    Examples
-    --------
     >>> words, counts, slots, indptr = words_of(["b_1 Is is", "", "is x"], lowercase=True)
     >>> words, counts.tolist(), slots.tolist(), indptr.tolist()
     (['b_1', 'is'], [1, 2, 1], [0, 1, 1], [0, 2, 2, 3])

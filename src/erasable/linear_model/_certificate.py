@@ -1,4 +1,4 @@
-"""How far the optimum of a penalised softmax is, at most.
+"""Bounds of the distance to the optimum of a penalised softmax.
 
 The objective has float64 penalties ``unit**2 / C`` and weights ``sample weight * class weight``, as
 they are after rounding and after the limits of `_logistic_work`; given these, it is one of real
@@ -54,8 +54,6 @@ import math
 def compounded(*shares: float) -> float:
     """Return ``(1 + a) (1 + b) ... - 1``, rounded up, without the cancellation at the end.
 
-    Examples
-    --------
     >>> compounded(0.5, 0.5) >= 1.25, 0.0 < compounded(1e-30, 0.0) < 1.001e-30
     (True, True)
     """
@@ -68,8 +66,6 @@ def compounded(*shares: float) -> float:
 def distance(decrement: float, reach: float, error: float = 0.0) -> float:
     """Bound the distance of the optimum, equation (2); infinity where there is no bound.
 
-    Examples
-    --------
     >>> round(distance(0.01, 1.0), 5), distance(2.0, 1.0)
     (0.01005, inf)
     """
@@ -86,14 +82,8 @@ def distance_after_step(decrement: float, reach: float, error: float, noise: flo
 
     That is, from where it would have led without rounding.
 
-    Parameters
-    ----------
-    decrement : float
-        Norm of the gradient before the step, as computed.
-    reach, error : float
-        r and e.
-    noise : float
-        Bound of the norm of what the computed gradient is wrong by.
+    `decrement` is that before the step, as computed; `noise` bounds the norm of the gradient's
+    error.
     """
     before = distance(decrement + noise, reach, error)
     move = reach * before

@@ -41,23 +41,16 @@ class WeightedTargets:
         self.origin = None
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows out of the sums.
+        """Take rows out of the sums; return how many columns were read again.
 
-        Returns
-        -------
-        int or None
-            How many columns were read again; None if origins have changed, and everything has to
-            be summed anew.
+        None means that origins have changed, and everything must be summed anew.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement forget()")
 
     def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take new rows of the records into the sums.
+        """Take new rows into the sums; return how many columns were read again.
 
-        Returns
-        -------
-        int or None
-            How many columns were read again; None if everything has to be summed anew.
+        None means that everything must be summed anew.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement learn()")
 

@@ -26,25 +26,12 @@ _SPLITTER = 2.0**27 + 1.0
 
 
 def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
-    """Round intervals to the lattice.
+    """Round intervals to multiples of `STEP`; tell whether the result is certain.
 
-    Parameters
-    ----------
-    high, low : ndarray
-        ``high + low`` are the middles of the intervals.
-    half : ndarray
-        Half their widths.
+    Their middles are ``high + low``, `half` is half their widths. The result is certain if each
+    interval lies within a cell of the lattice, or within `TIE` of a boundary; otherwise it is of no
+    use.
 
-    Returns
-    -------
-    ndarray
-        Multiples of `STEP`.
-    bool
-        Whether every interval lies within a cell of the lattice, or within `TIE` of a boundary;
-        otherwise the values are of no use.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.2 * STEP]))[0] / STEP
     array([3.])

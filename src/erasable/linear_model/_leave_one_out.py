@@ -24,23 +24,9 @@ if TYPE_CHECKING:
 
 
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
-    """Predict each of some rows by the model without it.
+    """Predict each of some live rows by the model without it; the model does not change.
 
-    Parameters
-    ----------
-    model : LinearModel
-        Not changed.
-    rows : ndarray of int64
-        Positions of live records.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_targets), float64
-
-    Raises
-    ------
-    TooFewRecordsError
-        One of them is the last record, or the last with a positive weight.
+    Raise TooFewRecordsError if one is the last record, or the last with a positive weight.
     """
     held = model._attached()
     if held.n_live < 2 and rows.size:

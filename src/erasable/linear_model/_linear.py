@@ -1,4 +1,4 @@
-"""What linear regression and ridge share: exact moments that forget, and what is solved of them."""
+"""The base of linear regression and ridge: exact moments that forget, and their solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records teach, which classes they have, and what these weigh.
+"""Records that teach, their classes, and the weights of these.
 
 A record of weight 0 is held, and teaches nothing; so does one whose class has the weight 0.
 """

@@ -1,4 +1,4 @@
-"""What a logistic regression is, once it is published: points of a lattice."""
+"""The published logistic regression: points of a lattice."""
 
 from __future__ import annotations
 

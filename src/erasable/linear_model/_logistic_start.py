@@ -1,4 +1,4 @@
-"""Where the search for the optimum of a logistic regression begins.
+"""The start of the search for the optimum of a logistic regression.
 
 It decides how fast the optimum is found, and is no part of the model, which is certain.
 """

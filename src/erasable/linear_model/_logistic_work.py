@@ -1,4 +1,4 @@
-"""What a logistic regression needs to learn and to forget, and what is not part of the model.
+"""Working state of a logistic regression: it serves to learn and forget, and is not in the model.
 
 The published model is a function of the live records; everything here may depend on how it came
 about, and only decides how fast the published numbers are found. Nothing of a deleted record is

@@ -69,11 +69,7 @@ class Metric:
     def noise(self, errors: Floats) -> tuple[float, Floats]:
         """Bound the norm of any vector whose components are no larger than `errors`.
 
-        Returns
-        -------
-        float
-        ndarray of the shape of `errors`
-            Bounds of the components of B times it.
+        Return bounds of the norm, and of the components of B times the vector.
         """
         flat = errors.ravel()
         moved = 1.001 * (np.abs(self.inverse) @ flat)
@@ -209,26 +205,12 @@ class Metric:
 def invert(
     hessian: Floats, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> Metric | None:
-    """Invert a Hessian, and find out how wrong the result is.
+    """Invert a Hessian, which is overwritten, and find out how wrong the result is.
 
-    Parameters
-    ----------
-    hessian : ndarray of shape (p, p)
-        Overwritten.
-    relative : float
-        How wrong element (i, j) may be, relative to the root of (i, i) times (j, j). Infinite
-        where the error of the inverse is not needed.
-    logits, weights, strengths
-        See `Metric`.
+    `relative` bounds the error of element (i, j), relative to the root of (i, i) times (j, j); it
+    is infinite where the error of the inverse is not needed. Return None if the Hessian is not
+    positive definite in float64. An error of 1 or more means that nothing is known of the inverse.
 
-    Returns
-    -------
-    Metric or None
-        None where it is not positive definite in float64. The error may be 1 or more: then it is
-        an inverse of which nothing is known.
-
-    Notes
-    -----
     ``|B^1/2 H B^1/2 - 1| = rho(B H - 1) <= |B H - 1|_inf``, in coordinates in which the diagonal
     of H is near 1; powers of two, so that the change of coordinates is exact.
     """
@@ -266,19 +248,9 @@ def invert(
 def _rounding_of_update(terms: float, shape: tuple[int, ...], m: int, condition: float) -> float:
     """Bound what rounding makes of the inverse of ``A - G G'``, relative to A - G G'.
 
-    Parameters
-    ----------
-    terms : float
-        Sum of ``sqrt(B_ii) |G_ik|``.
-    shape : tuple of int
-        (p, k), that of G; its elements are right but for m + 16 units or so.
-    m : int
-        Number of logits.
-    condition : float
-        See `Metric`.
+    `terms` is the sum of ``sqrt(B_ii) |G_ik|``; `shape` is (p, k), that of G, whose elements are
+    right but for m + 16 units or so; `m` is the number of logits.
 
-    Notes
-    -----
     Errors of at most q times ``sqrt(B_ii B_jj)`` change a form by at most ``q p condition`` of
     itself, because ``(sum_i sqrt(B_ii) |x_i|)**2 <= p sum_i B_ii x_i**2``; those of G, relative to
     the diagonal of ``G G' <= A / 2``, likewise. The products with B are wrong by

@@ -77,15 +77,9 @@ class PreciseMetric(Metric):
 def invert_precisely(
     hessian: Pair, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> PreciseMetric | None:
-    """Invert a Hessian that is held as a pair; None where 100 bits are not enough, either.
+    """Invert a Hessian that is a pair of arrays; return None where 100 bits are not enough, either.
 
-    Parameters
-    ----------
-    hessian : pair of ndarray of shape (p, p)
-    relative : float
-        What the records' weights are wrong by.
-    logits, weights, strengths
-        See `Metric`.
+    `relative` is the error of the records' weights.
     """
     p = hessian[0].shape[0]
     diagonal = np.diagonal(hessian[0]).copy()

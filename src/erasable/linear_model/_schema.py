@@ -1,4 +1,4 @@
-"""What the sums and coefficients in the file of a linear model must be."""
+"""Schemas of the sums and coefficients in the file of a linear model."""
 
 from __future__ import annotations
 

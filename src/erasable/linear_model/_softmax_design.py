@@ -343,15 +343,8 @@ class SoftmaxDesign(Kept, ABC):
     ) -> Made:
         """Call a method with portions of the rows, where these are, and merge what it returns.
 
-        Parameters
-        ----------
-        function : callable
-            Called with a design of these rows or of some, a portion of them, `params`, and the
-            parts of `read` and `written` that belong to the rows of that design.
-        merge : callable
-            Joins what was found in two portions; a function of a module.
-        read, written : sequence of ndarray
-            They have a line for each row.
+        `function` is called with the design of a portion, `params`, and the portion's lines of
+        `read` and `written`, which have a line for each row. `merge` is a function of a module.
         """
         if not isinstance(self.matrix, Remote):
             arrays = *read, *written

@@ -1,4 +1,4 @@
-"""What is found of some rows of a softmax design: where the rows are, and joined."""
+"""Results of parts of a softmax design, found where the rows are, and joined."""
 
 from __future__ import annotations
 
@@ -57,8 +57,6 @@ class There(Pass[Any]):
 def add(one: Any, other: Any) -> Any:
     """Add up arrays, or numbers, or each of several; arrays of `one` are overwritten.
 
-    Examples
-    --------
     >>> add((np.ones(2), 3.0), (np.ones(2), 4.0))
     (array([2., 2.]), 7.0)
     """
@@ -71,8 +69,6 @@ def add(one: Any, other: Any) -> Any:
 def add_exactly(one: Exact, other: Exact) -> Exact:
     """Add up gradients in double-double arithmetic.
 
-    Examples
-    --------
     >>> half = (np.array([1.0]), np.array([2.0**-60])), np.array([4.0]), 0.5
     >>> (high, low), squares, missing = add_exactly(half, half)
     >>> high, low == 2.0**-59, squares, missing

@@ -33,17 +33,10 @@ def least_squares(
     intercept: bool,
     affine: tuple[Any, Any] | None,
 ) -> LeastSquares:
-    """State the problem of a model.
+    """State the problem of a model, with penalties `alpha` of squared coefficients.
 
-    Parameters
-    ----------
-    gram : Gram
-    origin : ndarray of shape (n_features + n_targets,) or None
-        With weights, the origins of the data.
-    alpha : ndarray of shape (1,) or (n_targets,)
-        Penalties of squared coefficients.
-    intercept : bool
-    affine : tuple of (shift, scale), or None
+    `origin` has the origins of features and targets, None without weights; `affine` is a shift and
+    a scale.
     """
     d = gram.grid.top.size
     o = gram.target_grid.top.size
@@ -144,24 +137,14 @@ _LEAST = 2.0**-400  # so that no quotient overflows
 
 
 def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> int:
-    """Fill ``scratch.x`` with coefficients for every target: of all that fit as well, the shortest.
+    """Fill ``scratch.x`` with the shortest of all coefficients that fit best, for every target.
 
     Combinations of features that vary by no more than rounding say nothing about the targets, and
     coefficients may be moved along them at will. As with scikit-learn's `lstsq`, there is to be
     nothing of them in the coefficients, in the user's units.
 
-    Parameters
-    ----------
-    n_rows : float
-        As many rows have been rounded, each by half a quantum at most.
-    problem : LeastSquares
-    scratch : Scratch
-        With the moments, as `solve` has left them.
-
-    Returns
-    -------
-    int
-        Rank of the features.
+    `scratch` has the moments as `solve` has left them; each of `n_rows` rows was rounded by half a
+    quantum at most. Return the rank of the features.
     """
     high, low, out, penalties = scratch.high, scratch.low, scratch.x, problem.penalties
     o, d = out.shape

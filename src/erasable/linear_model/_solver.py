@@ -121,20 +121,10 @@ class Solver:
 
     @np.errstate(over="ignore", invalid="ignore")  # where a line has led much too far
     def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
-        """Look for the point of the lattice that is nearest to the optimum.
+        """Look for the point of the lattice nearest to the optimum; tell whether it is certain.
 
-        Parameters
-        ----------
-        margin : float
-            By how much intervals are to be wider than what is known, where the precision is all
-            there is: so that what is certain from here is certain from wherever one comes.
-
-        Returns
-        -------
-        ndarray
-            Coefficients of `SoftmaxProblem.classes`.
-        bool
-            Whether it is the nearest for certain.
+        At the limit of the precision, intervals are widened by the factor `margin`, so that a point
+        that is certain from here is certain from every start.
         """
         precise, stalled, best = False, 0, np.array([np.inf, np.inf])
         line, warm = _Line.at(self.theta), bool(self.theta.any())

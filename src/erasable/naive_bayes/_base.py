@@ -1,4 +1,4 @@
-"""What the naive Bayes classifiers share: classes that come and go, priors, and predictions."""
+"""The base of the naive Bayes classifiers: classes that come and go, priors, and predictions."""
 
 from __future__ import annotations
 
@@ -233,8 +233,6 @@ class _Derived:
 def logs(values: NDArray[Any]) -> Floats:
     """Natural logarithms; -inf of 0, without a warning.
 
-    Examples
-    --------
     >>> logs(np.array([0.0, 1.0]))
     array([-inf,   0.])
     """
@@ -246,12 +244,6 @@ def logs(values: NDArray[Any]) -> Floats:
 def _read_prior(given: Any, name: str) -> Floats | None:
     """Read the parameter `name`, which holds a probability for each class, or None.
 
-    Raises
-    ------
-    InvalidParameterError
-
-    Examples
-    --------
     >>> _read_prior([0.25, 0.75], "priors")
     array([0.25, 0.75])
     """

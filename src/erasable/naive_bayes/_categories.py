@@ -69,13 +69,7 @@ class CategoryCounts:
 
     @classmethod
     def fit(cls, table: LabelledRows, least: Ints, largest: Floats) -> Self:
-        """Count the live rows, of which `survey` has found the largest categories.
-
-        Raises
-        ------
-        MagnitudeError
-            There are more than ``2**27`` counts to be kept.
-        """
+        """Count the live rows, of which `survey` has found the largest categories."""
         n_classes, names = table.classes.labels.size, table.names
         sizes = np.maximum(largest + 1.0, least)
         if n_classes * sizes.sum() > MOST_COUNTS:
@@ -172,15 +166,8 @@ class _Survey(Pass[tuple[Floats, Ints]]):
 
 
 def survey(matrix: Any, rows: Ints) -> Floats:
-    """Find the largest category of each column.
+    """Find the largest category of each column; raise InvalidDataError for values that are none.
 
-    Raises
-    ------
-    InvalidDataError
-        Values that are negative or no whole numbers.
-
-    Examples
-    --------
     >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
     array([1., 2.])
     """

@@ -1,4 +1,4 @@
-"""What naive Bayes on counts shares: smoothing, and a prior that is learned, given or uniform."""
+"""The base of naive Bayes on counts: smoothing, and a prior that is learned, given or uniform."""
 
 from __future__ import annotations
 
@@ -111,8 +111,6 @@ class TableNB(DiscreteNB):
 def weighed(matrix: Values, logarithms: Floats) -> Floats:
     """Multiply rows of non-negative numbers with logarithms, where 0 times -inf is 0.
 
-    Examples
-    --------
     >>> weighed(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[-1.0, -np.inf]]))
     array([[ -2.],
            [-inf]])

@@ -1,4 +1,4 @@
-"""What the counts and sums in the file of a naive Bayes classifier must be."""
+"""Schemas of the counts and sums in the file of a naive Bayes classifier."""
 
 from __future__ import annotations
 
@@ -16,14 +16,8 @@ def naive_bayes_schema(
 ) -> Part:
     """Return the schema of a classifier.
 
-    Parameters
-    ----------
-    n_records : int
-    counted : callable
-        Returns the schema of what is counted of so many records, with weights or without.
-    prior : ndarray of shape (n_classes,), or None
-    fixed : bool
-        Whether the user has named all classes.
+    `counted` is called with the number of records, and whether they have weights. `fixed` tells
+    whether the user has named all classes.
     """
     refuse_many(n_records)
 

@@ -26,17 +26,8 @@ def block_distances(
 
     Once no record can be, the rest of the features is skipped, and `out` means nothing.
 
-    Parameters
-    ----------
-    block : ndarray of shape (n_features, n_records)
-        Infinity where there is no record.
-    query : ndarray of shape (n_features,)
-    inverse : ndarray of shape (n_features,) or (0,)
-        What the difference in a feature is multiplied by.
-    metric : int
-    worst : float
-        Finite.
-    out : ndarray of shape (n_records,)
+    `block` has shape (n_features, n_records), and infinity where there is no record. Differences
+    are multiplied by `inverse`, unless it is empty. `worst` is finite.
     """
     d, m = block.shape
     scaled = inverse.size > 0

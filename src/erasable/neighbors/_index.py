@@ -85,23 +85,9 @@ class Index:
     ) -> tuple[Floats, Ints]:
         """Find the nearest records of every query, by distance and then in order.
 
-        Parameters
-        ----------
-        queries : ndarray of shape (n_queries, n_features), float64, C-contiguous
-        k : int
-        inverse : ndarray of shape (n_features,), default=None
-            What the difference in a feature is multiplied by.
-        metric : int
-            See `_distance_kernels`.
-        n_jobs : int or None
-            Threads; see `erasable.core.threads`.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_queries, k), float64
-            Squares of Euclidean ones.
-        rows : ndarray of shape (n_queries, k), int64
-            Rows of the matrix; -1 where there are not as many records at a finite distance.
+        `queries` are C-contiguous; differences are multiplied by `inverse`. Return distances
+        (squares of Euclidean ones) and rows of the matrix, -1 where too few records are at a finite
+        distance.
         """
         distances = np.full((queries.shape[0], k), FARTHEST)
         ranks = np.full((queries.shape[0], k), NOBODY)

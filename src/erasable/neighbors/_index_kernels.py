@@ -190,15 +190,8 @@ def search(
 ) -> None:
     """Find the nearest records of each query, going down the nearer child first.
 
-    Parameters
-    ----------
-    queries : ndarray of shape (n_queries, n_features)
-    tree
-        The index: records, their ranks, and the boxes of the nodes.
-    inverse, metric
-        See `block_distances`.
-    distances, ranks : ndarray of shape (n_queries, n_neighbors)
-        Full of the largest float and of the largest integer; they receive the nearest, in order.
+    `distances` and `ranks` are full of the largest float and the largest integer; they receive the
+    nearest, in order. See `block_distances` for `inverse` and `metric`.
     """
     blocks, owners, lower, upper = tree
     n_leaves = blocks.shape[0]

@@ -1,4 +1,4 @@
-"""What lazy models share: they are their records, and compute when they are asked."""
+"""The base of lazy models: they are their records, and compute when they are asked."""
 
 from __future__ import annotations
 

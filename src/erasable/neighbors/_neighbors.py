@@ -1,4 +1,4 @@
-"""What classifiers and regressors by nearest neighbours share: who is near, and how much it counts.
+"""The base of classification and regression by nearest neighbours: who is near, and its weight.
 
 A neighbour is found by its distance, and among several at the same distance by a hash of its id:
 never by its row, or by how often records were deleted.

@@ -26,20 +26,9 @@ _ROWS = 4096  # hashed before they are added up
 def sum_of_hashes(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any]) -> RowHash:
     """Hash a set of records.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_records, n_features), C-contiguous
-    targets : list of bytes
-        One for each record, of a length that depends on no record.
-    ids : ndarray of shape (n_records,), int64, uint64 or object
+    `values` are C-contiguous; the bytes in `targets` all have one length, which depends on no
+    record. Return 32 sums modulo ``2**64``, of the words of a SHAKE-128 value of each record.
 
-    Returns
-    -------
-    ndarray of shape (32,), uint64
-        Sums modulo ``2**64`` of the words of a SHAKE-128 value of each record.
-
-    Examples
-    --------
     >>> values, ids, none = np.array([[2.0], [3.0], [5.0]]), np.array([7, 8, 9]), [b""]
     >>> whole, one = sum_of_hashes(values, none * 3, ids), sum_of_hashes(values[:1], none, ids[:1])
     >>> rest = sum_of_hashes(values[[2, 1]], none * 2, ids[[2, 1]])
@@ -79,8 +68,6 @@ def _messages(values: NDArray[Any], targets: list[bytes], ids: NDArray[Any]) -> 
 def id_bytes(ids: NDArray[Any]) -> list[bytes]:
     """Write ids as bytes: equal ones alike, however they are stored, and no others.
 
-    Examples
-    --------
     >>> id_bytes(np.array([17])) == id_bytes(np.array([17], dtype=object))
     True
     >>> id_bytes(np.array(["17"], dtype=object))
@@ -97,8 +84,6 @@ def id_bytes(ids: NDArray[Any]) -> list[bytes]:
 def label_bytes(label: Any) -> bytes:
     """Write a label as 32 bytes, by its type and its value.
 
-    Examples
-    --------
     >>> label_bytes(1) == label_bytes(1.0), label_bytes(1) == label_bytes("1")
     (False, False)
     """

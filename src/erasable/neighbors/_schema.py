@@ -1,4 +1,4 @@
-"""What the records in the file of a lazy model must be."""
+"""Schemas of the records in the file of a lazy model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records are to be told by: numbers, or labels of classes, one or several for each.
+"""Targets of records: numbers, or labels of classes, one or several for each.
 
 The law kept here: targets are a function of the live records. When the last record of a class
 goes, so does the class; what is kept of a deleted record is overwritten.
@@ -43,13 +43,7 @@ class StoredNumbers:
 
     @classmethod
     def fit(cls, y: NDArray[Any], rows: Ints) -> Self:
-        """Copy the targets of live rows.
-
-        Raises
-        ------
-        MagnitudeError
-            One of them is beyond ``2**500``.
-        """
+        """Copy the targets of live rows; raise MagnitudeError for one beyond ``2**500``."""
         shape = y.shape[0], y.size // max(1, y.shape[0])
         if rows.size == y.shape[0]:
             values = np.array(y, dtype=np.float64, order="C").reshape(shape)

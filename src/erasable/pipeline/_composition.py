@@ -1,4 +1,4 @@
-"""What estimators share that are made of others: they learn, delete and are kept as one."""
+"""The base of estimators that are made of others: they learn, delete and are kept as one."""
 
 from __future__ import annotations
 

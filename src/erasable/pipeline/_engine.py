@@ -327,8 +327,6 @@ def _learners(part: Nested) -> Iterator[Learning]:
 def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
     """Make one outcome of those of several steps, whose counts get their names.
 
-    Examples
-    --------
     >>> parts = [("scaler", Outcome("updated")), ("model", Outcome("refit", 7, {"refits": 1}))]
     >>> join_outcomes(parts)
     Outcome(action='refit', rows_touched=7, counts={'model.refits': 1})

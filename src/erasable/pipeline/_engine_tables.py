@@ -108,10 +108,7 @@ class Tables(Kept):
     def _tabulate(self, table: Node) -> Values:
         """Make a table for the live records; the rows of others are blank.
 
-        Raises
-        ------
-        UnsupportedStepError
-            A stateless step treats a row differently when it is alone.
+        Raise UnsupportedStepError if a stateless step treats a row differently when it is alone.
         """
         if isinstance(self.held.records.matrix, Stored):
             source = next(node for node in self._reads if isinstance(node, Source))

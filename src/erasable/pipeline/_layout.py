@@ -146,16 +146,9 @@ class Layout:
 
 
 def lay_out(source: Node, node: Node, steps: Iterable[tuple[str, Any]]) -> Layout:
-    """Lay out steps in a row.
+    """Lay out steps in a row, of which each does something.
 
-    Parameters
-    ----------
-    source : Source or Table
-        What the composition reads.
-    node : Node
-        What the first step is given.
-    steps : iterable of (str, estimator)
-        Those that do anything.
+    The composition reads `source`; the first step is given `node`.
     """
     learners: list[Learning] = []
     steps = tuple(steps)

@@ -1,4 +1,4 @@
-"""How rows of a table are made of rows of the records, by itself: apart from engine and records."""
+"""Functions that make rows of a table from rows of the records, apart from engine and records."""
 
 from __future__ import annotations
 

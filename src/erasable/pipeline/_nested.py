@@ -1,4 +1,4 @@
-"""What the graph asks of a composition, and tells of a deletion."""
+"""Interfaces of compositions for the graph: what it asks of one, and tells of a deletion."""
 
 from __future__ import annotations
 

@@ -243,13 +243,8 @@ def evaluate(
 ) -> Values:
     """Evaluate a node for some rows.
 
-    Parameters
-    ----------
-    node : Node
-    known : callable
-        Gives the rows of a source or table, or None of a table that has to be made of others.
-    held : ndarray of int64, default=None
-        Positions of the rows, where they are records: steps may know what they make of these.
+    `known` gives the rows of a source or table, or None for a table that is made of others. `held`
+    are the positions of rows that are records, of which steps may know the results.
     """
     return _Evaluation(known, held).get(node)
 

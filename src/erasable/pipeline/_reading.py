@@ -1,4 +1,4 @@
-"""Which steps there may be, and the form in which they are given tables."""
+"""Tables in the form in which steps read them, and checks of what stateless steps make."""
 
 from __future__ import annotations
 
@@ -49,18 +49,7 @@ def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -
 
     Columns of numbers come as objects where the frame that they are from holds text, too.
 
-    Parameters
-    ----------
-    table : ndarray or csr_array of shape (n_rows, n_columns)
-    reader : str
-        What it is given to, for messages.
-    names : sequence of str, default=None
-        Of the columns.
-
-    Raises
-    ------
-    InvalidDataError
-        It holds text.
+    Raise InvalidDataError if it holds text.
     """
     if isinstance(table, Mixed):
         table = table[:, :]
@@ -82,13 +71,7 @@ def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -
 
 
 def read_output(name: str, out: Any, rows: Values) -> Values:
-    """Check what a stateless step has made of rows.
-
-    Raises
-    ------
-    InvalidDataError
-        Something else than a table of finite numbers, with a row for each.
-    """
+    """Check that a stateless step has made finite numbers, with a row for each of `rows`."""
     what, n_rows = f"step {name!r} made", rows.shape[0]
     try:
         sparse = issparse(out)

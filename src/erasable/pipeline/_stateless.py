@@ -43,8 +43,6 @@ _OF_WIDTH: Mapping[str, Callable[[Any], bool]] = {
 def wants_width(step: Any) -> bool:
     """Tell whether a transformer learns from the number of columns alone.
 
-    Examples
-    --------
     >>> from sklearn.preprocessing import SplineTransformer
     >>> wants_width(SplineTransformer(knots=[[0.0], [1.0]])), wants_width(SplineTransformer())
     (True, False)
@@ -56,8 +54,6 @@ def wants_width(step: Any) -> bool:
 def learns_nothing(step: Any) -> bool:
     """Tell whether what a transformer makes of a row depends on that row alone.
 
-    Examples
-    --------
     >>> from sklearn.preprocessing import Normalizer, PowerTransformer
     >>> learns_nothing(Normalizer()), learns_nothing(PowerTransformer())
     (True, False)
@@ -73,15 +69,7 @@ def made_ready(step: Any, n_columns: int) -> Any:
 
 
 def check_steps(steps: Sequence[tuple[str, Any]]) -> None:
-    """Refuse steps that cannot be part of a pipeline.
-
-    Raises
-    ------
-    InvalidInputError
-        There are none.
-    UnsupportedStepError
-        One that learns but cannot delete, or is no estimator, or hands nothing on.
-    """
+    """Refuse steps that cannot be part of a pipeline."""
     if not steps:
         raise InvalidInputError("The pipeline is empty; expected steps. Please add steps.")
     for place, (name, step) in enumerate(steps):
@@ -109,10 +97,7 @@ def check_steps(steps: Sequence[tuple[str, Any]]) -> None:
 def names_after(steps: Iterable[tuple[str, Any]], names: NDArray[Any]) -> NDArray[Any]:
     """Return the names of the columns that steps make of columns of these names.
 
-    Raises
-    ------
-    InvalidInputError
-        A step takes another number of columns, or others.
+    Raise InvalidInputError if a step takes other columns, or another number.
     """
     for name, step in steps:
         try:
@@ -124,14 +109,10 @@ def names_after(steps: Iterable[tuple[str, Any]], names: NDArray[Any]) -> NDArra
 
 
 def transformed(name: str, step: Any, rows: Values) -> Values:
-    """Return what a transformer that learns nothing makes of rows.
+    """Transform rows by a transformer that learns nothing.
 
-    Raises
-    ------
-    UnsupportedStepError
-        It fails.
-    InvalidDataError
-        It makes something else than a table of finite numbers, with a row for each.
+    Raise UnsupportedStepError if it fails, InvalidDataError if its result is not a table of finite
+    numbers with a row for each.
     """
     given = rows.objects() if isinstance(rows, Mixed) else rows
     if Accepts.of(step).documents:

@@ -74,8 +74,6 @@ def leave(table: Values, room: Room) -> None:
 def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_array:
     """Write rows into a table, which are blank there, in place if they have room.
 
-    Examples
-    --------
     >>> table = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
     >>> filled(table, np.array([1]), csr_array(np.array([[0.0, 3.0]])), {}).toarray()
     array([[1., 2.],

@@ -69,28 +69,11 @@ class Categories:
         fixed: Sequence[NDArray[Any]] | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Find the categories of the live rows.
+        """Find the categories of the live rows, which are distinct.
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_features), float64, float32 or object
-        live_rows : ndarray of int64
-            Distinct positions of the rows that count.
-        fixed : sequence of ndarray, default=None
-            The categories of each column, whether records have them or not.
-        names : sequence of str, default=None
-            Names of the columns, for messages.
-
-        Returns
-        -------
-        Categories
-
-        Raises
-        ------
-        InvalidTypeError
-            A column holds text and numbers.
-        MagnitudeError
-            It holds a whole number that is no float.
+        `fixed` are the categories of each column, also those that no record has. Raise
+        InvalidTypeError for a column of text and numbers, MagnitudeError for a whole number that is
+        no float.
         """
         n_features = matrix.shape[1]
         whole = live_rows.size == matrix.shape[0]
@@ -114,22 +97,10 @@ class Categories:
         return self.counts[self.start[column] : self.start[column + 1]]
 
     def add(self, table: NDArray[Any], rows: Ints, n_rows: int) -> dict[int, Flags] | None:
-        """Take rows in.
+        """Take rows in, which were not live before; there are `n_rows` rows now.
 
-        Parameters
-        ----------
-        table : ndarray of shape (n_new, n_features), float64, float32 or object
-            Their values.
-        rows : ndarray of int64
-            Their positions, none of them live until now.
-        n_rows : int
-            How many rows there are now.
-
-        Returns
-        -------
-        dict of int to ndarray of bool, or None
-            For each column that has got categories, which of those there are now are new. None,
-            where a column holds values of another kind: fit again.
+        Return, for each column with new categories, which of those it has now are new. Return None
+        where a column holds values of another kind: fit again.
         """
         if self.codes.shape[0] < n_rows:
             codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
@@ -183,18 +154,7 @@ class Categories:
         return new
 
     def remove(self, rows: Ints) -> dict[int, Flags]:
-        """Forget rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            Distinct positions of rows that were live until now.
-
-        Returns
-        -------
-        dict of int to ndarray of bool
-            For each column that has lost categories, which of them are left.
-        """
+        """Forget distinct live rows; return which categories are left, where a column lost some."""
         codes = self.codes[rows]
         np.subtract.at(self.counts, (codes + self.start[:-1])[codes >= 0], 1)
         self.codes[rows] = GONE
@@ -221,8 +181,6 @@ class Categories:
 def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
     """Return the position of each value of a column among labels, or `UNKNOWN`.
 
-    Examples
-    --------
     >>> find(np.array([1.0, 2.0, np.nan]), np.array([2.0, np.nan, 7.0]))
     array([ 1,  2, -2], dtype=int32)
     >>> find(np.array([1.0, 2.0]), np.array([True, "a", 2], dtype=object))
@@ -277,8 +235,6 @@ def has_gap(labels: NDArray[Any]) -> bool:
 def name_of(label: Any) -> str:
     """Write a label as part of a column's name; whole numbers without a point.
 
-    Examples
-    --------
     >>> name_of(3.0), name_of("blue"), name_of(np.nan)
     ('3', 'blue', 'nan')
     """

@@ -1,4 +1,4 @@
-"""What there is now, beside what there was before."""
+"""Comparisons of numbers and elements now with those before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the encoders share: the categories of each column, which deletions take away."""
+"""The base of the encoders: the categories of each column, which deletions take away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gaps are filled with, learned from the values that are observed in each column.
+"""Values that fill gaps, learned from those that are observed in each column.
 
 Each of these brings its statistics to what a fit without the deleted rows gives, and keeps no more
 in its state than it takes to tell them.
@@ -33,8 +33,6 @@ from erasable.preprocessing._stored_fills import reached, summed
 def constant_of(given: Any, *, objects: bool) -> Any:
     """Return the value that gaps are filled with, in a table of objects or of numbers.
 
-    Examples
-    --------
     >>> constant_of(None, objects=True), constant_of(np.int8(3), objects=False)
     ('missing_value', 3)
     """

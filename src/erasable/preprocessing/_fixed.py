@@ -15,8 +15,6 @@ from erasable.preprocessing._categories import has_gap
 def plain(value: Any) -> Any:
     """Turn a value that a user has named into what a table of objects would hold.
 
-    Examples
-    --------
     >>> plain(np.str_("a")), plain(np.int64(3)), plain(None)
     ('a', 3, nan)
     """
@@ -30,25 +28,10 @@ def plain(value: Any) -> Any:
 def fixed_labels(
     categories: Sequence[Any], matrix: NDArray[Any], names: list[str]
 ) -> list[NDArray[Any]]:
-    """Read the categories of each column.
+    """Read the categories of each column, as float64, or as objects if they are text.
 
-    Parameters
-    ----------
-    categories : sequence of n_features array-likes
-    matrix : ndarray of shape (n_rows, n_features), float64, float32 or object
-        Of the records; a table of numbers has no text.
-    names : list of str
-        Names of the columns, for messages.
-
-    Returns
-    -------
-    list of ndarray, float64, or object where they are text
-
-    Raises
-    ------
-    InvalidInputError
-        Not one list for each column; one that is empty or repeats itself, that holds a gap in
-        another place than the last, or is not sorted where it holds numbers.
+    Raise InvalidInputError if there is not one list for each column, or if one is empty, repeats
+    itself, has a gap elsewhere than at its end, or has numbers that are not sorted.
     """
     if len(categories) != matrix.shape[1]:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""What the scalers share: a map of each column on its own, and its inverse."""
+"""The base of the scalers: a map of each column on its own, and its inverse."""
 
 from __future__ import annotations
 

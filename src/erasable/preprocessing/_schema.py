@@ -1,4 +1,4 @@
-"""What the categories of encoders, and the statistics of imputers, must be in a file."""
+"""Schemas of the categories of encoders, and of the statistics of imputers, in a file."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ class _Cells(Part):
 def categories_schema(n_records: int, *, fixed: bool) -> Fields:
     """Return the schema of the categories of all columns, end to end.
 
-    Parameters
-    ----------
-    n_records : int
-    fixed : bool
-        Whether the user has said which categories there are: records may have none of them.
+    Records may lack some of them if they are `fixed`, that is, named by the user.
     """
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -25,8 +25,6 @@ _BLOCK = 2**20  # values that are written out at once
 def blocks(matrix: Any, rows: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
     """Yield rows as dense tables, and the positions in these: a dense one at once, as it is.
 
-    Examples
-    --------
     >>> from scipy.sparse import csr_array
     >>> [(table.tolist(), at) for table, at in blocks(csr_array([[0.0], [3.0]]), np.array([1]))]
     [([[3.0]], array([0]))]

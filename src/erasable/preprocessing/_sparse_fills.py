@@ -22,8 +22,6 @@ from erasable.core.sparse import canonical
 def is_gap(values: NDArray[Any], marker: float) -> Flags:
     """Tell which of some numbers are gaps.
 
-    Examples
-    --------
     >>> is_gap(np.array([1.0, np.nan]), np.nan), is_gap(np.array([1.0, 2.0]), 1.0)
     (array([False,  True]), array([ True, False]))
     """
@@ -35,8 +33,6 @@ def is_gap(values: NDArray[Any], marker: float) -> Flags:
 def gaps_in(matrix: Any, marker: Any) -> Flags:
     """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.
 
-    Examples
-    --------
     >>> gaps_in(np.array([["?", 1], [2, "?"]], dtype=object), "?").tolist()
     [[True, False], [False, True]]
     >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
@@ -179,8 +175,6 @@ def fill_sparse(
 ) -> csr_array:
     """Fill the gaps of some columns, and append indicators of the gaps of others.
 
-    Examples
-    --------
     >>> rows = csr_array([[np.nan, 1.0], [0.0, np.nan]])
     >>> both = np.arange(2)
     >>> fill_sparse(rows, np.nan, np.array([7.0, 8.0]), both, both[:1]).toarray()

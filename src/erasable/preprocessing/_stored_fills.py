@@ -1,4 +1,4 @@
-"""What gaps of a stored table are filled with, found where its blocks are."""
+"""Values that fill the gaps of a stored table, found where its blocks are."""
 
 from __future__ import annotations
 

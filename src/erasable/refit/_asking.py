@@ -1,4 +1,4 @@
-"""What can be asked of a refitted estimator: the methods that it has, and their tags."""
+"""The methods of a refitted estimator, and their tags."""
 
 from __future__ import annotations
 

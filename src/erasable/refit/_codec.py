@@ -40,26 +40,10 @@ _INT64 = 2**63
 
 
 def encode(value: Any, known: Known) -> Any:
-    """Turn a fitted estimator into plain values.
+    """Turn a fitted estimator into plain values: None, numbers, strings, arrays, dicts of these.
 
-    Parameters
-    ----------
-    value : estimator, or anything that it may hold
-    known : dict of str to class or function
-        What else than scikit-learn's may be in it, see `known_to`.
+    Arrays are views where they can be. Raise InvalidParameterError for what has no plain copy.
 
-    Returns
-    -------
-    None, bool, int, float, str, ndarray, or dict of these
-        Arrays are views where they can be.
-
-    Raises
-    ------
-    InvalidParameterError
-        For something of which no plain copy can be made.
-
-    Examples
-    --------
     >>> decode(encode({"scale": [0.5, 2.0]}, {}), {})
     {'scale': [0.5, 2.0]}
     """
@@ -73,17 +57,9 @@ def encode(value: Any, known: Known) -> Any:
 
 
 def decode(tree: Any, known: Known) -> Any:
-    """Turn what `encode` made back into an estimator.
+    """Turn what `encode` made back into an estimator, which shares its arrays.
 
-    Returns
-    -------
-    estimator
-        It shares arrays with `tree`.
-
-    Raises
-    ------
-    ArtifactError
-        If it names what no file may name.
+    Raise ArtifactError if it names what no file may name.
     """
     return _Decoder(known).decode(tree)
 

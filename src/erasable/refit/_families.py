@@ -34,32 +34,11 @@ def checked(
     n_features: int,
     columns: list[str] | None = None,
 ) -> BaseEstimator:
-    """Turn a state that may be anybody's into an estimator, if it is one that a fit could make.
+    """Turn a state from an unknown source into an estimator, if a fit could have made it.
 
-    Parameters
-    ----------
-    tree : anything
-        Expected to be what `encode` made.
-    template : estimator
-        With the parameters and the seeds that the fitted one is to have.
-    known : dict of str to class or function
-        See `known_to`.
-    n_features : int
-    columns : list of str or None
-        Names of the columns of the frame that it needs.
+    The estimator shares arrays with `tree`. Raise UncheckedError if its family is not checked, or a
+    check fails.
 
-    Returns
-    -------
-    estimator
-        It shares arrays with `tree`.
-
-    Raises
-    ------
-    UncheckedError
-        Its family is not checked, or a check fails.
-
-    Examples
-    --------
     >>> from sklearn.linear_model import Ridge
     >>> fitted = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
     >>> tree = encode(fitted, {})

@@ -58,8 +58,6 @@ if hasattr(os, "register_at_fork"):  # the thread that held it is not in the chi
 def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
     """Draw a value for every parameter ``random_state``, those of parts included.
 
-    Examples
-    --------
     >>> from sklearn.ensemble import BaggingClassifier
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> sorted(seeds_of(BaggingClassifier(DecisionTreeClassifier()), Tape(3)))
@@ -76,8 +74,6 @@ def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
 def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
     """Copy an estimator, not fitted, and give it the seeds of a tape.
 
-    Examples
-    --------
     >>> from sklearn.linear_model import SGDRegressor
     >>> made = seeded(SGDRegressor(random_state=7), Tape(3))
     >>> {"random_state": made.random_state} == seeds_of(SGDRegressor(), Tape(3))
@@ -148,26 +144,8 @@ def ask(
 ) -> Any:
     """Ask an estimator about rows, and say on one line why it cannot answer.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    method : str
-    given : what the method takes: the rows, as the estimator learned from such
-    *others : what else it takes
-    matrix : ndarray or sparse array of shape (n_rows, n_columns)
-        The rows, for the message.
-    names : sequence of str, default=None
-        Of the columns.
-    columns : ndarray of int, default=None
-        Their positions in what the caller was given, where they have no names.
-
-    Raises
-    ------
-    MagnitudeError
-        It does not answer, and there are numbers that float32 does not hold.
-    InvalidDataError
-        It does not answer for another reason.
+    `given` are the rows as the estimator learned from such, `matrix` is for the message. Raise
+    MagnitudeError if it fails and numbers exceed float32, InvalidDataError if it fails otherwise.
     """
     flags: dict[str, int] = {}
     try:
@@ -219,19 +197,7 @@ def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], A
     scikit-learn itself draws, it draws from a ``random_state``: only estimators with parts from
     elsewhere are tried. One that cannot learn from so few records is not.
 
-    Parameters
-    ----------
-    template : estimator
-        For the message.
-    known : dict of str to class or function
-        Of which it is made, see `known_to`.
-    learned : callable
-        Learns, and returns what was learned as plain values.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the two fits differ.
+    `learned` learns, and returns plain values.
     """
     if not any(is_foreign(part) for part in known.values()):
         return
@@ -279,8 +245,6 @@ def draws_from_process(estimator: BaseEstimator) -> bool:
 
     Of estimators that are not scikit-learn's, it is assumed.
 
-    Examples
-    --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> draws_from_process(LogisticRegression(solver="liblinear"))
     True

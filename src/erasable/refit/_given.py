@@ -1,4 +1,4 @@
-"""What the wrapped estimator is given: the records as scikit-learn would have got them."""
+"""The records as the wrapped estimator is given them: as scikit-learn would have got them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ def weights_parameter(estimator: Any) -> str | None:
 
     Those of a pipeline are its last step's.
 
-    Examples
-    --------
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from sklearn.pipeline import make_pipeline
@@ -47,8 +45,6 @@ def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None)
     Without need it is given arrays, which learn the same from a frame and from an array: NumPy
     adds the columns of a frame in another order.
 
-    Examples
-    --------
     >>> from sklearn.compose import make_column_transformer
     >>> from sklearn.preprocessing import StandardScaler
     >>> needs_frame(make_column_transformer((StandardScaler(), ["age"])), {}, ["age", "bmi"])
@@ -77,24 +73,11 @@ def text_columns(matrix: Any, rows: Ints) -> list[int]:
 
 
 def as_given(matrix: Any, *, names: list[str] | None, text: list[int], documents: bool) -> Any:
-    """Turn rows into what the estimator learns from, and is asked about.
+    """Turn rows into the form from which the estimator learns, and in which it is asked.
 
     Numbers are float64, whatever they came as, so that it learns the same from all of them.
 
-    Parameters
-    ----------
-    matrix : ndarray or csr_array of shape (n_rows, n_features)
-        Not kept.
-    names : list of str or None
-        Names of the columns of the frame that it needs.
-    text : list of int
-        Columns of text among others.
-    documents : bool
-        Whether the one column is a list of texts.
-
-    Returns
-    -------
-    list of str, ndarray, csr_array or frame
+    `names` is None where it needs no frame; `text` are the columns of text.
     """
     if documents:
         return matrix[:, 0].tolist()

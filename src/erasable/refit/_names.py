@@ -56,13 +56,8 @@ def parts_of(estimator: BaseEstimator) -> Iterator[Any]:
 def known_to(estimator: BaseEstimator) -> dict[str, Any]:
     """Collect the classes and functions that an estimator is made of.
 
-    Raises
-    ------
-    InvalidParameterError
-        For a function without a name of its own.
+    Raise InvalidParameterError for a function without a name of its own.
 
-    Examples
-    --------
     >>> from sklearn.cluster import FeatureAgglomeration
     >>> sorted(known_to(FeatureAgglomeration()))
     ['numpy.mean', 'sklearn.cluster._agglomerative.FeatureAgglomeration']
@@ -89,15 +84,8 @@ def is_foreign(thing: Any) -> bool:
 
 
 def find(name: str, known: Known) -> Any:
-    """Find a class or function by its name.
+    """Find a class or function by its name, if it is `known` or any file may name it.
 
-    Raises
-    ------
-    ArtifactError
-        If it is none of those that a file may name, nor known.
-
-    Examples
-    --------
     >>> find("sklearn.tree._tree.Tree", {})
     <class 'sklearn.tree._tree.Tree'>
     >>> find("os.system", {})
@@ -114,13 +102,7 @@ def find(name: str, known: Known) -> Any:
 
 
 def find_class(name: str, known: Known) -> Any:
-    """Find a class of which objects may be made.
-
-    Raises
-    ------
-    ArtifactError
-        If it is neither scikit-learn's nor known.
-    """
+    """Find a class of scikit-learn, or one that is `known`; raise ArtifactError for others."""
     found = find(name, known)
     if not isinstance(found, type) or not (name in known or name.startswith("sklearn.")):
         raise ArtifactError(

@@ -69,10 +69,7 @@ def decode_estimator(
 def encode_object(value: Any, encode: Encode) -> dict[str, Any]:
     """Encode any other object by what it would put into a pickle.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it can be made in no other way than by running code that the pickle names.
+    Raise InvalidParameterError if it can only be made by code that the pickle names.
     """
     reduced: Any = value.__reduce_ex__(2)
     if isinstance(reduced, str) or any(part is not None for part in reduced[3:]):

@@ -36,8 +36,6 @@ def refuse_contradictions(tree: Any, template: BaseEstimator, known: Known) -> N
 
     So have the steps of a pipeline. What holds other estimators is not compared.
 
-    Examples
-    --------
     >>> from sklearn.svm import SVC
     >>> tree = encode(SVC(max_iter=100), {})
     >>> refuse_contradictions(tree, SVC(max_iter=100), {})
@@ -64,8 +62,6 @@ def refuse_contradictions(tree: Any, template: BaseEstimator, known: Known) -> N
 def expect(holds: Any, reason: str) -> None:
     """Raise UncheckedError where something does not hold.
 
-    Examples
-    --------
     >>> expect(2 < 1, "coef_ is not finite")
     Traceback (most recent call last):
     erasable.refit._part.UncheckedError: coef_ is not finite
@@ -77,8 +73,6 @@ def expect(holds: Any, reason: str) -> None:
 def same(one: Any, other: Any) -> bool:
     """Tell whether two encoded values are equal, bit for bit.
 
-    Examples
-    --------
     >>> same({"is": "word", "text": "a"}, {"is": "word", "text": "a"}), same(1, 1.0)
     (True, False)
     """
@@ -88,8 +82,6 @@ def same(one: Any, other: Any) -> bool:
 def close(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Tell whether sums are equal but for rounding.
 
-    Examples
-    --------
     >>> close(np.array([0.1 + 0.2]), np.array([0.3])), close(np.array([0.3]), np.array([0.4]))
     (True, False)
     """

@@ -1,4 +1,4 @@
-"""How an estimator of scikit-learn learns here: what it is given, in which form, with which seeds.
+"""Recipes by which estimators of scikit-learn learn: from what, in which form, with which seeds.
 
 A recipe is made at `fit` and used for every deletion, so that parameters that are set later concern
 the next fit. `Refit` follows one with all records, the ensembles one with those of each member.
@@ -63,20 +63,7 @@ class Recipe:
 
     @classmethod
     def of(cls, estimator: BaseEstimator, owner: Erasable) -> Self:
-        """Take an estimator as it is now.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Not changed.
-        owner : Erasable
-            That is made of it, and knows the names of the columns.
-
-        Raises
-        ------
-        InvalidParameterError
-            It is made with a function that has no name of its own.
-        """
+        """Copy an estimator as it is now; its `owner` knows the names of the columns."""
         template = clone(estimator)
         known = known_to(template)
         columns = owner._column_names
@@ -143,27 +130,9 @@ class Recipe:
     def restored(self, tree: Any, text: list[int], tape: Tape, n_features: int) -> Any:
         """Turn what was kept into an estimator, if that can be done without harm.
 
-        Parameters
-        ----------
-        tree : anything
-            What a file holds as fitted.
-        text : list of int
-            Columns of text.
-        tape : Tape
-            From which the seeds were drawn.
-        n_features : int
-            Number of columns that the estimator is given.
-
-        Returns
-        -------
-        estimator or None
-            None where it has to be fitted again, of the records that follow.
-
-        Raises
-        ------
-        ArtifactError
-            The file is not trusted, and it contradicts its parameters, or cannot be checked and
-            no records follow.
+        Return None where it must be fitted again, from the records that follow. Raise ArtifactError
+        if the file is not trusted, and it contradicts its parameters, or cannot be checked and no
+        records follow.
         """
         source = origin()
         if source.trusted:
@@ -193,8 +162,6 @@ class Recipe:
 def refuse_reaching_out(template: BaseEstimator) -> None:
     """Refuse parameters with which an estimator reads files, or starts as many threads as it likes.
 
-    Examples
-    --------
     >>> from sklearn.pipeline import make_pipeline
     >>> refuse_reaching_out(make_pipeline("passthrough", memory="/tmp/cache"))
     Traceback (most recent call last):
@@ -235,17 +202,8 @@ def not_of_records(owner: str) -> ArtifactError:
 def refuse_what_is_no_estimator(given: Any, wrapper: str, *, own: bool = False) -> None:
     """Raise InvalidParameterError for what is no estimator of scikit-learn's interface.
 
-    Parameters
-    ----------
-    given : object
-        What was passed as `estimator`.
-    wrapper : str
-        Name of the class that it was passed to.
-    own : bool, default=False
-        Whether it may be an estimator of erasable, which holds others as it likes.
+    `own` permits an estimator of erasable, which may hold others in any way.
 
-    Examples
-    --------
     >>> refuse_what_is_no_estimator(7, "Refit")
     Traceback (most recent call last):
     erasable.core.errors.InvalidParameterError: estimator is a int; expected an estimator of ...

@@ -1,4 +1,4 @@
-"""What an estimator of scikit-learn takes; compositions do not say it of their parts."""
+"""Tags of what estimators of scikit-learn take; compositions do not have those of their parts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,8 @@ from erasable.refit._names import parts_of
 def target_tags(estimator: Any) -> TargetTags:
     """Copy the tags of an estimator's targets, which are needed if any part needs them.
 
-    Raises
-    ------
-    AttributeError, TypeError, ValueError
-        It is no estimator.
+    Raise AttributeError, TypeError or ValueError if it is no estimator.
 
-    Examples
-    --------
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
@@ -36,13 +31,8 @@ def target_tags(estimator: Any) -> TargetTags:
 def input_tags(estimator: Any) -> InputTags:
     """Copy the tags of what an estimator takes as X.
 
-    Raises
-    ------
-    AttributeError, TypeError, ValueError
-        It is no estimator.
+    Raise AttributeError, TypeError or ValueError if it is no estimator.
 
-    Examples
-    --------
     >>> from sklearn.impute import SimpleImputer
     >>> from sklearn.linear_model import Ridge
     >>> from sklearn.pipeline import make_pipeline
@@ -62,8 +52,6 @@ def input_tags(estimator: Any) -> InputTags:
 def unread_by(estimator: Any, columns: Columns) -> list[int]:
     """Return the positions of columns that a composition of scikit-learn does not look at.
 
-    Examples
-    --------
     >>> from sklearn.compose import make_column_transformer
     >>> from sklearn.preprocessing import StandardScaler
     >>> scale = make_column_transformer((StandardScaler(), ["age"]))

@@ -108,12 +108,10 @@ def _lay_out(plant: GrowingTree, work: Work, top: Any, wanting: Any, free: Any) 
 def put_rows_in(
     plant: GrowingTree, table: Table, work: Work, come: NDArray[np.uint32], first: int
 ) -> int:
-    """Put rows in the leaves where the splits as they are lead, from the one at `first` on.
+    """Put the rows `come`, from index `first` on, in the leaves to which the present splits lead.
 
-    Returns
-    -------
-    int
-        Which row finds no place in the whole tree; how many rows there are if all do.
+    Return the index of the row for which the tree has no room; the number of rows if it has for
+    all.
     """
     nodes, rows = plant.nodes, plant.rows
     for g in range(first, come.size):

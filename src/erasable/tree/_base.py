@@ -1,4 +1,4 @@
-"""What single trees and forests share: growing, forgetting, keeping and being asked."""
+"""The base of single trees and forests: they grow, forget, are kept and are asked."""
 
 from __future__ import annotations
 
@@ -337,16 +337,7 @@ MOST_WEIGHT = 255
 
 
 def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool) -> Fields:
-    """Return the part for what `to_arrays` gives.
-
-    Parameters
-    ----------
-    n_trees, n_features : int
-    weight : int
-        Most that all records together may weigh in a tree.
-    regression : bool
-        Whether a leaf holds a weight and a sum, or the weights of "n_classes" classes.
-    """
+    """Return the part for what `to_arrays` gives; the records of a tree weigh at most `weight`."""
     largest = min(weight, 2**48)
     limit = min(int(largest * 2 * MOST_QUANTA), 2**SUM_BITS)
     leaves = (

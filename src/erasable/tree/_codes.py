@@ -56,10 +56,8 @@ class Codes(NamedTuple):
 
 
 def codes_of(parts: list[tuple[Floats, Ints]]) -> Codes:
-    """Give the values of every column, ascending, their ranks as codes; with them come counts.
+    """Make codes of the values of every column, which ascend: their ranks. Counts come with them.
 
-    Examples
-    --------
     >>> codes = codes_of([(np.array([0.5, 7.0]), np.array([3, 1]))])
     >>> codes.codes[0, :2], codes.counts[0, :2], codes.n_codes
     (array([0, 1], dtype=int32), array([3, 1], dtype=int32), array([2]))
@@ -267,10 +265,8 @@ def take_in(
 ) -> int:
     """Write hashes and codes of new rows, from cell `start` on.
 
-    Returns
-    -------
-    int
-        The cell (row and column) for which there was no room; the number of cells if for none.
+    Cells are numbered row by row. Return the one for which there was no room; the number of cells
+    if there was for all.
     """
     d = codes.shifts.size
     for cell in range(start, rows.size * d):

@@ -126,11 +126,8 @@ class Columns:
 
         `live_rows` returns the rows there are, with the new ones.
 
-        Yields
-        ------
-        codes, other, columns
-            Whenever values of some columns have other codes: what was, as it is returned by
-            `erasable.tree._codes.spread`.
+        Whenever values get other codes, yield the codes that were, the other ones, and which
+        columns have them; see `erasable.tree._codes.spread`.
         """
         d = self.packed.shape[1] - 1
         values = np.ascontiguousarray(matrix[rows], dtype=np.float64)

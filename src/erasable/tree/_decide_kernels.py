@@ -1,4 +1,4 @@
-"""Whether a node is split, and how: the one decision, of which `fit` and `delete` make use.
+"""The decision whether and how to split a node, which `fit` and `delete` share.
 
 The law it keeps: the decision is a function of the node's records, of its path, and of the rules.
 Where counts are kept, they are those that a survey of the records would come to.
@@ -194,30 +194,12 @@ def decide(
     kept: bool,
     constants: np.uint64,
 ) -> tuple[Any, Any, np.uint64]:
-    """Decide on a node whose stats and number of records are what they are to be.
+    """Decide on a node whose stats and number of records are up to date.
 
-    Parameters
-    ----------
-    plant, table, rules, work
-        See `erasable.tree._layout`.
-    node, depth, key
-        Slot of the node, its depth, and the key of its path.
-    whole : float
-        Weight of all records of the tree.
-    m : int
-        How many records have been gathered; -1 if that is still to be done.
-    kept : bool
-        Whether the counts of the node's slot are there, but for features that have -1 for the
-        number of values drawn; else they are counted, and kept if there is a slot.
-    constants : uint64
-        Bits for features that are known to be constant.
-
-    Returns
-    -------
-    feature, code : int
-        -1 and -1 for a leaf.
-    constants : uint64
-        What is known now.
+    `whole` is the weight of all records of the tree; `m` records have been gathered, -1 if none
+    yet. `kept` tells whether the node's slot has its counts, but for features that have -1 values
+    drawn; else they are counted, and kept if there is a slot. Return the feature and the code, -1
+    and -1 for a leaf, and the bits of the features that are now known to be constant.
     """
     n, total = plant.nodes[node, COUNT], plant.stats[node]
     gains = plant.gains

@@ -158,20 +158,8 @@ class Forest:
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them.
 
-        Parameters
-        ----------
-        rows : ndarray of int64
-            No longer live; their values and targets are still there.
-        keys : ndarray of shape (n_gone,), uint64
-            Their keys.
-        live : ndarray of shape (n_rows,), bool
-        live_rows : callable
-            Returns the positions of the rows that are left, one or more.
-
-        Returns
-        -------
-        nodes, records : int
-            How many nodes decided otherwise than before, and how many records were below them.
+        They are no longer live, but can still be read; other rows are left. Return how many nodes
+        decided otherwise than before, and how many records were below them.
         """
         weights = self.draws.weights(keys)
         weights[self.whole] = 1
@@ -207,24 +195,9 @@ class Forest:
         n_jobs: int | None = None,
         units: Ints = NO_UNITS,
     ) -> tuple[int, int]:
-        """Take rows in.
+        """Take rows in, which are live from now on; return what `remove` returns.
 
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_features)
-        rows : ndarray of int64
-            Live from now on.
-        y, keys : ndarray of shape (n_new,)
-            Their targets as trees see them, and their keys.
-        live_rows : callable
-            Returns the positions of all rows that are live.
-        units : ndarray of shape (n_new,), int64
-            Their weights, if the others have some.
-
-        Returns
-        -------
-        nodes, records : int
-            How many nodes decided otherwise than before, and how many records were below them.
+        `y` are their targets as trees see them, `units` their weights, if the others have some.
         """
         self.columns.make_room(matrix.shape[0])
         for codes, other, columns in self.columns.take(matrix, rows, live_rows):

@@ -109,14 +109,7 @@ class Bed:
 
 
 def grow_where(matrix: Stored, bed: Bed, n_jobs: int | None) -> Iterator[tuple[int, Flat]]:
-    """Grow all nodes: on workers where there are some, else here.
-
-    Yields
-    ------
-    place : int
-        Of a node.
-    flat : Flat
-    """
+    """Grow all nodes, on workers if there are any; yield the place of each, and its tree."""
     if not isinstance(matrix, Remote):
         yield from enumerate(bed.grow(n_jobs))
         return
@@ -129,8 +122,6 @@ def grow_where(matrix: Stored, bed: Bed, n_jobs: int | None) -> Iterator[tuple[i
 def dealt(sizes: Sequence[int], n: int) -> list[list[int]]:
     """Deal items to at most n shares: the largest first, each to the share that has least.
 
-    Examples
-    --------
     >>> dealt([5, 1, 4, 3], 2)
     [[0, 1], [2, 3]]
     """

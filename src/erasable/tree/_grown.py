@@ -46,8 +46,6 @@ _NO_KEYS: Words = np.empty(0, dtype=np.uint64)
 def bag_of(rows: Ints, times: NDArray[np.uint8]) -> Bag:
     """Pack rows and how often each is in a bag, without those that are not.
 
-    Examples
-    --------
     >>> bag_of(np.array([3, 5, 9]), np.array([1, 0, 2], dtype=np.uint8)) & _ROW
     array([3, 9], dtype=uint32)
     """
@@ -64,8 +62,6 @@ def bag_rows(bag: Bag) -> Bag:
 def moved(bag: Bag, places: Ints) -> Bag:
     """Return a bag of the same records in a table where they have other places.
 
-    Examples
-    --------
     >>> bag = bag_of(np.array([3, 9]), np.array([1, 2], dtype=np.uint8))
     >>> bag_rows(moved(bag, np.arange(10) - 3))
     array([0, 6], dtype=uint32)
@@ -169,10 +165,7 @@ class Grown(Kept):
     ) -> tuple[int, int]:
         """Take rows out, where others stay; their values and targets are still in the table.
 
-        Returns
-        -------
-        nodes, records : int
-            How many nodes decided otherwise than before, and how many records were below them.
+        Return how many nodes decided otherwise than before, and how many records were below them.
         """
         # One look at all rows is cheaper than many at a leaf each.
         every = 64 * gone.size > self.plant.rows.size

@@ -1,4 +1,4 @@
-"""How trees lie in memory: the arrays that the kernels share, and the names of their columns.
+"""The layout of trees in memory: arrays that the kernels share, and names of their columns.
 
 None of it is the model: which slot a node has, and which slots are free, depends on the deletions
 there were. What the model is, `erasable.tree._flat_kernels` reads off in an order of its own.

@@ -1,4 +1,4 @@
-"""What blocks of records say of the nodes of a level: draws of values, and counts at these.
+"""Draws of values, and counts at these, of blocks of records in the nodes of a level.
 
 The law they keep: what is drawn and counted is what `erasable.tree._survey_kernels` draws and
 counts of the records of a node together. A draw is the set of distinct values with the lowest
@@ -147,21 +147,10 @@ def draw(
     races: Words,
     out: Drawn,
 ) -> None:
-    """Draw values of the features of open nodes.
+    """Draw values of the features of open nodes, and add them to `out`.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n_features)
-    rows, y, slots : ndarray of shape (m,), int64
-        Rows of `matrix`, their targets, and their open nodes.
-    hashes : ndarray of shape (n_features, m), uint64
-        Of their values, as in `erasable.tree._columns`.
-    features : ndarray of shape (n_open, n_looked), int64
-        -1 for none.
-    races : ndarray of shape (n_open, n_looked), uint64
-        Draws of these.
-    out : Drawn
-        Added to.
+    `rows`, `y` and `slots` are rows of the matrix, their targets and their open nodes. `hashes` has
+    shape (n_features, n_rows); `features` (-1 for none) and `races` have shape (n_open, n_looked).
     """
     sample = out.priorities.shape[2]
     for i in range(rows.size):
@@ -222,19 +211,7 @@ def count(
     squares: bool,
     out: Counted,
 ) -> None:
-    """Count records between values drawn.
-
-    Parameters
-    ----------
-    matrix, rows, y, weights, slots, features
-        See `draw` and `locate`.
-    found, values
-        See `Drawn`; but values ascend.
-    squares : bool
-        Whether stats are those of a regression.
-    out : Counted
-        Added to.
-    """
+    """Count records between the values drawn, which ascend, and add them to `out`; see `draw`."""
     for i in range(rows.size):
         o = slots[i]
         if o < 0:
@@ -273,27 +250,10 @@ def choose(
     class_weight: Floats,
     out: Ints,
 ) -> float:
-    """Find the best split of a node; write the place of its feature and of its value.
+    """Find the best split of a node; write the places of its feature and value, -1 for none.
 
-    Parameters
-    ----------
-    features, found, lasts : ndarray of shape (n_looked,), int64
-        Features that are not constant, how many values of each were drawn, and the place of the one
-        that was drawn after the others.
-    candidates : Candidates
-        Of all of them, with a dimension more; codes are places.
-    total : ndarray of shape (n_stats,), int64
-    n : int
-        How many records are in the node.
-    ranks, rules, class_weight
-        See `erasable.tree._layout`.
-    out : ndarray of shape (2,), int64
-        -1 and -1 for none.
-
-    Returns
-    -------
-    float
-        The score.
+    None of `features` is constant. `lasts` are the places of the values drawn last; the codes of
+    `candidates` are places. Return the score.
     """
     best: Any = (np.int64(-1), np.int64(-1), -np.inf)
     for k in range(features.size):

@@ -22,8 +22,6 @@ _MASK = np.uint64(255)
 def rank(column: Floats) -> tuple[Floats, Ints, NDArray[np.int32]]:
     """Return distinct numbers, ascending; how often each is there; and the rank of every one.
 
-    Examples
-    --------
     >>> values, counts, codes = rank(np.array([0.5, -7.0, 0.5]))
     >>> values.tolist(), counts.tolist(), codes.tolist()
     ([-7.0, 0.5], [1, 2], [1, 0, 1])

@@ -1,4 +1,4 @@
-"""What the parameters of a tree come to, for so many records and features."""
+"""Rules of a tree: its parameters, read for a number of records and features."""
 
 from __future__ import annotations
 
@@ -88,21 +88,10 @@ def rules_for(
     quantum: float,
     unit: int | None = None,
 ) -> Rules:
-    """Read parameters as scikit-learn does.
+    """Read parameters as scikit-learn does; without a target's grid, `quantum` is 1.
 
-    Parameters
-    ----------
-    settings : mapping
-        Parameters by name.
-    n_records, n_features : int
-        Shares are of these.
-    quantum : float
-        Of the target's grid; 1 where there is none.
-    unit : int, optional
-        See `unit_for`; None where records have no weights.
+    `unit` is that of `unit_for`; None where records have no weights.
 
-    Examples
-    --------
     >>> settings = {"criterion": "gini", "max_depth": None, "min_samples_split": 0.1,
     ...             "min_samples_leaf": 1, "max_features": "sqrt", "n_thresholds": 10,
     ...             "min_impurity_decrease": 0.0}

@@ -1,4 +1,4 @@
-"""How good a split is: a fixed formula of exact counts, or of exact sums.
+"""Scores of splits: a fixed formula of exact counts, or of exact sums.
 
 The law it keeps: all that enters a formula is a whole number, so that it does not matter in which
 order records came or went; and the formula is computed in one order. `left` are the stats of the

@@ -252,10 +252,7 @@ class StoredForest:
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them; see `Forest.remove`.
 
-        Returns
-        -------
-        nodes, records : int
-            How many nodes were grown again, and how many records are in them.
+        Return how many nodes were grown again, and how many records are in them.
         """
         matrix, left = self._matrix[rows], live_rows()
         waiting: Open = []

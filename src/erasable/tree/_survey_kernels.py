@@ -1,4 +1,4 @@
-"""What a feature offers to a node: values drawn among those its records have, and the counts there.
+"""Surveys of a feature in a node: values drawn among those of its records, and the counts there.
 
 The law it keeps: the draw is a bottom-k sample. Every distinct value that is present has a
 priority, a hash of the value, of the feature's name, and of the path to the node; the values with
@@ -274,29 +274,10 @@ def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
 def survey(
     packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
 ) -> tuple[Any, Any]:
-    """Draw values of a feature among those of the `m` records at hand, and count the records.
+    """Draw values of a feature among those of the `m` records in `work`, and count the records.
 
-    Parameters
-    ----------
-    packed : ndarray of shape (n_rows,), uint64
-        Hash and code of each row's value.
-    n_values : int
-        How many codes there are.
-    m : int
-        How many records there are in `work`.
-    key : uint64
-        Of the feature in the node; 32 bits.
-    rules, work
-        See `erasable.tree._layout`.
-    out : Candidates
-        Overwritten.
-
-    Returns
-    -------
-    found : int
-        How many values were drawn: `sample`, or all that there are.
-    last : int
-        Code of the one that was drawn last.
+    `packed` has the hash and the code of each row's value; `key` has 32 bits. `out` is overwritten.
+    Return how many values were drawn, `sample` or all, and the code of the one drawn last.
     """
     if m <= SMALL:
         return _by_rank(packed, m, key, rules, work, out)

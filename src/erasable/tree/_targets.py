@@ -1,4 +1,4 @@
-"""What trees learn: classes, or numbers on a grid.
+"""Targets of trees: classes, or numbers on a grid.
 
 The law it keeps: trees see whole numbers, a class's place among the sorted labels or a target in
 quanta of its grid, and both are functions of the live records alone.

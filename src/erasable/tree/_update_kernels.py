@@ -304,24 +304,11 @@ def leaves_that_gain(
     found: Ints,
     keys: Words,
 ) -> int:
-    """Find leaves that would gain at least some share of the `whole` by a split.
+    """Find leaves that would gain at least some share of the `whole` by a split; return how many.
 
     What they would gain was too little when they decided, but the tree has got lighter.
 
-    Parameters
-    ----------
-    plant, work
-        See `erasable.tree._layout`.
-    root_key : uint64
-        Key of the tree.
-    least, whole : float
-    found, keys : ndarray of shape (n_slots, 2), int64, and (n_slots,), uint64
-        Overwritten with their slots and depths, and with their keys.
-
-    Returns
-    -------
-    int
-        How many there are.
+    Their slots and depths are written to `found`, of shape (n_slots, 2), and their keys to `keys`.
     """
     nodes, calls = plant.nodes, work.calls
     calls[0, 0], calls[0, 1], work.call_keys[0] = 0, 0, root_key

@@ -1,4 +1,4 @@
-"""What boosting of classes and of numbers shares: learning, forgetting, keeping, being asked."""
+"""The base of boosting of classes and of numbers: it learns, forgets, is kept and is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are edges of bins, and codes of values.
+"""Edges of bins, and codes of values.
 
 The law they keep: the edges of a feature are those of its distinct values that have the lowest
 hashes. A hash depends on the value and the feature's name, so which values are edges is a function

@@ -61,16 +61,7 @@ class Binned:
         max_bins: int,
         tape: Tape,
     ) -> Self:
-        """Find the edges among the rows `learned`, and the codes of these and of `others`.
-
-        Parameters
-        ----------
-        matrix : ndarray or Stored, of shape (n_rows, n_features)
-        learned, others : ndarray of shape (n_rows,), bool
-        kinds : Features
-        max_bins : int
-        tape : Tape
-        """
+        """Find the edges among the rows `learned`, and the codes of these and of `others`."""
         n_rows, d = matrix.shape
         bins = Bins(
             codes=np.zeros((n_rows, d), dtype=np.uint8),

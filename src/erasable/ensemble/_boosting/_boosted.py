@@ -185,12 +185,9 @@ class Boosted(Kept):
     # -- forgetting ----------------------------------------------------------------------------
 
     def forget(self, gone: Ints) -> tuple[int, int]:
-        """Take rows out that are not to be used any more, where the edges and the start stay.
+        """Take rows out that are no longer used; the edges and the start must be unchanged.
 
-        Returns
-        -------
-        first, n_rounds : int
-            From which round on it has learned again, and how many rounds that were.
+        Return from which round on it has learned again, and how many rounds that were.
         """
         use = self.use[gone].copy()
         self.use[gone] = IGNORED

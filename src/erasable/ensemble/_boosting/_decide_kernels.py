@@ -1,4 +1,4 @@
-"""How a node decides: its candidates, their gains, and a leaf's value.
+"""Decisions of nodes: their candidates, the gains of these, and the values of leaves.
 
 The law it keeps: which edges a node tries depends on its path and the edges' hashes alone; what
 they gain is computed from whole sums, by a fixed sequence of IEEE operations; what is drawn for a

@@ -1,4 +1,4 @@
-"""How trees of boosting lie in memory, and what their kernels are told.
+"""The layout of trees of boosting in memory, and the parameters of their kernels.
 
 A record in a tree is a pair of whole numbers: its gradient, and its Hessian and a 1 packed into
 one. Sums of pairs have no order, so that a record can be subtracted without a trace.

@@ -1,4 +1,4 @@
-"""What boosting makes less: losses of classes and of numbers, in whole numbers.
+"""Losses that boosting reduces, of classes and of numbers, in whole numbers.
 
 The law it keeps: predictions are whole numbers of units, and the unit, the start and the scale of
 the weights are functions of the live records that are coarse, so that they seldom change.
@@ -342,8 +342,6 @@ class Spread:
 def fixed_point(numbers: Ints, quantum: int, unit: float) -> Ints:
     """Return numbers, which count in ``2**quantum``, in ``2**-10`` units.
 
-    Examples
-    --------
     >>> fixed_point(np.array([3, 4]), -1, 2.0), fixed_point(np.array([3, 5]), -12, 1.0)
     (array([ 768, 1024]), array([1, 1]))
     """
@@ -357,8 +355,6 @@ def fixed_point(numbers: Ints, quantum: int, unit: float) -> Ints:
 def rate_units(rates: Floats, scale: float) -> Ints:
     """Return rates in ``2**-16`` of a scale.
 
-    Examples
-    --------
     >>> rate_units(np.array([0.0, 3.0]), 4.0)
     array([    0, 49152])
     """

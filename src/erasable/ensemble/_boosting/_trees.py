@@ -25,8 +25,6 @@ class Grown(NamedTuple):
 def room_for(n_nodes: int, n_candidates: int) -> Tree:
     """Return arrays for so many nodes and candidates.
 
-    Examples
-    --------
     >>> room_for(3, 5).lefts.shape
     (5, 2)
     """
