@@ -22,6 +22,9 @@ class FloatSums(StandardScaler):
         self._total = matrix[live].sum(axis=0)
         self._accelerator = True
 
+    def _check_deletion(self, rows: NDArray[np.int64]) -> None:
+        pass
+
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         self._total = self._total - self._attached().records.matrix[rows].sum(axis=0)
         return Outcome("updated")
