@@ -20,13 +20,7 @@ _SLACK = timedelta(minutes=1)
 
 
 def set_back(context: Context, connection: Connection) -> list[str]:
-    """Say whether it is earlier now than when the log was last written to.
-
-    Returns
-    -------
-    list of str
-        One line, or none.
-    """
+    """Return a line if it is earlier now than when the log was last written to; else no line."""
     newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
     last, now = _time(connection.execute(newest).scalar()), context.now()
     if last is None or last - now <= _SLACK:
@@ -39,12 +33,9 @@ def set_back(context: Context, connection: Connection) -> list[str]:
 
 
 def remarks(context: Context) -> list[str]:
-    """Say where the times of the log go back, and whether it is earlier now; see `set_back`.
+    """Return a line for each step back in the times of the log, and those of `set_back`.
 
-    Returns
-    -------
-    list of str
-        A line each; nothing of it is a proof that anything was altered.
+    None of them proves that anything was altered.
     """
     with context.ledger.reading() as connection:
         latest, back = None, []

@@ -15,20 +15,11 @@ _SALT = 32  # bytes
 
 
 def commit(digest: str) -> tuple[str, str]:
-    """Commit to a digest, under a new salt.
+    """Commit to a digest, or any other text, under a new salt; return salt and commitment.
 
-    Parameters
-    ----------
-    digest : str
-        Or any other text.
+    Both have 64 hexadecimal digits. The salt is a secret: destroy it together with what it commits
+    to.
 
-    Returns
-    -------
-    salt, commitment : str
-        Hexadecimal, 64 digits each. The salt is a secret; destroy it with what it is of.
-
-    Examples
-    --------
     >>> salt, made = commit("erasable:1:ab")
     >>> matches(salt, made, "erasable:1:ab"), matches(salt, made, "erasable:1:ac")
     (True, False)
@@ -40,8 +31,6 @@ def commit(digest: str) -> tuple[str, str]:
 def commitment(salt: str, digest: str) -> str:
     """Return the commitment to a digest under a salt that is known.
 
-    Examples
-    --------
     >>> commitment("00" * 32, "erasable:1:ab")[:16]
     '5cd9fc5f0a573291'
     """
@@ -51,8 +40,6 @@ def commitment(salt: str, digest: str) -> str:
 def matches(salt: str, made: str, digest: str) -> bool:
     """Tell whether a commitment is one to this digest.
 
-    Examples
-    --------
     >>> matches("00" * 32, commitment("00" * 32, "a"), "a")
     True
     """

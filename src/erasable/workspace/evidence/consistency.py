@@ -69,13 +69,7 @@ _Log = dict[tuple[str, str], dict[str, Said]]
 
 
 def compare_ledger_with_log(context: Context) -> list[str]:
-    """Tell where rows of the ledger are not what the log says of them.
-
-    Returns
-    -------
-    list of str
-        What does not hold, a line each; empty where all is well.
-    """
+    """Return a line for each row of the ledger that is not what the log says of it."""
     found = []
     with context.ledger.reading() as connection:
         said = _read(connection)

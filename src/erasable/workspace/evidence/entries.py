@@ -1,4 +1,4 @@
-"""What the log says of requests, data sets and models: the bodies of its entries.
+"""Bodies of the entries of the log, about requests, data sets and models.
 
 A body names columns of the ledger, so that `consistency` can hold one against the other. It may
 leave out what did not change. What could identify a person goes in so that it can be held against
@@ -41,14 +41,8 @@ _OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the to
 def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
     """Tell that a request was taken in (request-acknowledged).
 
-    Parameters
-    ----------
-    keys : Keys
-    row : mapping
-        The row of table `request`, with its salt.
+    `row` is one of table `request`, with its salt.
 
-    Examples
-    --------
     >>> from datetime import UTC, datetime
     >>> from erasable.workspace.identity.keys import Keys
     >>> at = datetime(2026, 11, 2, tzinfo=UTC)
@@ -84,21 +78,11 @@ def erased(
 ) -> dict[str, Any]:
     """Tell what was done for a request (request-erased, request-corrected).
 
-    Parameters
-    ----------
-    matched : int
-        Records found.
-    tasks : iterable of mapping
-        Its rows of table `task`.
-    suppressed : str, default=None
-        The commitment to whom it keeps out from now on; None where it adds no token.
-    searched : sequence of mapping, default=None
-        In which columns of which data sets an identity was looked for: dataset, column and type.
-    followed : sequence of mapping, default=None
-        By what other identities of the person were found; see `workspace.data.persons.Step`.
+    `matched` counts records, and `tasks` are the request's rows of table `task`. `suppressed` is
+    the commitment to whom it keeps out, or None if it adds no token. `searched` names dataset,
+    column and type of each column in which an identity was looked for; for `followed` see
+    `workspace.data.persons.Step`.
 
-    Examples
-    --------
     >>> erased(0, ())
     {'matched': 0, 'tasks': [], 'suppressed': None, 'searched': None, 'followed': None}
     """
@@ -110,11 +94,7 @@ def erased(
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
     """Tell that a request was completed (request-completed).
 
-    Parameters
-    ----------
-    at : datetime
-    receipt : str
-        SHA-256 of the statement in its receipt.
+    `receipt` is the SHA-256 of the statement in its receipt.
     """
     return {"completed_at": stamp(at), "receipt": receipt}
 
@@ -122,11 +102,7 @@ def completed(at: datetime, receipt: str) -> dict[str, Any]:
 def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> dict[str, Any]:
     """Tell of a version of a data set (dataset-added, dataset-appended, dataset-synced).
 
-    Parameters
-    ----------
-    keys : Keys
-    row, version : mapping
-        Of tables `dataset` and `dataset_version`.
+    `row` and `version` are rows of tables `dataset` and `dataset_version`.
     """
     return {
         "source": _keyed(keys, row["source"]),
@@ -141,13 +117,7 @@ def model(
 ) -> dict[str, Any]:
     """Tell of a model (model-fitted, -registered, -updated, -changed, -retired).
 
-    Parameters
-    ----------
-    keys : Keys
-    row : mapping
-        Of table `model`.
-    version : mapping, default=None
-        Of table `model_version`: its current one.
+    `row` and `version`, the current one, are rows of tables `model` and `model_version`.
     """
     of_version = ("dataset_versions", "commitment", "algorithm", "software", "n_records")
     return {
@@ -171,21 +141,10 @@ def audited(
 
     It names columns of no table: what a model is, an audit does not change.
 
-    Parameters
-    ----------
-    keys : Keys
-    version : int
-        Of the model.
-    commitment : str or None
-        To its digest.
-    report : mapping
-        All that was found, as `erasable.audit.AuditReport.to_dict` returns it. A keyed hash of it
-        goes in, because it names records.
-    request : str, default=None
-        Whose deletion was audited.
+    `commitment` is to the model's digest, and `report` is what `erasable.audit.AuditReport.to_dict`
+    returns. Only a keyed hash of it goes in, because it names records. `request` is the one whose
+    deletion was audited.
 
-    Examples
-    --------
     >>> report = dict.fromkeys(("question", "verdict", "judged", "access", "attack", "level"))
     >>> sorted(audited(Keys.new(), 1, "c0", report))
     ['access', 'attack', 'audited_commitment', 'audited_version', 'judged', 'level', 'question',

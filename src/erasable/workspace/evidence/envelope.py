@@ -14,22 +14,8 @@ if TYPE_CHECKING:
 
 
 def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[str, Any]:
-    """Sign bytes.
+    """Sign bytes and their media type; return a DSSE envelope, for JSON.
 
-    Parameters
-    ----------
-    signer : Ed25519PrivateKey
-    payload : bytes
-    payload_type : str
-        A media type; it is signed too.
-
-    Returns
-    -------
-    dict
-        ``payload``, ``payloadType`` and ``signatures``, for JSON.
-
-    Examples
-    --------
     >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     >>> envelope = seal(Ed25519PrivateKey.generate(), b"abc", "text/plain")
     >>> envelope["payload"], envelope["payloadType"]
@@ -47,23 +33,9 @@ def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[s
 def unseal(envelope: Any, public_pem: bytes, payload_type: str) -> bytes:
     """Check an envelope and return what was signed.
 
-    Parameters
-    ----------
-    envelope : dict
-        From `seal`.
-    public_pem : bytes
-        The public key, PEM.
-    payload_type : str
-        What the payload has to be.
+    Raise EvidenceError if the key (PEM) or the envelope is malformed, if the envelope is of another
+    type, or if another key signed it.
 
-    Raises
-    ------
-    EvidenceError
-        The key or the envelope is malformed, the envelope is of another type, or the signature is
-        not of this key.
-
-    Examples
-    --------
     >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     >>> unseal(seal(Ed25519PrivateKey.generate(), b"abc", "text/plain"), b"no key", "text/plain")
     Traceback (most recent call last):
@@ -90,13 +62,7 @@ def unseal(envelope: Any, public_pem: bytes, payload_type: str) -> bytes:
 
 
 def peek(envelope: Any) -> bytes:
-    """Return the payload of an envelope without a look at its signature.
-
-    Raises
-    ------
-    EvidenceError
-        It is no envelope.
-    """
+    """Return the payload of an envelope without checking its signature."""
     payload: bytes = _read(envelope).payload
     return payload
 

@@ -14,23 +14,9 @@ HEAD_TYPE = "application/vnd.erasable.log-head+json"
 
 
 def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:
-    """Check a signed head with nothing but the public key.
+    """Check the envelope of a head with the public key alone; return what `log.head` returned.
 
-    Parameters
-    ----------
-    envelope : dict
-        What `head` returned under this name.
-    public_pem : bytes
-
-    Returns
-    -------
-    dict
-        What `head` returned.
-
-    Raises
-    ------
-    EvidenceError
-        It is no head, was changed, or another key signed it.
+    Raise EvidenceError if it is no head, was changed, or was signed by another key.
     """
     payload = unpack(unseal(envelope, public_pem, HEAD_TYPE), "the log head")
     expected = {"workspace": str, "size": int, "root": str, "time": str}
@@ -44,13 +30,7 @@ def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:
 
 
 def read_kept(kept: Any, public_pem: bytes) -> dict[str, Any]:
-    """Check a head that was kept elsewhere: what `head` returned, or its envelope alone.
-
-    Raises
-    ------
-    EvidenceError
-        It is no head, was changed, or another key signed it.
-    """
+    """Check a head that was kept elsewhere: what `head` returned, or its envelope alone."""
     whole = isinstance(kept, Mapping) and "envelope" in kept
     signed = read_head(kept["envelope"] if whole else kept, public_pem)
     if whole and kept != signed:

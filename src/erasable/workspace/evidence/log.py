@@ -58,13 +58,7 @@ def append(
     body: dict[str, Any],
     at: datetime,
 ) -> int:
-    """Append an entry in the caller's transaction; see `Entry`.
-
-    Returns
-    -------
-    int
-        Its position.
-    """
+    """Append an entry (see `Entry`) in the caller's transaction; return its position."""
     return append_many(context, connection, [(kind, subject, body, at)])
 
 
@@ -73,17 +67,10 @@ def append_many(
     connection: Connection,
     what: Iterable[tuple[str, str, dict[str, Any], datetime]],
 ) -> int:
-    """Append entries (see `Entry`) in the caller's transaction; cheaper than one by one.
+    """Append entries in the caller's transaction; return the position of the first.
 
-    Returns
-    -------
-    int
-        The position of the first.
-
-    Raises
-    ------
-    EvidenceError
-        A body has a key that is taken, or something JSON cannot say.
+    Each is as for `append`; it is cheaper than one by one. Raise EvidenceError if a body has a key
+    that is taken, or a value that JSON cannot hold.
     """
     frontier = _frontier(context, connection)
     first = frontier.size
@@ -120,15 +107,7 @@ def entries(
 ) -> list[dict[str, Any]]:
     """Return the log from a position on, in order.
 
-    Returns
-    -------
-    list of dict
-        Each as it was written (kind, subject, at and its body), with its position.
-
-    Raises
-    ------
-    EvidenceError
-        An entry cannot be read.
+    Each entry is as it was written (kind, subject, at and its body), with its position.
     """
     rows = connection.execute(
         select(log_entry.c.position, log_entry.c.body)
@@ -145,16 +124,9 @@ def entries(
 def head(context: Context, connection: Connection) -> dict[str, Any]:
     """Sign the log as it is, and keep the head in the ledger, in the caller's transaction.
 
-    Returns
-    -------
-    dict
-        workspace (its id), size (number of entries), root (of their Merkle tree, hexadecimal),
-        time, and envelope (all of it, signed; DSSE).
-
-    Raises
-    ------
-    TamperedError
-        The log does not go on from the last signed head, or has forged entries.
+    The result has workspace (its id), size (number of entries), root (of their Merkle tree,
+    hexadecimal), time and envelope (all of it, signed; DSSE). Raise TamperedError if the log does
+    not continue the last signed head, or has forged entries.
     """
     frontier = _frontier(context, connection)
     _refuse_forged(context, connection, frontier)
@@ -170,24 +142,12 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
 
 
 def check_unbroken(context: Context, connection: Connection) -> None:
-    """Hold the log against its last signed head, as `head` does before it signs the next.
-
-    Raises
-    ------
-    TamperedError
-        The log does not go on from there, or has forged entries.
-    """
+    """Raise TamperedError unless the log continues its last signed head, without forged entries."""
     _refuse_forged(context, connection, _frontier(context, connection))
 
 
 def last_head(context: Context, connection: Connection) -> dict[str, Any] | None:
-    """Return the head that was signed last, checked, or None where none was.
-
-    Raises
-    ------
-    EvidenceError
-        It is not the workspace's own.
-    """
+    """Return the head that was signed last, checked, or None if none was signed."""
     envelope = context.ledger.get(connection, "signed_head")
     return None if envelope is None else read_head(envelope, context.keys.public_pem)
 
@@ -199,12 +159,9 @@ def tree(connection: Connection) -> Tree:
 
 
 def verify_log(context: Context) -> list[str]:
-    """Hold every entry against its leaf, and all of them against the last signed head.
+    """Check every entry against its leaf, and all against the last signed head.
 
-    Returns
-    -------
-    list of str
-        What does not hold, a line each; empty where all is well.
+    Return a line for each thing that does not hold.
     """
     with context.ledger.reading() as connection:
         leaves, found = _recomputed(context, connection)
@@ -231,23 +188,9 @@ def verify_log(context: Context) -> list[str]:
 
 
 def verify_since(context: Context, kept: Any) -> list[str]:
-    """Hold the log against a head that was kept elsewhere.
+    """Check the log against a head that was kept elsewhere (see `read_kept`); return what fails.
 
-    Parameters
-    ----------
-    context : Context
-    kept : dict
-        What `head` returned then, or its envelope alone.
-
-    Returns
-    -------
-    list of str
-        What does not hold, a line each; empty where the log of then begins the log of now.
-
-    Raises
-    ------
-    EvidenceError
-        It is no head of this workspace.
+    Raise EvidenceError if it is no head of this workspace.
     """
     signed = read_kept(kept, context.keys.public_pem)
     with context.ledger.reading() as connection:

@@ -16,8 +16,6 @@ from erasable.core.errors import EvidenceError
 def leaf_hash(entry: bytes) -> bytes:
     """Return the hash of an entry.
 
-    Examples
-    --------
     >>> leaf_hash(b"").hex()[:16]
     '6e340b9cffb37a98'
     """
@@ -27,8 +25,6 @@ def leaf_hash(entry: bytes) -> bytes:
 def node_hash(left: bytes, right: bytes) -> bytes:
     """Return the hash of two subtrees.
 
-    Examples
-    --------
     >>> node_hash(leaf_hash(b""), leaf_hash(bytes(1))).hex()[:16]
     'fac54203e7cc696c'
     """
@@ -66,13 +62,7 @@ class Tree:
         return self._over(0, self._size(size))
 
     def inclusion(self, index: int, size: int | None = None) -> list[bytes]:
-        """Prove that leaf `index` is among the first `size` (RFC 9162, 2.1.3.1).
-
-        Returns
-        -------
-        list of bytes
-            From the leaf up.
-        """
+        """Prove that leaf `index` is among the first `size` (RFC 9162, 2.1.3.1)."""
         size = self._size(size)
         if not 0 <= index < size:
             raise EvidenceError(
@@ -145,19 +135,7 @@ def verify_inclusion(
 ) -> bool:
     """Tell whether a proof shows a leaf in the tree with this root (RFC 9162, 2.1.3.2).
 
-    Parameters
-    ----------
-    leaf : bytes
-        Hash of the entry.
-    index, size : int
-        Its position, and the size of the tree.
-    proof : sequence of bytes
-        From `Tree.inclusion`.
-    root : bytes
-
-    Returns
-    -------
-    bool
+    `leaf` is the hash of the entry, and `index` its position among the `size` entries of the tree.
     """
     if not 0 <= index < size:
         return False
@@ -178,19 +156,7 @@ def verify_inclusion(
 def verify_consistency(
     old_size: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]
 ) -> bool:
-    """Tell whether a proof shows that one tree begins another (RFC 9162, 2.1.4.2).
-
-    Parameters
-    ----------
-    old_size, size : int
-    old_root, root : bytes
-    proof : sequence of bytes
-        From `Tree.consistency`.
-
-    Returns
-    -------
-    bool
-    """
+    """Tell whether a proof shows that one tree begins another (RFC 9162, 2.1.4.2)."""
     if old_size == 0:
         return size >= 0 and not proof and old_root == sha256().digest()
     if old_size == size:
@@ -268,13 +234,7 @@ class Frontier:
 
     @classmethod
     def from_json(cls, value: Any) -> Frontier:
-        """Read what `to_json` made.
-
-        Raises
-        ------
-        EvidenceError
-            It did not.
-        """
+        """Read what `to_json` made; raise EvidenceError for anything else."""
         try:
             size, hashes = value["size"], [bytes.fromhex(one) for one in value["hashes"]]
             if type(size) is not int or size < 0 or size.bit_count() != len(hashes):

@@ -73,27 +73,8 @@ def issue(
     Entries are appended to the log, a head is signed over all of them, and the receipts are kept.
     Everything that the requests were about must be out of the workspace by now.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-        Of a transaction.
-    requests : sequence of str
-        Ids.
-    at : datetime
-        When they were completed.
-
-    Returns
-    -------
-    dict
-        Receipts, by id.
-
-    Raises
-    ------
-    EvidenceError
-        The log does not know of a request.
-    TamperedError
-        Rows of the ledger are not what the log says of them.
+    Return the receipts by id of request. Raise TamperedError if rows of the ledger are not what the
+    log says of them.
     """
     from erasable.workspace.evidence import reliance
 
@@ -160,22 +141,10 @@ def fetch(connection: Connection, request: str) -> bytes | None:
 
 
 def check(body: bytes, public_pem: bytes) -> Checked:
-    """Check a receipt with nothing but the public key.
+    """Check a receipt with the public key (PEM) alone; raise EvidenceError if it does not hold.
 
     That the statement was signed by the key; that it says what a receipt says; that the log has an
     entry which names it, at the place where it says so, under a head signed by the same key.
-
-    Parameters
-    ----------
-    body : bytes
-        The receipt.
-    public_pem : bytes
-        The workspace's public key, PEM.
-
-    Raises
-    ------
-    EvidenceError
-        One of these does not hold.
     """
     envelope, proof, head_envelope = _parts(body)
     payload = unseal(envelope, public_pem, PAYLOAD_TYPE)
@@ -201,13 +170,7 @@ def check(body: bytes, public_pem: bytes) -> Checked:
 
 
 def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
-    """Hold what the ledger has as the receipt of a request against the request and the key.
-
-    Raises
-    ------
-    TamperedError
-        It does not hold, or is of another request.
-    """
+    """Raise TamperedError if the receipt that the ledger keeps of a request does not hold."""
     try:
         found = check(body, public_pem).request
         message = None if found == request else "it is of another request"
@@ -221,18 +184,7 @@ def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
 
 
 def show(body: bytes) -> dict[str, Any]:
-    """Return what a receipt says, without checking it.
-
-    Returns
-    -------
-    dict
-        The predicate of the statement, its subject, and the proof's place in the log.
-
-    Raises
-    ------
-    EvidenceError
-        It is no receipt.
-    """
+    """Return what a receipt says, and its place in the log, without checking it."""
     envelope, proof, _ = _parts(body)
     said = _read(peek(envelope))
     place = {"position": proof["position"], "size": proof["size"]}

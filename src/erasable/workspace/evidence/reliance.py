@@ -68,20 +68,8 @@ def given(value: _Value) -> Trusted[_Value]:
 def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted[_Value]:
     """Trust a value of a model's row, if it is what the log says of the model.
 
-    Parameters
-    ----------
-    context : Context
-    name : str
-        Of the model.
-    value : Any
-        Which is to be executed.
-    column : {"recipe", "hook"}
-        Of table `model`, where it was found.
-
-    Raises
-    ------
-    TamperedError
-        The row, or its file, is not what was written down, or the value is another one.
+    The value is to be executed, and was found in `column`, "recipe" or "hook", of table `model`.
+    Raise TamperedError if the row or its file was altered, or if the value is another one.
     """
     with context.ledger.looking() as connection:
         check_one(context, connection, "model", name)
@@ -96,18 +84,7 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
 
     All of them, because an alteration decides, too, which of them a request seems to concern.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-        Which sees the rows that are relied on.
-    requests : sequence of str, default=()
-        Ids.
-
-    Raises
-    ------
-    TamperedError
-        Something is not what was written down.
+    Raise TamperedError at a difference. The connection has to see the rows that are relied on.
     """
     check_settings(context, connection)
     try:
@@ -129,15 +106,7 @@ def check_settings(context: Context, connection: Connection) -> None:
 
 
 def check_one(context: Context, connection: Connection, thing: str, name: str) -> None:
-    """Hold a data set or a model against the log; see `check`.
-
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    thing : {"dataset", "model"}
-    name : str
-    """
+    """Check a "dataset" or "model" of a name against the log; see `check`."""
     _check_sealed(connection)
     found = seals.newest(connection, thing, name=name)
     _refuse(_differences(context, connection, thing, found))

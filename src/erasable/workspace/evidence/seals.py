@@ -49,8 +49,6 @@ Newest = list[tuple[Row[Any], Row[Any] | None]]
 def of_entry(keys: Keys, position: int, leaf: bytes) -> str:
     """Return the seal of an entry of the log.
 
-    Examples
-    --------
     >>> from erasable.workspace.identity.keys import Keys
     >>> keys = Keys.new()
     >>> of_entry(keys, 3, b"leaf") == of_entry(keys, 4, b"leaf")
@@ -72,13 +70,7 @@ def of_step(keys: Keys, said: dict[str, Any]) -> str:
 def put(context: Context, connection: Connection, thing: str, id: int | None = None) -> None:
     """Seal of which files a data set or a model is, in the transaction that changes them.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    thing : {"dataset", "model"}
-    id : int, default=None
-        By default all of them.
+    `thing` is "dataset" or "model"; without an id, all of them are sealed.
     """
     facts, _ = _THINGS[thing]
     for owner, seal in facts(context, connection, newest(connection, thing, id=id)).items():

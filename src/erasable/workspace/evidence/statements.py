@@ -1,4 +1,4 @@
-"""What a receipt says: an in-toto statement about what was done for a request.
+"""Statements of receipts: in-toto statements about what was done for a request.
 
 The format is https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md. Its subject is
 the request, by the entry of the log that took it in, and every data set and model that was
@@ -36,16 +36,7 @@ _PACKAGES = ("erasable", "numpy", "scipy", "scikit-learn", "numba", "pyarrow")
 
 
 def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> list[str]:
-    """Return what may still hold a record or a token, and is out of the reach of a workspace.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Whose database may keep more than a file does, and which knows where models are published.
-    store : ArtifactStore
-        Which may keep more than a folder does.
-    connection : Connection
-    """
+    """Return what may still hold a record or a token, out of the reach of the workspace."""
     published = [
         f"copies that were made of versions of {each['to']}"
         if each["delete_superseded"]
@@ -70,27 +61,10 @@ def statement(
 ) -> dict[str, Any]:
     """Say what was done for a request.
 
-    Parameters
-    ----------
-    request : row
-        Of table `request`.
-    tasks : iterable of rows
-        Of table `task`: its own.
-    known : mapping
-        Rows of tables `model` and `dataset`, by these names and by id.
-    datasets : mapping
-        Commitments to the data sets as they are now, by id.
-    acknowledged : bytes
-        The entry of the log that took the request in.
-    at : datetime
-        When it was completed.
-    common : mapping
-        out_of_reach; workspace, key and log: where this is written.
-
-    Returns
-    -------
-    dict
-        For JSON.
+    `request` and `tasks` are rows of the tables of these names, `known` has rows of "model" and
+    "dataset" by id, and `datasets` the commitments to the data sets as they are now, by id.
+    `acknowledged` is the entry of the log that took the request in. `common` has out_of_reach,
+    workspace, key and log.
     """
     tasks = sorted(tasks, key=lambda one: (one.target, one.target_id))
     changed = [
@@ -172,8 +146,6 @@ def _changed(one: Any, row: Any, **more: Any) -> dict[str, Any]:
 def software() -> dict[str, str]:
     """Return versions of what did it.
 
-    Examples
-    --------
     >>> sorted(software())[:2]
     ['erasable', 'numba']
     """

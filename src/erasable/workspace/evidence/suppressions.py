@@ -82,17 +82,8 @@ def commit_to(
 ) -> dict[str, str]:
     """Commit to what requests keep out, under new salts; those before are destroyed.
 
-    Parameters
-    ----------
-    connection : Connection
-        Of a transaction; the commitments have to go into the log in the same one.
-    kept : mapping of request id to rows
-        Rows of table `suppression`, all of a request's.
-
-    Returns
-    -------
-    dict
-        Commitments, by request.
+    `kept` has all rows of table `suppression` of each request. Return the commitments by request;
+    they have to go into the log in the same transaction.
     """
     delete_in(connection, suppression_salt.c.request_id, kept)
     made = {request: commit(_text(len(rows), rows)) for request, rows in kept.items()}
@@ -108,10 +99,7 @@ def commit_to(
 def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, Kept]:
     """Return whom requests keep out, by their ids; by default of all that keep anybody out.
 
-    Returns
-    -------
-    dict
-        Without requests of which neither the list nor the log says anything.
+    Requests of which neither the list nor the log says anything are left out.
     """
     wanted = None if requests is None else list(requests)
     found: dict[str, Kept] = {}
@@ -133,12 +121,9 @@ def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> d
 
 
 def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
-    """Return the rows of a request which the log commits to; that they differ is refused.
+    """Return the rows of a request that the log commits to.
 
-    Raises
-    ------
-    EvidenceError
-        The list was changed behind the log's back: who commits to it anew would hide that.
+    Raise EvidenceError if the list differs. To commit to a changed list anew would hide the change.
     """
     kept = kept_out(connection, [request]).get(request, Kept())
     if (message := kept.difference()) is not None:
@@ -147,13 +132,7 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
 
 
 def compare_list_with_log(context: Context) -> list[str]:
-    """Tell of tokens that were taken off the suppression list, put on it or altered.
-
-    Returns
-    -------
-    list of str
-        What does not hold, a line for each request; empty where all is well.
-    """
+    """Return a line for each request whose tokens on the list are not what the log says."""
     with context.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
@@ -164,13 +143,7 @@ def compare_list_with_log(context: Context) -> list[str]:
 
 
 def check_list(connection: Connection) -> None:
-    """Hold the whole list against the log, before it is signed.
-
-    Raises
-    ------
-    TamperedError
-        It was changed behind the log's back.
-    """
+    """Raise TamperedError if the list is not what the log says; called before the log is signed."""
     for request, kept in sorted(kept_out(connection).items()):
         if (message := kept.difference()) is not None:
             raise TamperedError(_difference(request, kept, message))

@@ -1,4 +1,4 @@
-"""How evidence is written down, so that the same thing is always the same bytes.
+"""Formats of evidence, so that the same thing is always the same bytes.
 
 JSON with sorted keys and no spaces; times as RFC 3339 in UTC; hashes in lowercase hexadecimal.
 """
@@ -16,15 +16,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def pack(value: Any) -> bytes:
-    """Write JSON in its one form, UTF-8.
+    """Write JSON in its one form, UTF-8; raise EvidenceError for what JSON cannot hold.
 
-    Raises
-    ------
-    EvidenceError
-        It holds what JSON cannot say.
-
-    Examples
-    --------
     >>> pack({"size": 3, "at": None})
     b'{"at":null,"size":3}'
     """
@@ -40,21 +33,8 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes | str, what: str) -> dict[str, Any]:
-    """Read a JSON object.
+    """Read a JSON object; raise EvidenceError, which names it `what`, for anything else.
 
-    Parameters
-    ----------
-    data : bytes or str
-    what : str
-        Its name in a message.
-
-    Raises
-    ------
-    EvidenceError
-        It is not a JSON object.
-
-    Examples
-    --------
     >>> unpack(b'{"size":3}', "the log head")
     {'size': 3}
     """
@@ -73,10 +53,8 @@ def unpack(data: bytes | str, what: str) -> dict[str, Any]:
 
 
 def stamp(at: datetime) -> str:
-    """Write a time.
+    """Write a time as RFC 3339, in UTC.
 
-    Examples
-    --------
     >>> stamp(datetime(2026, 11, 2, 9, 30, tzinfo=UTC))
     '2026-11-02T09:30:00.000000Z'
     """
@@ -84,13 +62,7 @@ def stamp(at: datetime) -> str:
 
 
 def hexadecimal(value: Any, what: str) -> bytes:
-    """Read a SHA-256 hash as we write it.
-
-    Raises
-    ------
-    EvidenceError
-        `value` is not a hash in lower-case hexadecimal digits.
-    """
+    """Read a SHA-256 hash in lowercase digits; raise EvidenceError for anything else."""
     if not isinstance(value, str) or not _SHA256.fullmatch(value):
         raise EvidenceError(
             f"{what} is no SHA-256 hash; expected 64 lowercase hexadecimal digits; "

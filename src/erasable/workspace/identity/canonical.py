@@ -28,15 +28,10 @@ _TOO_LARGE = 10**_MOST_DIGITS
 
 
 def check_type(type: str) -> str:
-    """Return a type of identity, or say what is wrong with it.
+    """Return a type of identity; raise InvalidParameterError unless it is one of `KINDS`.
 
-    Raises
-    ------
-    InvalidParameterError
-        It is not one of `KINDS`, alone or after a namespace and a slash.
+    A namespace and a slash may stand before the kind.
 
-    Examples
-    --------
     >>> check_type("staff/email")
     'staff/email'
     """
@@ -52,8 +47,6 @@ def check_type(type: str) -> str:
 def kind_of(type: str) -> str:
     """Return what a type is without its namespace.
 
-    Examples
-    --------
     >>> kind_of("staff/id")
     'id'
     """
@@ -63,8 +56,6 @@ def kind_of(type: str) -> str:
 def is_record_type(type: str) -> bool:
     """Tell whether a type is of records, which no person has; see `data.admission.record_type`.
 
-    Examples
-    --------
     >>> is_record_type("record.visits/id"), is_record_type("staff/id")
     (True, False)
     """
@@ -77,8 +68,6 @@ def may_be_one_person(type: str, other: str) -> bool:
     They are if their types differ and their namespaces do not, as in ``who:id,mail:email``. Two of
     one type are two people's, and a namespace is a register of its own people.
 
-    Examples
-    --------
     >>> may_be_one_person("id", "email"), may_be_one_person("email", "email")
     (True, False)
     >>> may_be_one_person("staff/id", "email")
@@ -90,27 +79,15 @@ def may_be_one_person(type: str, other: str) -> bool:
 def canonical(type: str, value: Any) -> str:
     """Return the one spelling of an identity.
 
-    Parameters
-    ----------
-    type : str
-        "id": a whole number, in whatever type or as text that a program printed ("17.0"), becomes
-        its digits; other text is stripped, so "007" and "A-7" stay.
-        "integer": digits that may be padded; "007" becomes "7".
-        "email": one address, stripped, case folded; "mailto:", a name before it and quotation marks
-        around it go; a domain is as people read it ("xn--bcher-kva.de" is "b\u00fccher.de").
-        In these three, full-width and other compatible letters become the ordinary ones (NFKC),
-        and characters that do not show go.
-        "exact": text as it is, composed; whole numbers become their digits.
-        A namespace and a slash may stand before each; they do not change the spelling.
-    value : str, int, float, Decimal or a NumPy scalar
+    `type` is one of four kinds, perhaps after a namespace and a slash. For "id", a whole number,
+    also as text that a program printed ("17.0"), becomes its digits, and other text is stripped, so
+    "007" stays. For "integer", digits may be padded: "007" becomes "7". For "email", one address is
+    stripped and case folded; "mailto:", a name before it and quotation marks go, and a domain is as
+    people read it ("xn--bcher-kva.de" is "b\u00fccher.de"). In these three, full-width and other
+    compatible letters become the ordinary ones (NFKC), and characters that do not show go. For
+    "exact", text stays as it is, composed. Raise InvalidIdsError if the value is missing, empty, a
+    boolean, does not suit the type, or is several addresses.
 
-    Raises
-    ------
-    InvalidIdsError
-        It is missing, empty, a boolean, does not suit the type, or is several addresses.
-
-    Examples
-    --------
     >>> [canonical("id", value) for value in (17, "17", 17.0, " 17.0 ", "007")]
     ['17', '17', '17', '17', '007']
     >>> canonical("email", " Alice@X.com")
@@ -128,8 +105,6 @@ def former(type: str, value: Any) -> str | None:
     They only composed text (NFC) and folded the case of addresses. Tokens of theirs are in data
     and on lists of whom to keep out.
 
-    Examples
-    --------
     >>> former("id", "17\u200b") == "17\u200b", former("id", "17"), former("email", "Al <al@x.org>")
     (True, None, 'al <al@x.org>')
     """

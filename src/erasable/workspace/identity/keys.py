@@ -81,15 +81,7 @@ class Keys:
 
     @classmethod
     def make(cls, disk: Disk) -> Keys:
-        """Make the keys of a workspace; use those that an attempt left which was cut off.
-
-        Raises
-        ------
-        EvidenceError
-            The file that is there is damaged, or others may read it.
-        WorkspaceDiskError
-            The disk is full or fails.
-        """
+        """Make the keys of a workspace, or take those that an interrupted attempt left."""
         disk, name = _place(disk)
         if disk.path(name).exists():
             return cls._read(disk, name)
@@ -99,15 +91,7 @@ class Keys:
 
     @classmethod
     def load(cls, disk: Disk) -> Keys:
-        """Read the keys of a workspace.
-
-        Raises
-        ------
-        EvidenceError
-            There is no key file, it is damaged, or others may read it.
-        WorkspaceDiskError
-            The disk fails.
-        """
+        """Read the keys of a workspace."""
         return cls._read(*_place(disk))
 
     @classmethod
@@ -117,13 +101,7 @@ class Keys:
         return cls._read(Disk(place.parent, private=True), place.name)
 
     def token(self, type: str, value: Any) -> str:
-        """Return the token of an identity.
-
-        Raises
-        ------
-        InvalidIdsError
-            It is missing, empty, or does not suit the type; see `canonical`.
-        """
+        """Return the token of an identity; for errors see `canonical`."""
         return self._hash(type, canonical(type, value))
 
     def former_token(self, type: str, value: Any) -> str | None:
@@ -141,13 +119,7 @@ class Keys:
         return keyed.hexdigest()[:_TOKEN]
 
     def tokens(self, type: str, values: Sequence[Any]) -> list[str | None]:
-        """Return the tokens of many identities; each is hashed once, and None stays None.
-
-        Raises
-        ------
-        InvalidIdsError
-            One is empty, or does not suit the type; see `canonical`.
-        """
+        """Return the tokens of many identities; each is hashed once, and None stays None."""
         check_type(type)
         kinds = set(map(_class, values))
         if len(kinds - {_NONE}) <= 1:
@@ -231,10 +203,7 @@ class Keys:
     def parse(cls, data: bytes, path: str | os.PathLike[str]) -> Keys:
         """Read the bytes of a key file, which `path` names in a message.
 
-        Raises
-        ------
-        EvidenceError
-            They are damaged, or of a newer version.
+        Raise EvidenceError if they are damaged, or of a newer version.
         """
         try:
             kept = json.loads(data)

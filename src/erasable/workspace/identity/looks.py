@@ -1,4 +1,4 @@
-r"""What an identity looks like: an address of electronic mail, or a telephone number.
+r"""Looks of an identity: an address of electronic mail, or a telephone number.
 
 The law kept here: a look settles nothing. It only says where a type has to be named, because the
 one by default tells spellings apart that are one person's.
@@ -78,8 +78,6 @@ class Looks:
 def addresses_among(values: Iterable[Any]) -> list[Any]:
     """Return the values that look like addresses, or hold one.
 
-    Examples
-    --------
     >>> addresses_among(["Ann@x.org", "Ann <ann@x.org>", "ann@home", "A-7", 17])
     ['Ann@x.org', 'Ann <ann@x.org>']
     """
@@ -97,15 +95,10 @@ def _may_be_one(text: str) -> bool:
 
 
 def type_or_id(value: Any, type: str | None) -> str:
-    """Return the type of an identity, which is "id" where none was named.
+    """Return the type of an identity, which is "id" if none was named.
 
-    Raises
-    ------
-    InvalidIdsError
-        None was named, and the identity looks like an address.
+    Raise InvalidIdsError if none was named and the identity looks like an address.
 
-    Examples
-    --------
     >>> type_or_id("A-7", None), type_or_id("Ann@x.org", "email")
     ('id', 'email')
     """

@@ -1,4 +1,4 @@
-"""What is kept outside of the workspace: whom it keeps out, and how long its log was.
+"""Files kept outside of the workspace: whom it keeps out, and how long its log was.
 
 The law kept here: both are signed. A backup of the workspace, restored, learns from them who was
 erased since, and cannot pass for the newest state.
@@ -90,17 +90,9 @@ def export(context: Context) -> dict[str, Any]:
 
 
 def read_list(context: Context, exported: Any) -> list[dict[str, Any]]:
-    """Read what `export` returned, here or before a backup was restored.
+    """Read what `export` returned, here or before a backup was restored, as a `listing`.
 
-    Returns
-    -------
-    list of dict
-        As `listing` returns it.
-
-    Raises
-    ------
-    EvidenceError
-        It is not a signed list, or another workspace signed it.
+    Raise EvidenceError if it is not a signed list, or another workspace signed it.
     """
     with context.ledger.reading() as connection:
         workspace = context.ledger.get(connection, "workspace")
@@ -156,18 +148,9 @@ def write(context: Context) -> Path | None:
     It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
     back who was erased since, and cannot pass for the newest state.
 
-    Returns
-    -------
-    Path or None
-        The folder; None where none was named.
-
-    Raises
-    ------
-    EvidenceError
-        The head there is not of the past of this log, as after a backup was restored; what is
-        there stays: it alone knows who was erased since.
-    WorkspaceDiskError
-        The folder cannot be written to.
+    Return the folder, or None if none was named. Raise EvidenceError if the head there is not of
+    the past of this log, as after a backup was restored: what is there stays, since it alone knows
+    who was erased since.
     """
     with context.ledger.reading() as connection:
         folder = os.environ.get(OUTSIDE) or context.ledger.get(connection, "export")

@@ -31,20 +31,9 @@ _OF_TOKENS = (
 
 
 def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
-    """Make a subject of each token that is not known yet.
+    """Make a subject of each token that is not known yet; return how many were new.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-        Of a transaction.
-    identities : iterable of (token, type)
-        One may occur several times.
-
-    Returns
-    -------
-    int
-        How many were new.
+    `identities` are pairs of token and type, in which a token may occur several times.
     """
     wanted = dict(identities)
     names = secrets.token_bytes(16 * len(wanted)).hex()
@@ -66,19 +55,8 @@ def candidates_of(
 ) -> list[list[tuple[str, str]]]:
     """Return what values may stand for, as a request keeps it: (type, token) of each.
 
-    Parameters
-    ----------
-    values : sequence of str or number
-        Where one is known under some types, these are returned; else all that it suits.
-    types : sequence of str
-        The one that was named, or those in use; see `types_tried`.
-
-    Raises
-    ------
-    InvalidIdsError
-        A value suits none of them; or it belongs to different subjects under different types.
-    InvalidParameterError
-        There is no such type.
+    Where a value is known under some types, these are returned; else all of `types` that it suits.
+    Raise InvalidIdsError if it suits none, or belongs to different subjects under different types.
     """
     tried = []
     with context.progress("reading identities", len(values)) as advance:
@@ -115,31 +93,14 @@ def fit_two_people(rows: Iterable[Any]) -> bool:
 def find(
     context: Context, connection: Connection, value: Any, type: str | None = None
 ) -> str | None:
-    """Return the subject that a value identifies, or None where there is no such subject.
-
-    Raises
-    ------
-    InvalidIdsError, InvalidParameterError
-        See `candidates_of`.
-    """
+    """Return the subject that a value identifies, or None; for errors see `candidates_of`."""
     (tried,) = candidates_of(context, connection, [value], types_tried(connection, type))
     rows = _rows(connection, [token for _, token in tried])
     return rows[0].subject if rows else None
 
 
 def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[tuple[str, str]]:
-    """Return some tokens, and all others of their subjects.
-
-    Parameters
-    ----------
-    identities : iterable of (type, token)
-        As `candidates` returns them.
-
-    Returns
-    -------
-    list of (type, token)
-        In the order of the tokens.
-    """
+    """Return some tokens and all others of their subjects, as (type, token) sorted by token."""
     return expand_many(connection, [identities])[0]
 
 
@@ -160,13 +121,7 @@ def expand_many(
 
 
 def hashed(context: Context, value: Any, types: Sequence[str]) -> dict[str, str]:
-    """Return the token of a value under each type that it suits, with the type.
-
-    Raises
-    ------
-    InvalidIdsError
-        It suits none.
-    """
+    """Map the token of a value, under each type that it suits, to the type."""
     found, refusal = {}, None
     for type in types or [DEFAULT_TYPE]:
         try:
@@ -191,15 +146,9 @@ def link(
 ) -> None:
     """Say that two identities are of one subject.
 
-    One of them may be new, which then has to come with its type. All tokens of both subjects
-    belong to one from then on. The log says that a link was made, not of whom.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        Neither is known, or one is not and came without a type.
-    InvalidIdsError, InvalidParameterError
-        See `candidates_of`.
+    One of them may be new, which then has to come with its type. All tokens of both subjects belong
+    to one from then on. The log says that a link was made, not of whom. Raise NotInWorkspaceError
+    if neither is known, or one is not and came without a type.
     """
     with context.ledger.transaction() as connection:
         found = find(context, connection, value, type), find(context, connection, other, other_type)

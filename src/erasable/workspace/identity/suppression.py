@@ -1,4 +1,4 @@
-"""Who is not to be let in again: the tokens of subjects that were erased.
+"""Suppression list: the tokens of subjects that were erased and are not to be let in again.
 
 The law kept here: what is on the list is dropped at every later ingestion, until it is released.
 The log commits to all of it; see `evidence.suppressions`.
@@ -77,19 +77,9 @@ def suppress(
 ) -> dict[str, str]:
     """Put tokens on the list; those that are there already stay as they are.
 
-    Parameters
-    ----------
-    connection : Connection
-        Of a transaction.
-    identities : iterable of (token, type, request)
-        With the id of the request that is why they are on it.
-    now : datetime
-
-    Returns
-    -------
-    dict
-        By request, of those that put a token on the list: the commitment to all that it keeps out,
-        for its entry in the log.
+    `identities` have token, type and the id of the request for which they are put there. Return the
+    commitment to all that a request keeps out, for its entry in the log, by each request that put a
+    token on the list.
     """
     new = _not_there(
         connection,
@@ -178,13 +168,7 @@ def uses(connection: Connection, type: str) -> bool:
 
 
 def listing(connection: Connection) -> list[dict[str, Any]]:
-    """Return the list, the oldest entries first.
-
-    Returns
-    -------
-    list of dict
-        token, type, request_id and since (a time).
-    """
+    """Return the list (token, type, request_id and since of each), the oldest entries first."""
     rows = connection.execute(
         select(suppression).order_by(suppression.c.since, suppression.c.token)
     )
@@ -207,18 +191,8 @@ def take_in(context: Context, connection: Connection, listed: Sequence[dict[str,
     behind the log's back, the exported one takes its place if it is what the log says. Each time
     an entry of the log commits to the list as it is then.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-        Of a transaction.
-    listed : sequence of dict
-        From `outside.read_list`.
-
-    Raises
-    ------
-    EvidenceError
-        The list was changed behind the log's back, and the exported one is not what the log says.
+    `listed` comes from `outside.read_list`. Raise EvidenceError if the list was changed and the
+    exported one is not what the log says, either.
     """
     by_request = _by_request(listed)
     known = suppressions.kept_out(connection, by_request)
