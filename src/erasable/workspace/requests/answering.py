@@ -19,13 +19,7 @@ from erasable.workspace.requests.intake import Request, check_text, find
 
 
 def deny(context: Context, request_id: str, reason: str) -> Request:
-    """Refuse a request, for a reason that the answer gives.
-
-    Raises
-    ------
-    NotInWorkspaceError, WorkspaceError
-        No request has the id, or it is not pending.
-    """
+    """Refuse a pending request, for a reason that the answer gives."""
     return _end(context, request_id, "denied", reason)
 
 
@@ -41,13 +35,7 @@ def hold(context: Context, request_id: str, reason: str) -> Request:
 
 
 def resume(context: Context, request_id: str) -> Request:
-    """End the waiting of a request.
-
-    Raises
-    ------
-    NotInWorkspaceError, WorkspaceError
-        No request has the id, or it is not on hold.
-    """
+    """End the waiting of a request that is on hold; raise WorkspaceError if it is not."""
     with context.ledger.reading() as connection:
         known = find(connection, request_id)
     if known.state == "pending" and known.hold is None:

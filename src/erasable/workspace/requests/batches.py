@@ -1,4 +1,4 @@
-"""What a batch is: the requests that are carried out together, and what they want erased.
+"""Batches: the requests that are carried out together, and what they want erased.
 
 The law kept here: a request that is taken up and cannot be carried out waits again, so that it can
 still be denied, cancelled or held.
@@ -186,12 +186,8 @@ def plan(
     """Take up the requests that are pending and not held; None where there are none.
 
     Rows that `concerned` has checked, and that are the same still, are not checked again. Into
-    `told` goes, a line each, what was put on hold.
-
-    Returns
-    -------
-    Batch, Setback or None
-        Setback: by now they concern more than was claimed; nothing was taken up.
+    `told` goes, a line each, what was put on hold. If the requests concern more by now than was
+    claimed, return a Setback; nothing is taken up.
     """
     now = context.now()
     with context.ledger.reading() as connection:
@@ -274,13 +270,10 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
 
 
 def put_back(context: Context, name: str) -> str | None:
-    """Have requests of a batch wait again that are not in place, so that they can be answered.
+    """Make requests of a batch wait again that are not in place, so that they can be answered.
 
-    Returns
-    -------
-    str or None
-        The state that requests of the batch have now: "pending" where they wait again; another
-        where they are in place; None where none was taken up.
+    Return the state of the batch: "pending" if they wait again, another if they are in place, and
+    None if none was taken up.
     """
     now = context.now()
     r = request_table.c
@@ -338,12 +331,9 @@ def asked_about(person: Person) -> str:
 
 
 def hold_back(context: Context, connection: Connection, request: str, why: str) -> bool:
-    """Have a request wait on hold, in the caller's transaction, for a reason that it names.
+    """Put a request on hold, in the caller's transaction, for a reason that it names.
 
-    Returns
-    -------
-    bool
-        False where it has been answered meanwhile, or is on hold already: it stays as it is.
+    Return False, and change nothing, if it was answered meanwhile or is on hold already.
     """
     now = context.now()
     at = request_table.c.id == request
@@ -414,10 +404,7 @@ def _damaged(known: DataSet, error: WorkspaceError | None) -> Setback:
 def look(context: Context, connection: Connection, batch: Batch) -> Setback | None:
     """Find the records of a batch in every data set; nothing is written.
 
-    Returns
-    -------
-    Setback or None
-        A data set is damaged.
+    Return a Setback if a data set is damaged.
     """
     if batch.damaged is not None:
         return batch.damaged
@@ -443,13 +430,7 @@ def look(context: Context, connection: Connection, batch: Batch) -> Setback | No
 
 
 def check_missed(context: Context, connection: Connection, batch: Batch) -> None:
-    """Look into the data itself for people whom the index lacks in some data set.
-
-    Raises
-    ------
-    TamperedError
-        They are there.
-    """
+    """Raise TamperedError if the data hold people whom the index lacks in some data set."""
     counts = dict.fromkeys(batch.requests, 0)
     for erasure in batch.erasures:
         for request, n in erasure.n_by_request().items():

@@ -1,4 +1,4 @@
-"""When a request has to be answered, and the notice that it is later.
+"""Due dates of requests, and the notice that one is later.
 
 Times are UTC and keep their time of day: a deadline that the law puts at the end of a day is met
 earlier, never later. That a period which ends on a holiday runs on to the next working day is
@@ -27,24 +27,12 @@ _LAWS = {
 
 
 def due(regulation: str, received_at: datetime) -> datetime | None:
-    """Return until when a request is to be answered, or None where no law says.
+    """Return the time by which a request is to be answered, or None if no law sets one.
 
-    Parameters
-    ----------
-    regulation : {"gdpr", "ccpa", "none"}
-        "gdpr" gives one month (Art. 12(3)), counted as Regulation 1182/71 Art. 3 counts: to the
-        same date of the next month, or to its last day where there is no such date. "ccpa" gives
-        45 days.
-    received_at : datetime
-        With its time zone.
+    "gdpr" gives one month (Art. 12(3)), counted as Regulation 1182/71 Art. 3 counts: to the same
+    date of the next month, or to its last day where there is no such date. "ccpa" gives 45 days,
+    and "none" sets no time. `received_at` needs a time zone.
 
-    Raises
-    ------
-    InvalidParameterError
-        There is no such regulation, or the time has no zone.
-
-    Examples
-    --------
     >>> due("gdpr", datetime(2026, 1, 31, 9, tzinfo=UTC)).isoformat()
     '2026-02-28T09:00:00+00:00'
     >>> due("ccpa", datetime(2026, 1, 31, 9, tzinfo=UTC)).isoformat()
@@ -57,22 +45,11 @@ def due(regulation: str, received_at: datetime) -> datetime | None:
 
 
 def extended(regulation: str, due_at: datetime) -> datetime:
-    """Return until when a request is to be answered whose period was extended, which is once.
+    """Return the due date of a request whose period was extended, which is allowed once.
 
-    Parameters
-    ----------
-    regulation : {"gdpr", "ccpa"}
-        Two further months (GDPR Art. 12(3)), or another 45 days.
-    due_at : datetime
-        What `due` returned.
+    `due_at` is what `due` returned. "gdpr" gives two further months (Art. 12(3)), and "ccpa"
+    another 45 days.
 
-    Raises
-    ------
-    InvalidParameterError
-        The regulation sets no period, there is no such regulation, or the time has no zone.
-
-    Examples
-    --------
     >>> extended("gdpr", datetime(2026, 2, 28, 9, tzinfo=UTC)).isoformat()
     '2026-04-28T09:00:00+00:00'
     """
@@ -89,19 +66,6 @@ def extended(regulation: str, due_at: datetime) -> datetime:
 def extension_notice(request: Request, reason: str) -> str:
     """Write the notice of an extension; it must be sent before the first due date.
 
-    Parameters
-    ----------
-    request : Request
-        As it is after the extension.
-    reason : str
-
-    Raises
-    ------
-    WorkspaceError
-        It was not extended.
-
-    Examples
-    --------
     >>> from datetime import UTC, datetime
     >>> at = datetime(2026, 3, 1, tzinfo=UTC)
     >>> by = datetime(2026, 6, 1, tzinfo=UTC)

@@ -129,13 +129,9 @@ def acknowledge(
 
 
 def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tell of corrections that a restored backup does not have, a line for each.
+    """Return a line for each correction that a restored backup does not have.
 
-    Parameters
-    ----------
-    context : Context
-    listed : sequence of dict
-        `erasable.workspace.identity.outside.Listed.corrections`.
+    `listed` is `erasable.workspace.identity.outside.Listed.corrections`.
     """
     r = request_table.c
     with context.ledger.reading() as connection:
@@ -310,13 +306,7 @@ def _advice(known: DataSet, model: Model, used: int) -> str:
 def _learn(
     model: Model, known: DataSet, was: pa.Table, records: pa.Table, beside: pa.Table
 ) -> None:
-    """Have a model learn from a few records, once these are corrected, where it can as they are.
-
-    Raises
-    ------
-    InvalidDataError
-        It cannot.
-    """
+    """Make a model learn from a few corrected records; raise InvalidDataError if it cannot."""
     design = deleting.design_of(model)
     if design is None:  # its program is to say, when it is run
         return

@@ -1,4 +1,4 @@
-"""What went wrong with a model or a data set, and when it is tried again.
+"""Failures of models and data sets, and when they are tried again.
 
 The law kept here: requests that wait for a model that fails keep no others waiting. A failure is
 told until it is over; after so many attempts it is dead, and waits for an operator.
@@ -220,13 +220,7 @@ def listing(connection: Connection, only: tuple[str, int] | None = None) -> list
 
 
 def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
-    """Have what failed be tried again at once, as if for the first time; by default all of it.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        Nothing of that name has failed.
-    """
+    """Try what failed again at once, as if for the first time; by default all of it."""
     wanted = list(names)
     with context.ledger.transaction() as connection:
         known = listing(connection)

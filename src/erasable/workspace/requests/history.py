@@ -1,4 +1,4 @@
-"""How many of the people in a data set have asked to be erased: what past requests can still say.
+"""Counts of the people in a data set who have asked to be erased: what past requests still say.
 
 Of whom is gone the ledger keeps that a request met records of a data set, and nothing of those
 records or of the person. So there are counts by data set, and by nothing finer: who has left can

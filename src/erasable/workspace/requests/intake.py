@@ -297,12 +297,7 @@ def enter(
 ) -> list[Request]:
     """Enter requests into the ledger and the log, in the caller's transaction.
 
-    Parameters
-    ----------
-    context : Context
-    connection : Connection
-    rows : sequence of dict
-        Of table `request`, but for what every new one has: an id, a salt, and that it is pending.
+    The rows are of table `request`, without id, salt and state, which every new one gets here.
     """
     entered: list[Request] = []
     with context.progress("entering requests", len(rows)) as advance:
@@ -369,13 +364,7 @@ def asked(
 
 
 def find(connection: Connection, request_id: str) -> Request:
-    """Return a request.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        No request has the id.
-    """
+    """Return a request; raise NotInWorkspaceError if no request has the id."""
     row = connection.execute(select(*_COLUMNS).where(request_table.c.id == request_id)).first()
     if row is None:
         raise NotInWorkspaceError(

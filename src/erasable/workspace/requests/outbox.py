@@ -29,25 +29,11 @@ def deliver(
     before: Mapping[str, str | None] | None = None,
     updated: Collection[str] = (),
 ) -> tuple[list[str], list[str]]:
-    """Carry out all that is due. Hold the lock of requests.
+    """Carry out all that is due; return models whose hooks ended well, and warnings.
 
-    Parameters
-    ----------
-    context : Context
-    erased : bool, default=False
-        Export the list of the erased, too.
-    before : dict of str to str or None, default=None
-        What `hooks.run_due` returned earlier in this run. A hook that failed then is run again
-        only if its model was updated since.
-    updated : collection of str, default=()
-        Models that were updated since then.
-
-    Returns
-    -------
-    ran : list of str
-        Models whose hooks have ended well.
-    warnings : list of str
-        What failed, a line each.
+    Hold the lock of requests. With `erased`, export the list of the erased, too. `before` is what
+    `hooks.run_due` returned earlier in this run: a hook that failed then is run again only if its
+    model is in `updated`.
     """
     warnings = export_list(context) if erased else []
     earlier = before or {}

@@ -1,4 +1,4 @@
-"""How long the phases of carrying out requests take, for whoever asks where the time went."""
+"""Durations of the phases of carrying out requests, to see where the time went."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ _seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=No
 def measured() -> Iterator[dict[str, float]]:
     """Measure the phases inside of the block; yields their seconds, by their names.
 
-    Examples
-    --------
     >>> with measured() as seconds:
     ...     with phase("one"), phase("two"):
     ...         pass

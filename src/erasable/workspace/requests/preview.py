@@ -1,4 +1,4 @@
-"""What a request would do, before anything is asked, and what is kept of a person."""
+"""Preview of what a request would do, and what is kept of a person."""
 
 from __future__ import annotations
 
@@ -110,26 +110,9 @@ def preview(
 ) -> Preview:
     """Say what requests would do; nothing is changed.
 
-    Parameters
-    ----------
-    context : Context
-    wanted : sequence of (tokens, condition)
-        As the ledger keeps them; see `erasable.workspace.requests.intake.asked`.
-    types : sequence of str, default=()
-        Under which identities were looked for.
-    reach : int, default=None
-        See `erasable.workspace.requests.intake.acknowledge`.
-
-    Returns
-    -------
-    Preview
-
-    Raises
-    ------
-    WorkspaceBusyError
-        Another process is at work: what is there now is not what will be there.
-    TamperedError
-        Rows of the ledger are not what the log says of them.
+    `wanted` has tokens and condition of each request, as the ledger keeps them (see
+    `intake.asked`); for `reach` see `intake.acknowledge`. Raise WorkspaceBusyError if another
+    process is at work: the data are about to change.
     """
     rows = [_Row(f"dry-run-{i}", tokens, where, reach) for i, (tokens, where) in enumerate(wanted)]
     effects = []
@@ -183,20 +166,10 @@ class _Row:
 def describe_person(context: Context, value: Any, type: str | None = None) -> dict[str, Any]:
     """Say what is kept of a person, without repeating who it is.
 
-    Parameters
-    ----------
-    context : Context
-    value : str or int
-    type : str, default=None
-        By default every type that is in use is tried.
-
-    Returns
-    -------
-    dict
-        known, types (under which it was looked for), searched (in which columns: dataset, column
-        and type of each), n_identities, followed and shared (see `Preview`), datasets
-        (name: records), models (name: records), requests (ids of open ones), suppressed (what is
-        on the list of whom to keep out: type, request_id and since of each).
+    The result has known, types (under which it was looked for), searched (dataset, column and type
+    of each column), n_identities, followed and shared (see `Preview`), datasets and models (name:
+    records), requests (ids of open ones) and suppressed (type, request_id and since of each entry
+    on the list of whom to keep out). By default every type that is in use is tried.
     """
     with context.ledger.reading() as connection:
         wanted = asked(context, connection, [value], type, None, None)

@@ -167,24 +167,11 @@ def carry_out(
     delivers: bool = True,
     n_jobs: int = 1,
 ) -> Processed | Setback:
-    """Carry out every request that is pending and not held, or say what keeps them from that.
+    """Carry out every request that is pending and not held, or return what keeps them from that.
 
-    Parameters
-    ----------
-    context : Context
-    only : sequence of str, default=None
-    patience : Patience, default=None
-        For a worker: what fails is written down and tried again later, requests that wait for it
-        are left out until then, and models are shared with other workers.
-    wait : float, default=None
-        Seconds to wait for another process that carries out requests; by default those of the
-        workspace.
-    delivers : bool, default=True
-    n_jobs : int, default=1
-
-    Returns
-    -------
-    Processed or Setback
+    `patience` is for a worker: what fails is written down and tried again later, requests that wait
+    for it are left out until then, and models are shared with other workers. `wait`, in seconds, is
+    by default that of the workspace.
     """
     began = time.perf_counter()
     with context.lock([locking.REQUESTS], wait=wait):

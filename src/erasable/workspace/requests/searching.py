@@ -1,4 +1,4 @@
-"""Where an identity is looked for: in which subject columns, and under which types.
+"""Search for an identity: in which subject columns, and under which types.
 
 The law kept here: no answer is "no match" because an identity was looked for under types that it
 could not be found under. Such a request is refused before it is taken in.
@@ -25,10 +25,7 @@ _ADDRESS = "email"
 def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[str, str]]:
     """Return the subject columns in which identities of some types are looked for.
 
-    Returns
-    -------
-    list of dict
-        dataset, column and type, by the names of data sets.
+    Each is a dict of dataset, column and type, in the order of the names of data sets.
     """
     return columns_of(every(connection), types)
 
@@ -36,8 +33,6 @@ def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[
 def columns_of(datasets: Iterable[DataSet], types: Iterable[str]) -> list[dict[str, str]]:
     """Do for data sets what `columns_searched` does for all of a workspace.
 
-    Examples
-    --------
     >>> subjects = (("who", "id"), ("mail", "email"))
     >>> visits = DataSet(1, "visits", {}, "visit", subjects, (), 1, 1, None)
     >>> columns_of([visits], ["email", "staff/id"])
@@ -59,14 +54,8 @@ def check_types(
 
     A type that is named has to be one that a data set has, or an identity of it known by a link;
     "id" may always be named, also for an address. Where none is named, what looks like an address
-    needs a data set with addresses.
-
-    Raises
-    ------
-    InvalidIdsError
-        They are of no type in use; or one looks like an address and is not a single one.
-    InvalidParameterError
-        There is no such type.
+    needs a data set with addresses. Raise InvalidIdsError, or InvalidParameterError if there is no
+    such type.
     """
     datasets = every(connection)
     used = {kind for known in datasets for _, kind in known.subjects}

@@ -47,19 +47,9 @@ def prepare_batch(
 ) -> dict[int, deleting.Prepared] | Setback:
     """Write the fragments that are left of a batch, then the models of these, by their ids.
 
-    Parameters
-    ----------
-    context : Context
-    batch : Batch
-    shared : bool
-        Offer the models to every worker; corrections, which others cannot read yet, are not.
-    n_jobs : int, default=1
-        Threads that prepare models, where these are not shared.
-
-    Raises
-    ------
-    OvertakenError
-        Others were given the batch.
+    `shared` offers the models to every worker, except those of corrections, which others cannot
+    read yet; `n_jobs` threads prepare what is not shared. Raise OvertakenError if others were given
+    the batch.
     """
     if shared and not batch.corrections:
         return _share(context, batch)
@@ -144,14 +134,9 @@ def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Set
 
 
 def help_out(context: Context, reader: Reader | None = None, batch: str | None = None) -> int:
-    """Prepare models of the batch that is under way, those that no worker is at; return how many.
+    """Prepare models of the current batch that no worker is at; return how many.
 
-    Parameters
-    ----------
-    context : Context
-    reader : Reader, default=None
-    batch : str, default=None
-        Only of this one.
+    With `batch`, only those of that one.
     """
     n = 0
     reader = reader or Reader(context)
@@ -274,13 +259,7 @@ def _sealed(row: Any, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prepared(context: Context, row: Any, wanted: Stored) -> deleting.Prepared:
-    """Return what a worker has handed in.
-
-    Raises
-    ------
-    TamperedError
-        No worker of this workspace did, or it was asked for something else.
-    """
+    """Return what a worker handed in; raise TamperedError if its seal or its task is another."""
     result = {**row.result}
     seal = result.pop("seal", None)
     asked = (row.wanted_key, row.wanted_sha256) == (wanted.key, wanted.sha256)

@@ -94,11 +94,7 @@ class Worker:
         """Work until `stopped` is set, or, with `drain`, until there is nothing to do now.
 
         Where the disk or the server fails it is tried again, ever more seldom; not with `drain`.
-
-        Raises
-        ------
-        WorkspaceError
-            It cannot go on: the ledger is damaged, or of another version.
+        Raise WorkspaceError if the ledger is damaged, or of another version.
         """
         pause = self.poll
         while not self.stopped.is_set():
@@ -178,13 +174,7 @@ class Worker:
 
 
 def tasks(context: Context) -> dict[str, Any]:
-    """Return who is at work on what, and what failed.
-
-    Returns
-    -------
-    dict
-        at_work (list of Holder), failed (list of Failure).
-    """
+    """Return ``at_work`` (a list of Holder) and ``failed`` (a list of Failure)."""
     locks = context.locks
     with context.ledger.reading() as connection:
         failed = failures.listing(connection)
