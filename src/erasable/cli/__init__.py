@@ -20,8 +20,6 @@ took a third of that time, and a look at each 100,000 still a seventh."""
 def main() -> None:
     """Run the command line of this process.
 
-    Examples
-    --------
     >>> from unittest.mock import patch
     >>> with patch("sys.argv", ["erasable", "status", "--workspace", "nowhere"]):
     ...     main()

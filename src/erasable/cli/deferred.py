@@ -24,15 +24,10 @@ DEFERRED = (
 
 
 def defer(names: Iterable[str] = DEFERRED) -> None:
-    """Have modules be executed when something of them is asked for, rather than when imported.
+    """Execute modules when something of them is asked for, rather than when they are imported.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Those that are imported already, or are not installed, stay what they are.
+    Those that are imported already, or are not installed, stay as they are.
 
-    Examples
-    --------
     >>> import sys
     >>> defer(["this"])
     >>> import this  # which prints a poem

@@ -1,4 +1,4 @@
-"""How the removal of a domain is printed: for people, for programs, and into files."""
+"""Display of the removal of a domain: for people, for programs, and into files."""
 
 from __future__ import annotations
 

@@ -146,13 +146,6 @@ _FORMS = (
 def read_budget(text: str | None) -> tuple[Any, str | None]:
     """Return a budget and, where records cost differently, the column that says what they do.
 
-    Raises
-    ------
-    WorkspaceError
-        The text is none; whether it is in range, the budget says.
-
-    Examples
-    --------
     >>> read_budget("100"), read_budget("20%"), read_budget("min-removal:0.5")
     ((100, None), (Share(share=0.2), None), (MinRemoval(alpha=0.5), None))
     >>> read_budget("cost:minutes:90")
@@ -183,13 +176,6 @@ def read_budget(text: str | None) -> tuple[Any, str | None]:
 def read_keywords(path: str | None) -> list[str] | None:
     """Read keywords from a file, one a line; empty lines are skipped.
 
-    Raises
-    ------
-    WorkspaceError, NotInWorkspaceError
-        There is no such file, it is no text, or has none.
-
-    Examples
-    --------
     >>> read_keywords(None) is None
     True
     """

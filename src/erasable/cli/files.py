@@ -22,15 +22,6 @@ _LARGEST = 64 * 2**20
 def load(path: str, what: str, *, stdin: bool = False) -> bytes:
     """Read a file; where `stdin` is true, "-" is standard input.
 
-    Raises
-    ------
-    NotInWorkspaceError
-        There is none.
-    EvidenceError
-        It is too large to be what it should be.
-
-    Examples
-    --------
     >>> load("missing.json", "a receipt")
     Traceback (most recent call last):
     erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
@@ -52,19 +43,9 @@ def load(path: str, what: str, *, stdin: bool = False) -> bytes:
 def as_text(data: bytes, named: str, what: str) -> str:
     r"""Return the text of a file that a user has written; a mark of UTF-8 is left out.
 
-    Parameters
-    ----------
-    data : bytes
-    named, what : str
-        For the error: the file, and what it should hold.
+    `named` and `what` are for the error: the file, and what it should hold. Raise WorkspaceError,
+    which says which encoding it seems to be, for anything but UTF-8.
 
-    Raises
-    ------
-    WorkspaceError
-        It is something else than text in UTF-8; which encoding it seems to be is said.
-
-    Examples
-    --------
     >>> as_text(b"\xef\xbb\xbfpatient-7\n", "'who.txt'", "one identity a line")
     'patient-7\n'
     """
@@ -88,8 +69,6 @@ def as_text(data: bytes, named: str, what: str) -> str:
 def load_json(path: str, what: str) -> dict[str, Any]:
     """Read a JSON object from a file; see `load`.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "head.json").write_text('{"size": 3}')
@@ -109,8 +88,6 @@ def load_json(path: str, what: str) -> dict[str, Any]:
 def public_key(path: str) -> bytes:
     """Read a public key, PEM; see `load`.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "workspace.pub").write_text("-----BEGIN PUBLIC KEY-----")
@@ -129,8 +106,6 @@ def public_key(path: str) -> bytes:
 def ids_text(path: str, ids: Sequence[str], columns: tuple[str, str], values: Any) -> str:
     r"""Return what is written into a file: ids, or, for .csv, with a number of each.
 
-    Examples
-    --------
     >>> ids_text("chosen.csv", ["v7", "v2"], ("visit", "gain"), [3.0, 1.5])
     'visit,gain\nv7,3.0\nv2,1.5\n'
     """
@@ -148,15 +123,6 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
 
     A place that cannot be written is refused before the block, while nothing has been done yet.
 
-    Raises
-    ------
-    OSError
-        It cannot be written there.
-    WorkspaceError
-        It is one of the files that the workspace is made of.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(f"{folder}/out.txt", f"{folder}/ws") as place:
@@ -189,8 +155,6 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
 def perhaps(path: str | None, workspace: str) -> Iterator[Path | None]:
     """Do what `replacing` does where there is a path.
 
-    Examples
-    --------
     >>> with perhaps(None, ".") as place:
     ...     place is None
     True

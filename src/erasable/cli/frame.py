@@ -1,4 +1,4 @@
-"""What every command has: its options, its example, and one way to end.
+"""Frame of every command: its options, its example, and one way to end.
 
 Whatever goes wrong is told here, once, for all commands.
 """
@@ -188,8 +188,6 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command with its example, which its help and the documentation show.
 
-    Examples
-    --------
     >>> app = typer.Typer()
     >>> @command(app, "greet", example="erasable greet")
     ... def greet() -> None:
@@ -203,8 +201,6 @@ def command(
 def opened(folder: str, memory: int | None = None, dask: str | None = None) -> Any:
     """Open the workspace, and have it tell how far it is; for the rest see `Workspace.open`.
 
-    Examples
-    --------
     >>> opened("missing")
     Traceback (most recent call last):
     erasable.core.errors.NotInWorkspaceError: ... holds no workspace; expected one; ...
@@ -220,8 +216,6 @@ def opened(folder: str, memory: int | None = None, dask: str | None = None) -> A
 def fail(message: str) -> NoReturn:
     """End with an error of the command line's own.
 
-    Examples
-    --------
     >>> fail("--since is 'x'; expected a number")
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: --since is 'x'; expected a number
@@ -232,8 +226,6 @@ def fail(message: str) -> NoReturn:
 def request_id(given: str) -> str:
     """Return the id of a request; what is none may be an identity, and is not repeated.
 
-    Examples
-    --------
     >>> request_id("R-4VYK2J0QFT")
     'R-4VYK2J0QFT'
     """

@@ -24,24 +24,9 @@ if TYPE_CHECKING:
 def gathered(typed: Sequence[str], file: str | None) -> list[str]:
     """Return the identities of a command line and of a file, each once, in order.
 
-    Parameters
-    ----------
-    typed : sequence of str
-    file : str or None
-        One identity a line, with the spaces around it; "-" is standard input. Blank lines are
-        skipped: no record belongs to a blank identity.
+    The file has one identity a line, with the spaces around it; "-" is standard input. Blank lines
+    are skipped: no record belongs to a blank identity. Raise InvalidIdsError if the file has none.
 
-    Raises
-    ------
-    InvalidIdsError
-        The file has none, or no lines.
-    WorkspaceError
-        It is no text in UTF-8.
-    NotInWorkspaceError
-        There is no such file.
-
-    Examples
-    --------
     >>> gathered(["patient-7", "patient-9", "patient-7"], None)
     ['patient-7', 'patient-9']
     """
@@ -52,25 +37,11 @@ def gathered(typed: Sequence[str], file: str | None) -> list[str]:
 def asked(typed: Sequence[str], file: str | None, columns: Mapping[str, str]) -> list[Ask]:
     """Return what is asked for on a command line and in a file, each once, in order.
 
-    Parameters
-    ----------
-    typed : sequence of str
-    file : str or None
-        One identity a line, as for `gathered`; or, where columns are named, CSV with a header
-        (of tabs, where its name ends in .tsv), of which lines without any value are skipped.
-    columns : mapping of name to column
-        In which columns "identity", and perhaps "type", "reference" and "received" are.
+    The file is as for `gathered`; or, if `columns` names the columns of "identity" and perhaps
+    "type", "reference" and "received", CSV with a header (with tabs, if its name ends in .tsv), of
+    which lines without any value are skipped. Raise InvalidIdsError if it lacks a column, or has a
+    line without an identity or with too few or too many values.
 
-    Raises
-    ------
-    InvalidIdsError
-        The file has none, lacks a column, or has a line without an identity or with too few or
-        too many values.
-    WorkspaceError, NotInWorkspaceError
-        See `gathered`.
-
-    Examples
-    --------
     >>> asked(["patient-7"], None, {})
     [Ask(value='patient-7', type=None, reference=None, received_at=None, place=None)]
     """
@@ -156,15 +127,8 @@ def _check_head(head: Sequence[str], columns: Mapping[str, str], named: str) -> 
 
 
 def one(typed: str | None, file: str | None) -> str:
-    """Return the one identity of a command line or of a file.
+    """Return the one identity of a command line or of a file; raise InvalidIdsError otherwise.
 
-    Raises
-    ------
-    InvalidIdsError
-        There is none, or several.
-
-    Examples
-    --------
     >>> one("patient-7", None)
     'patient-7'
     """
@@ -178,15 +142,8 @@ def one(typed: str | None, file: str | None) -> str:
 
 
 def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
-    """Return the two identities of a command line or of a file.
+    """Return the two identities of a command line or of a file; raise InvalidIdsError otherwise.
 
-    Raises
-    ------
-    InvalidIdsError
-        There are not two, or they are the same.
-
-    Examples
-    --------
     >>> pair(["patient-7", "patient-9"], None)
     ('patient-7', 'patient-9')
     """

@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and SIGHUP do to a command: one line, and the exit code of a shell.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP: one line, and the exit code of a shell.
 
 The law kept here: before a command has begun there is nothing to undo, and the process ends at
 once. From then on an interruption is raised, so that what is under way is taken back or ended.

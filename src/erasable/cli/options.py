@@ -88,8 +88,6 @@ STORE = option(
 def check_files(output: str | None, plot: str | None) -> None:
     """Refuse names of files whose ending is no format that ids or plots are written in.
 
-    Examples
-    --------
     >>> check_files("chosen.csv", None)
     """
     for option, path, endings in (("--output", output, _TEXTS), ("--plot", plot, _PLOTS)):
@@ -103,8 +101,6 @@ def check_files(output: str | None, plot: str | None) -> None:
 def whole(text: str, option: str, least: int = 1) -> int:
     """Return a whole number.
 
-    Examples
-    --------
     >>> whole("200", "--k")
     200
     """
@@ -117,8 +113,6 @@ def whole(text: str, option: str, least: int = 1) -> int:
 def size(text: str | None) -> int | None:
     """Return the bytes of a size of memory.
 
-    Examples
-    --------
     >>> size("1.5 GB"), size("20kb"), size("512"), size(None)
     (1500000000, 20000, 512, None)
     """
@@ -133,8 +127,6 @@ def size(text: str | None) -> int | None:
 def number(text: str, option: str) -> float:
     """Return a number above 0.
 
-    Examples
-    --------
     >>> number("2.5", "--k")
     2.5
     """
@@ -153,8 +145,6 @@ def columns(text: str | None) -> list[str] | None:
     Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
     double quotes, as in CSV; so does the empty name of a column without one.
 
-    Examples
-    --------
     >>> columns('age, dose'), columns('"dose, mg", " age", ""')
     (['age', 'dose'], ['dose, mg', ' age', ''])
     """
@@ -169,8 +159,6 @@ def columns(text: str | None) -> list[str] | None:
 def pairs(given: list[str] | None, name: str) -> dict[str, str]:
     """Read values of an option that names something and its value.
 
-    Examples
-    --------
     >>> pairs(["C=0.5", "kind=a=b"], "-p")
     {'C': '0.5', 'kind': 'a=b'}
     """

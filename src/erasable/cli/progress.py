@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, plain lines in a file, and nothing for a second.
+"""Progress of a long command: a bar on a terminal, lines in a file, nothing for a second.
 
 It goes to standard error, so that standard output has only what was asked for.
 """

@@ -1,4 +1,4 @@
-"""What people ask: `erasable request`, `process`, `requests`, and the answers to them."""
+"""Commands on requests: `erasable request`, `process`, `requests`, and the answers to them."""
 
 from __future__ import annotations
 

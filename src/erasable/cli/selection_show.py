@@ -1,4 +1,4 @@
-"""How a selection is printed: for people, for programs, and into files."""
+"""Display of a selection: for people, for programs, and into files."""
 
 from __future__ import annotations
 

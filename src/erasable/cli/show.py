@@ -1,4 +1,4 @@
-"""How things are printed: one JSON object for programs, short aligned tables for people."""
+"""Display of results: one JSON object for programs, short aligned tables for people."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ _NAMED = 10  # columns
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object: dates as ISO 8601, data classes as objects, NaN and infinity as null.
 
-    Examples
-    --------
     >>> print_json({"at": datetime(2026, 3, 1, tzinfo=UTC), "loss": float("nan")})
     {
       "at": "2026-03-01T00:00:00+00:00",
@@ -55,8 +53,6 @@ def picked(thing: Any, *names: str) -> dict[str, Any]:
 def warn(messages: Iterable[str]) -> None:
     """Print warnings to standard error, a line each.
 
-    Examples
-    --------
     >>> warn([])
     """
     for each in messages:
@@ -66,16 +62,9 @@ def warn(messages: Iterable[str]) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str = "") -> None:
     """Print rows under headings.
 
-    Parameters
-    ----------
-    columns : sequence of str
-    rows : iterable of sequences
-        Texts are printed as they are, without their control characters.
-    right : str
-        Headings, comma-separated, of the columns that are aligned at the right: numbers.
+    Cells are printed without their control characters. `right` names the columns, comma-separated,
+    that are aligned at the right: numbers.
 
-    Examples
-    --------
     >>> table(["name", "records"], [("visits", 12)], right="records")
     name     records
     ────────────────
@@ -140,8 +129,6 @@ def effects(found: Iterable[Any]) -> None:
 def facts(pairs: Iterable[tuple[str, Any]]) -> None:
     """Print names and values, aligned.
 
-    Examples
-    --------
     >>> facts([("name", "visits"), ("id", "visit")])
     name  visits
     id    visit
@@ -155,8 +142,6 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 def line(text: str = "") -> None:
     """Print a line.
 
-    Examples
-    --------
     >>> line("nothing to do")
     nothing to do
     """
@@ -166,8 +151,6 @@ def line(text: str = "") -> None:
 def names(columns: Sequence[str]) -> str:
     """Name columns, up to ten of them.
 
-    Examples
-    --------
     >>> names(["age", "dose"])
     'age, dose'
     """
@@ -178,8 +161,6 @@ def names(columns: Sequence[str]) -> str:
 def one_line(text: str) -> str:
     r"""Return a text on one line, with what would move a terminal's cursor written as escapes.
 
-    Examples
-    --------
     >>> print(one_line("two\nlines, and \x1b[2J"))
     two lines, and \x1b[2J
     """
@@ -192,8 +173,6 @@ def one_line(text: str) -> str:
 def day(at: Any) -> str:
     """Write a date.
 
-    Examples
-    --------
     >>> day(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)), day(None)
     ('2026-03-01', '-')
     """
@@ -203,8 +182,6 @@ def day(at: Any) -> str:
 def due(at: Any, now: datetime, *, done: Any = None) -> str:
     """Write a due date, and how many days are left, or late.
 
-    Examples
-    --------
     >>> due(datetime(2026, 3, 31, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC))
     '2026-03-31 (30 days left)'
     >>> due(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, 1, tzinfo=UTC))
@@ -223,8 +200,6 @@ def due(at: Any, now: datetime, *, done: Any = None) -> str:
 def words(n: int, noun: str, several: str | None = None) -> str:
     """Write a number of things.
 
-    Examples
-    --------
     >>> words(1, "record"), words(1200, "record")
     ('1 record', '1,200 records')
     """
@@ -234,8 +209,6 @@ def words(n: int, noun: str, several: str | None = None) -> str:
 def types(tried: Sequence[str]) -> str:
     """Name the types that an identity was looked for under.
 
-    Examples
-    --------
     >>> types(["email"]), types(["email", "id"])
     ('type email', 'types email, id')
     """
@@ -245,8 +218,6 @@ def types(tried: Sequence[str]) -> str:
 def columns(searched: Sequence[Mapping[str, str]]) -> str:
     """Name the columns that an identity was looked for in.
 
-    Examples
-    --------
     >>> columns([{"dataset": "visits", "column": "mail", "type": "email"}]), columns([])
     ('visits.mail (email)', 'no column')
     """
@@ -257,8 +228,6 @@ def columns(searched: Sequence[Mapping[str, str]]) -> str:
 def steps(path: Sequence[Mapping[str, Any]]) -> str:
     """Say how one identity of a person led to another.
 
-    Examples
-    --------
     >>> mail = {"dataset": "customers", "from": "mail", "to": "who"}
     >>> link = {"dataset": None, "from_type": "id", "to_type": "email"}
     >>> steps([link, mail])
@@ -275,8 +244,6 @@ def steps(path: Sequence[Mapping[str, Any]]) -> str:
 def count(n: int | None) -> str:
     """Write a number, or that there is none.
 
-    Examples
-    --------
     >>> count(1200), count(None)
     ('1,200', '-')
     """
@@ -286,8 +253,6 @@ def count(n: int | None) -> str:
 def seconds(value: float | None) -> str:
     """Write a time with its unit.
 
-    Examples
-    --------
     >>> seconds(0.0421), seconds(3.25), seconds(130), seconds(None)
     ('42 ms', '3.2 s', '2 min 10 s', '-')
     """

@@ -97,8 +97,6 @@ class Stream:
 def forgiving() -> Iterator[Stream]:
     """Have standard output and error be such streams inside the block; yields standard output.
 
-    Examples
-    --------
     >>> with forgiving() as output:
     ...     print("done")
     done

@@ -14,8 +14,6 @@ IDENTITIES = frozenset({"identities", "identity", "other"})
 def explained(error: typer.TyperException) -> str:
     """Return the line that tells of an error in the command line.
 
-    Examples
-    --------
     >>> explained(typer.BadParameter("it is not UTF-8"))
     'a value cannot be read: it is not UTF-8; expected plain text; see `erasable --help`'
     """
