@@ -115,21 +115,9 @@ class Context:
     ) -> Context:
         """Make a workspace in a folder, which is made too.
 
-        Parameters
-        ----------
-        root : path-like
-        address : Address, default=None
-            Where its ledger is to be; by default it is a file in the folder.
-        location : Location, default=None
-            Where data and models are to be; by default they are in the folder.
-
-        Raises
-        ------
-        WorkspaceError
-            There is a workspace already, or another's folder that has a name of the workspace's;
-            the address or location is in use.
-        WorkspaceServerError
-            The server of the address, or the object store, cannot be reached, or refuses.
+        Without an address, the ledger is a file in the folder; without a location, data and models
+        are in the folder. Raise WorkspaceError if the folder, the address or the location is in
+        use.
         """
         from erasable.workspace.identity.keys import Keys
 
@@ -256,15 +244,7 @@ class Context:
 
     @classmethod
     def find(cls, root: str | os.PathLike[str], *, wait: float = 10.0) -> Context:
-        """Find the workspace of a folder, and do not look into its ledger yet.
-
-        Raises
-        ------
-        NotInWorkspaceError
-            The folder holds no workspace.
-        WorkspaceError
-            A backup is being restored there.
-        """
+        """Find the workspace of a folder, without looking into its ledger."""
         context = cls(root, wait=wait)
         context._refuse_unfinished()
         if not (context.root / PLACE).is_file() and not (context.root / LEDGER).is_file():
@@ -313,21 +293,11 @@ class Context:
     def lock(
         self, changes: Iterable[str] = (), *, reads: Iterable[str] = (), wait: float | None = None
     ) -> Iterator[None]:
-        """Have data sets and models to oneself inside the block; by default, the whole workspace.
+        """Lock data sets and models inside the block; by default, the whole workspace.
 
-        Parameters
-        ----------
-        changes : iterable of str
-            What is changed: no other process has it meanwhile. See `erasable.workspace.locking`.
-        reads : iterable of str
-            What is read: no process may change it meanwhile.
-        wait : float, default=None
-            Seconds to wait for others; by default those of the workspace.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process has some of it for too long.
+        No other process has meanwhile what is changed, nor changes what is read; see
+        `erasable.workspace.locking`. Raise WorkspaceBusyError after `wait` seconds, by default
+        those of the workspace.
         """
         owner = ""
         try:
@@ -358,14 +328,10 @@ class Context:
     def clean(self) -> None:
         """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock.
 
-        What others at work are making is not referred to yet, and stays. Files are listed before
-        it is looked who refers to them, and who is at work: what is made meanwhile is not listed.
-        What has a name that erasable gives to nothing is another's, and stays.
-
-        Raises
-        ------
-        WorkspaceError
-            A folder of the workspace, or what it holds, is a symbolic link; nothing is removed.
+        What others at work are making is not referred to yet, and stays. Files are listed before it
+        is looked who refers to them, and who is at work: what is made meanwhile is not listed. What
+        has a name that erasable gives to nothing is another's, and stays. Raise WorkspaceError, and
+        remove nothing, if a folder of the workspace holds or is a symbolic link.
         """
         scratch = [f"{SCRATCH}/{path.name}" for path in self.disk.path(SCRATCH).glob("*")]
         places = {key: self.disk.path(key) for key in scratch if is_made(key)}

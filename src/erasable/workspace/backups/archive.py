@@ -114,13 +114,7 @@ class Archive:
         return name in self._places
 
     def read(self, name: str) -> bytes:
-        """Return a member, which must be what it was when the archive was opened.
-
-        Raises
-        ------
-        EvidenceError
-            It is not there, or has changed since.
-        """
+        """Return a member; raise EvidenceError if it is missing, or changed since opening."""
         if name not in self._places:
             raise damaged(self.path, f"it lacks {name!r}")
         offset, member = self._places[name]
@@ -174,8 +168,6 @@ class Archive:
 def damaged(path: str | Path, why: str) -> EvidenceError:
     """Return the error that says what is wrong with a backup.
 
-    Examples
-    --------
     >>> str(damaged("ws.tar", "it is cut off"))[:33]
     "the backup 'ws.tar' does not hold"
     """

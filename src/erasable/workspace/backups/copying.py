@@ -151,13 +151,7 @@ class _Within(Ledger):
 
 
 def _verify(source: Context, reading: Connection, context: Context, copied: Copied) -> None:
-    """Verify the log and every receipt of the copy, by the files of the copy.
-
-    Raises
-    ------
-    EvidenceError
-        One of them does not hold, neither here nor in the source.
-    """
+    """Verify the log and every receipt of the copy, by the files of the copy."""
     with context.ledger.reading() as connection:
         was, now = log.tree(reading), log.tree(connection)
     copied.log_size, copied.log_root = len(now), now.root().hex()

@@ -1,4 +1,4 @@
-"""What a backup says of itself: whose it is, what is in it, and how long the log was.
+"""Manifest of a backup: whose it is, what is in it, and how long the log was.
 
 The law kept here: it is signed with the key of the workspace. Without the key no backup can be
 made up, and no part of one exchanged.
@@ -77,14 +77,7 @@ class Manifest:
 
 
 def read(archive: Archive, keys: Keys) -> Manifest:
-    """Check the manifest of a backup, and all of the backup against it.
-
-    Raises
-    ------
-    EvidenceError
-        The keys are of another workspace, the signature does not hold, or the backup holds
-        something else than was signed.
-    """
+    """Check the manifest of a backup, and all of the backup against it."""
     data = archive.read(MANIFEST)
     sealed = unpack(data, f"the manifest of the backup {str(archive.path)!r}")
     claimed = unpack(peek(sealed), "the manifest of the backup")

@@ -73,14 +73,9 @@ class Ground:
         self.id = secrets.token_hex(16)
 
     def check(self, *, resumes: bool = True) -> None:
-        """See that nothing is there but, where one `resumes`, what a restore left unfinished.
+        """Raise WorkspaceError unless the place is free.
 
-        Raises
-        ------
-        WorkspaceError
-            The folder, the schema or the place in the object store is in use.
-        WorkspaceServerError
-            The server or the store cannot be reached, or refuses.
+        With `resumes`, it may hold what a restore left unfinished.
         """
         if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root, resumes)):
             raise WorkspaceError(
@@ -155,12 +150,9 @@ def removed_on_failure(ground: Ground) -> Iterator[None]:
 
 @contextmanager
 def marked(ground: Ground) -> Iterator[None]:
-    """Restore inside the block, alone; the mark goes at its end, and everything if it fails.
+    """Restore inside the block, alone; remove the mark at its end, and everything if it fails.
 
-    Raises
-    ------
-    WorkspaceBusyError
-        Another process is restoring there.
+    Raise WorkspaceBusyError if another process is restoring there.
     """
     was_there = ground.root.is_dir()
     Disk(ground.root.parent, private=True).make(ground.root.name)

@@ -323,13 +323,7 @@ def _refuse_stray(given: _Given, key: str) -> None:
 
 
 def check_receipts(context: Context, public_key: bytes) -> int:
-    """Check every receipt of a workspace; return how many there are.
-
-    Raises
-    ------
-    EvidenceError
-        One does not hold.
-    """
+    """Check every receipt of a workspace; return how many there are, or raise EvidenceError."""
     with context.ledger.reading() as connection:
         bodies = list(connection.execute(select(receipt.c.body)).scalars())
     for body in bodies:

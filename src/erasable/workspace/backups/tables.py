@@ -44,15 +44,7 @@ def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
 def load(
     connection: Connection, archive: Archive, said: dict[str, Any], schema: str | None
 ) -> None:
-    """Write the rows of a table, as `dump` said it, into a ledger of the same revision.
-
-    Raises
-    ------
-    EvidenceError
-        The backup is of tables that no revision has.
-    LedgerError
-        A row arrived altered.
-    """
+    """Write the rows of a table, as `dump` said it, into a ledger of the same revision."""
     name = said["name"]
     try:
         known = Table(name, MetaData(), autoload_with=connection)
@@ -77,12 +69,9 @@ def load_compared(
     columns: Sequence[str] | None = None,
     schema: str | None = None,
 ) -> int:
-    """Write rows into an empty table, compare what arrived row by row, and count it.
+    """Write rows into an empty table, compare what arrived row by row, and return their number.
 
-    Raises
-    ------
-    LedgerError
-        A row arrived altered.
+    `given` is called twice. Raise LedgerError if a row arrived altered.
     """
     rows.load(connection, table, given(), columns, schema)
     n_rows = 0

@@ -1,1 +1,1 @@
-"""What a workspace knows, in a database: everything but data, models and keys."""
+"""Ledger of a workspace, in a database: all it knows but data, models and keys."""

@@ -1,4 +1,4 @@
-"""Where the ledger of a workspace is: a file in its folder, or a schema of PostgreSQL.
+"""Address of the ledger of a workspace: a file in its folder, or a schema of PostgreSQL.
 
 A folder whose ledger is in PostgreSQL says so in `ledger.json`: URL and schema, never a password.
 """
@@ -51,13 +51,9 @@ class Address:
     def parse(cls, url: str, schema: str | None = None) -> Address:
         """Check a URL and the name of a schema, as a user gives them.
 
-        Raises
-        ------
-        WorkspaceError
-            They cannot be used, or the URL holds a password; neither is repeated.
+        Raise WorkspaceError, which does not repeat the URL, if it cannot be used or holds a
+        password.
 
-        Examples
-        --------
         >>> Address.parse("postgresql://ann:secret@db.example/models")
         Traceback (most recent call last):
         erasable.core.errors.WorkspaceError: the URL of the database holds a password or ...
@@ -78,13 +74,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str | None, schema: str | None) -> Address | None:
-        """Check what a user says of a database, who may say nothing of it; see `parse`.
-
-        Raises
-        ------
-        WorkspaceError
-            A schema was named without a database.
-        """
+        """Check the database that a user names, or return None if neither is given; see `parse`."""
         if url is not None:
             return cls.parse(url, schema)
         if schema is not None:
@@ -96,13 +86,7 @@ class Address:
 
     @classmethod
     def read(cls, disk: Disk) -> Address | None:
-        """Return what a workspace's folder says, or None where its ledger is a file.
-
-        Raises
-        ------
-        LedgerError
-            It is not what was written there.
-        """
+        """Return what a workspace's folder says, or None where its ledger is a file."""
         if not disk.path(PLACE).is_file():
             return None
         try:
@@ -126,15 +110,7 @@ class Address:
         return Ledger(self.url, self.schema)
 
     def check_free(self) -> Ledger:
-        """Return the ledger that is to be made there.
-
-        Raises
-        ------
-        WorkspaceError
-            The schema is in use.
-        WorkspaceServerError
-            The server cannot be reached, or refuses.
-        """
+        """Return the ledger to be made there; raise WorkspaceError if the schema is in use."""
         ledger = self.ledger()
         with ledger.reading() as connection:
             self.refuse_taken(connection)
@@ -142,12 +118,9 @@ class Address:
         return ledger
 
     def refuse_taken(self, connection: Connection) -> None:
-        """See that the schema is empty or not there, also while others make theirs.
+        """Raise WorkspaceError unless the schema is empty or missing.
 
-        Raises
-        ------
-        WorkspaceError
-            It is in use.
+        Others may make theirs at the same time.
         """
         from erasable.workspace.ledger.postgres import holds_tables
 

@@ -1,4 +1,4 @@
-"""What the two kinds of ledger have in common: what each does in its own way, and its errors."""
+"""Base of the two kinds of ledger: what each does in its own way, and its errors."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ class Backend:
 def no_disk(message: str) -> WorkspaceDiskError:
     """Return the error of a disk that fails.
 
-    Examples
-    --------
     >>> str(no_disk("No space left on device"))[:63]
     'the ledger cannot be written or read (No space left on device);'
     """
@@ -83,8 +81,6 @@ def no_disk(message: str) -> WorkspaceDiskError:
 def broken(message: str) -> LedgerError:
     """Return the error of a ledger that is damaged, or none.
 
-    Examples
-    --------
     >>> str(broken("file is not a database"))[:55]
     'the ledger is damaged or is not a ledger (file is not a'
     """

@@ -31,8 +31,6 @@ _T = TypeVar("_T")
 def in_parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """Cut into parts that one statement takes.
 
-    Examples
-    --------
     >>> [len(some) for some in in_parts(range(PARAMETERS + 1))]
     [5000, 1]
     """
@@ -80,25 +78,12 @@ def update_in(
 def insert_missing(
     connection: Connection, table: Table, columns: Mapping[str, Sequence[Any]]
 ) -> int:
-    """Insert rows whose primary key is not there yet.
+    """Insert rows whose primary key is not there yet; return how many were new.
 
-    Parameters
-    ----------
-    connection : Connection
-        Of a transaction.
-    table : Table
-    columns : mapping of name to sequence
-        Values, as many of each column.
-
-    Returns
-    -------
-    int
-        How many were new.
-
-    Notes
-    -----
     PostgreSQL is handed an array for each column: rows as parameters of their own, which is what
     an insert of many is otherwise, take it several times as long. SQLite repeats one statement.
+
+    `columns` holds the values by name, as many of each.
     """
     n_rows = len(next(iter(columns.values())))
     n_new = 0

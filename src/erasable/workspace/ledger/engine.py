@@ -95,13 +95,7 @@ class Ledger:
         return self.backend.is_read_only
 
     def create(self) -> None:
-        """Make the tables, by the migrations.
-
-        Raises
-        ------
-        LedgerError
-            They cannot be made.
-        """
+        """Make the tables, by the migrations."""
         with self.transaction() as connection:
             self.build(connection)
 
@@ -121,17 +115,7 @@ class Ledger:
         self.backend.configure_columns(connection)
 
     def revision(self) -> str:
-        """Return the revision of the tables.
-
-        Raises
-        ------
-        WorkspaceVersionError
-            They were made by a newer version, or by one before the first release.
-        LedgerError
-            It is no ledger.
-        WorkspaceServerError
-            The role in the database lacks a right.
-        """
+        """Return the revision of the tables."""
         with self.reading() as connection:
             self.backend.check_rights(connection)
             found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -149,17 +133,13 @@ class Ledger:
         return str(found)
 
     def check(self) -> None:
-        """Hold the revision of the tables against this version of erasable.
+        """Check the revision of the tables against this version of erasable.
 
         A file is brought up to date here. A database that others are at work on is not: their
         version may be an older one, and an operator has to decide that.
 
-        Raises
-        ------
-        WorkspaceVersionError
-            The tables were made by a newer version, or have to be brought up to date first.
-        LedgerError
-            It is no ledger.
+        Raise WorkspaceVersionError if they were made by a newer version, or have to be migrated
+        first.
         """
         found = self.revision()
         if found == REVISION:
@@ -175,14 +155,7 @@ class Ledger:
     def transaction(self) -> Iterator[Connection]:
         """Change the ledger: all of the block, or nothing. One at a time; others wait.
 
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process holds the ledger for too long.
-        WorkspaceDiskError
-            The disk is full or fails.
-        WorkspaceServerError
-            The database's server cannot be reached, or refuses.
+        Raise WorkspaceBusyError if another process holds the ledger for too long.
         """
         self.backend.refuse_reader()
         with self.backend.explained(), self.engine.connect() as connection:
@@ -231,13 +204,7 @@ class Ledger:
 
     @contextmanager
     def holding(self) -> Iterator[Connection]:
-        """See one state of the ledger; neither other processes nor the block change it meanwhile.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process holds the ledger for too long.
-        """
+        """See one state of the ledger, which neither other processes nor the block change."""
         with self.backend.explained(), self.engine.connect() as connection:
             connection = connection.execution_options(erasable_writes=True)
             with connection.begin() as transaction:
@@ -264,49 +231,25 @@ class Ledger:
     def purge(self) -> None:
         """Write the tables anew, and empty the write-ahead log: what was deleted is gone.
 
-        `unreached` names what is not.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process is at work on the ledger, or reads an old state of it, for too long.
-        WorkspaceDiskError
-            The disk is full or fails.
+        `unreached` names what is not. Raise WorkspaceBusyError if another process is at work on the
+        ledger, or reads an old state of it, for too long.
         """
         self.backend.rewrite(self.pause)
         self.checkpoint()
 
     def pause(self, seconds: float) -> None:
-        """Wait for others.
-
-        Raises
-        ------
-        OvertakenError
-            They were given meanwhile what this process holds.
-        """
+        """Wait for others; raise OvertakenError if they were given what this process holds."""
         time.sleep(seconds)
         if self.check_held is not None:
             self.check_held()
 
     def checkpoint(self) -> None:
-        """Empty the write-ahead log; see `purge`.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process reads an old state of the ledger for too long.
-        """
+        """Empty the write-ahead log; see `purge`."""
         self.backend.empty_log(self.pause)
 
 
 def setting(connection: Connection, name: str, default: Any = None) -> Any:
-    """Return an entry of the table `meta`.
-
-    Raises
-    ------
-    LedgerError
-        It is not what is written there.
-    """
+    """Return an entry of the table `meta`."""
     row = connection.execute(_SETTING, {"wanted": name}).first()
     return default if row is None else _fitting(name, row[0])
 

@@ -1,4 +1,4 @@
-"""What a column of the ledger may hold, where a database does not see to that by itself.
+"""Types of columns of the ledger that check what a database does not check by itself.
 
 The law kept here: what was tampered with is told as such where it is read, in one line that names
 table and column, and not by a later failure.
@@ -51,13 +51,7 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
     def process_result_value(self, value: int | None, dialect: Any) -> datetime | None:
-        """Return an aware time.
-
-        Raises
-        ------
-        LedgerError
-            It is not a time.
-        """
+        """Return an aware time; raise LedgerError if the value is no time."""
         if value is None:
             return None
         try:
@@ -216,13 +210,7 @@ class Json(TypeDecorator[Any]):
         return process
 
     def checked(self, value: Any) -> Any:
-        """Return a value that has the shape, or is None where that may be.
-
-        Raises
-        ------
-        LedgerError
-            It has another.
-        """
+        """Return a value that has the shape, or None where that may be; else raise LedgerError."""
         if value is None and (self._column is None or self._column.nullable):
             return None
         if not fits(value, self._shape):
@@ -233,10 +221,8 @@ class Json(TypeDecorator[Any]):
 
 
 def name_columns(metadata: MetaData) -> None:
-    """Tell the kinds of all columns where they are, for error messages.
+    """Give the types of all columns their column, for error messages.
 
-    Examples
-    --------
     >>> from sqlalchemy import Table
     >>> metadata = MetaData()
     >>> table = Table("request", metadata, Column("due_at", Moment))
@@ -255,8 +241,6 @@ def name_columns(metadata: MetaData) -> None:
 def fits(value: Any, shape: Any) -> bool:
     """Tell whether a value of JSON has a shape; see `Json`.
 
-    Examples
-    --------
     >>> fits({"size": 3}, {"size": int}), fits({}, {"size": int}), fits([], ...)
     (True, False, True)
     """
@@ -274,8 +258,6 @@ def fits(value: Any, shape: Any) -> bool:
 def is_unicode(value: Any) -> bool:
     """Tell whether every text in a value of JSON can be written in UTF-8.
 
-    Examples
-    --------
     >>> is_unicode(["ann"]), is_unicode({"name": chr(0xD83D)})
     (True, False)
     """
@@ -291,8 +273,6 @@ def is_unicode(value: Any) -> bool:
 def tampered(what: str, column: Column[Any] | None) -> LedgerError:
     """Return the error that says what a column holds.
 
-    Examples
-    --------
     >>> str(tampered("no time", None))[:44]
     'the ledger holds no time in a column; expect'
     """

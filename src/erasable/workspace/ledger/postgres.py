@@ -85,13 +85,7 @@ class Postgres(Backend):
         return bool(self._reader)
 
     def check_rights(self, connection: Connection) -> None:
-        """See that the role may do all that is done here, or read all of it.
-
-        Raises
-        ------
-        WorkspaceServerError
-            It may not.
-        """
+        """Raise WorkspaceServerError unless the role may write all tables, or read all."""
         self._reader = rights.check(connection, self.schema)
 
     def check_making(self, connection: Connection) -> None:
@@ -99,13 +93,7 @@ class Postgres(Backend):
         rights.check_making(connection, self.schema)
 
     def refuse_reader(self) -> None:
-        """Refuse to write as a role that may only read.
-
-        Raises
-        ------
-        WorkspaceServerError
-            It may not write.
-        """
+        """Raise WorkspaceServerError if the role may only read."""
         if self.is_read_only:
             raise rights.lacks(str(self._reader), ["the right to write to any table of the ledger"])
 
@@ -127,12 +115,10 @@ class Postgres(Backend):
             connection.exec_driver_sql(f'ALTER TABLE "{self.schema}"."{table}" {", ".join(alter)}')
 
     def rewrite(self, pause: Callable[[float], None]) -> None:
-        """Write every table anew, and see to it that no deleted row came along.
+        """Write every table anew, so that no deleted row is left.
 
-        Raises
-        ------
-        WorkspaceBusyError
-            A transaction of this database that began before is still open after half a minute.
+        Raise WorkspaceBusyError if a transaction that began before is still open after half a
+        minute.
         """
         until = time.monotonic() + WAIT
         with self.explained(), self.engine.connect() as connection:

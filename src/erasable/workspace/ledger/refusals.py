@@ -1,4 +1,4 @@
-"""What a server of PostgreSQL refuses, in one line: what came, what was expected, what to do.
+"""Refusals of a PostgreSQL server, in one line: what came, what was expected, what to do.
 
 No error message repeats a value: what a server says in its details holds some.
 """
@@ -26,23 +26,11 @@ WAIT = 30.0
 
 @contextmanager
 def explained(schema: str) -> Iterator[None]:
-    """Make errors of ours of what the server, or the driver, says inside the block.
+    """Turn errors of the server, or of the driver, inside the block into ours.
 
-    Parameters
-    ----------
-    schema : str
-        To be named where it holds no ledger.
-
-    Raises
-    ------
-    WorkspaceServerError
-        The server cannot be reached, refuses the connection, went away, or does not allow it.
-    WorkspaceBusyError
-        Another process holds the ledger for too long.
-    WorkspaceDiskError
-        The server's disk is full or fails.
-    LedgerError
-        The schema holds no ledger, or a damaged one.
+    They are WorkspaceServerError (no connection, or no right), WorkspaceBusyError (another process
+    holds the ledger for too long), WorkspaceDiskError and LedgerError (`schema` holds no ledger, or
+    a damaged one).
     """
     try:
         yield

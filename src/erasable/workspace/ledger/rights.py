@@ -1,4 +1,4 @@
-"""What a role may do in a schema of PostgreSQL, asked before a statement fails for the lack of it.
+"""Rights of a role in a schema of PostgreSQL, checked before a statement fails without them.
 
 The server hides the tables of a schema from a role that may not use it, and VACUUM skips a table
 that is not the role's own with a warning alone: neither may be left to the statement that meets it.
@@ -18,10 +18,8 @@ def check(connection: Connection, schema: str) -> str:
 
     It is empty if the role may write, or there are no tables.
 
-    Raises
-    ------
-    WorkspaceServerError
-        The role may not read all of it, or may write to some of it and not to the rest.
+    Raise WorkspaceServerError if the role may not read all of it, or may write to some tables and
+    not to the rest.
     """
     there = connection.execute(_SCHEMA, {"schema": schema}).first()
     if there is None:
@@ -41,12 +39,9 @@ def check(connection: Connection, schema: str) -> str:
 
 
 def check_making(connection: Connection, schema: str) -> None:
-    """See that the role of a connection may make tables in a schema, and it, if it is not there.
+    """Raise WorkspaceServerError unless the role may make tables in a schema.
 
-    Raises
-    ------
-    WorkspaceServerError
-        It may not.
+    If the schema is missing, the role has to be able to make it.
     """
     there = connection.execute(_SCHEMA, {"schema": schema}).first()
     if there is not None:
@@ -66,8 +61,6 @@ def check_making(connection: Connection, schema: str) -> None:
 def lacks(role: str, missing: list[str]) -> WorkspaceServerError:
     """Return the error that says what a role lacks.
 
-    Examples
-    --------
     >>> str(lacks("ann", ["the right INSERT on table 'task'", "ownership of table 'task'"]))[:71]
     "the database role 'ann' lacks the right INSERT on table 'task' and 1 mo"
     """

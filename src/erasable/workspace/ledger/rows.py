@@ -24,19 +24,10 @@ Row = tuple[Any, ...]
 def read(
     connection: Connection, table: Table, columns: Sequence[str] | None = None
 ) -> Iterator[Row]:
-    """Read a table in the order of its key.
+    """Yield the rows of a table in the order of its key.
 
-    Parameters
-    ----------
-    connection : Connection
-    table : Table
-    columns : sequence of str, default=None
-        Their names; by default all, in the order of the table.
-
-    Yields
-    ------
-    tuple of int, float, str, bytes or None
-        A value for each column, in their order.
+    A row has a value (int, float, str, bytes or None) for each of `columns`, by default all, in
+    their order; JSON is text.
     """
     is_sqlite = connection.dialect.name == "sqlite"
     chosen = _chosen(table, columns)
@@ -67,16 +58,7 @@ def load(
 ) -> None:
     """Write rows, as `read` yields them, into a table that is empty.
 
-    Parameters
-    ----------
-    connection : Connection
-        Of a transaction.
-    table : Table
-    rows : iterable of tuple
-    columns : sequence of str, default=None
-        As for `read`.
-    schema : str, default=None
-        Of PostgreSQL; None for SQLite.
+    For `columns` see `read`; `schema` is None for SQLite.
     """
     chosen = _chosen(table, columns)
     names = ", ".join(f'"{name}"' for name in chosen)

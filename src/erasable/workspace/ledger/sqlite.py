@@ -89,10 +89,7 @@ class Sqlite(Backend):
     def empty_log(self, pause: Callable[[float], None]) -> None:
         """Empty the write-ahead log.
 
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process reads an old state of the ledger for too long.
+        Raise WorkspaceBusyError if another process reads an old state for too long.
         """
         until = time.monotonic() + _WAIT
         while True:
@@ -119,13 +116,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def _uri_of_copy(path: Path) -> str:
-    """Return how a file is read beside which SQLite can write nothing.
-
-    Raises
-    ------
-    WorkspaceDiskError
-        What was written last is in a write-ahead log that SQLite cannot read without writing.
-    """
+    """Return the URI of a file beside which SQLite can write nothing."""
     log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
     is_empty = not log.exists() or log.stat().st_size == 0
     if not is_empty and not index.exists():

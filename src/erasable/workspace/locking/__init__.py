@@ -63,8 +63,6 @@ class Claim:
     def covers(self, other: Claim) -> bool:
         """Tell whether a holder of this claim has the other, too.
 
-        Examples
-        --------
         >>> small = Claim.of(["model:risk"])
         >>> Claim.of().covers(small), small.covers(Claim.of())
         (True, False)
@@ -82,13 +80,7 @@ class Lock(Protocol):
         """The holder of a claim now, for the names of files; empty where there can be but one."""
 
     def hold(self, claim: Claim, wait: float) -> AbstractContextManager[None]:
-        """Have a claim inside the block.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Others have some of it for longer than `wait` seconds.
-        """
+        """Have a claim inside the block; raise WorkspaceBusyError after `wait` seconds."""
 
     def others(self) -> set[str]:
         """Return the owners of files that are at work now, without our own."""
@@ -118,12 +110,7 @@ def environment(root: Path) -> dict[str, str]:
 def hold(lock: Lock, claim: Claim, wait: float, root: Path) -> Iterator[None]:
     """Have a claim on the workspace of a folder inside the block; see `Lock.hold`.
 
-    Raises
-    ------
-    WorkspaceBusyError
-        Others have some of it for longer than `wait` seconds.
-    WorkspaceError
-        They have some of it, and the workspace runs this program.
+    Raise WorkspaceError if others have it and the workspace runs this program.
     """
     is_within = str(root) in os.environ.get(_VARIABLE, "").split(os.pathsep)
     with ExitStack() as held:

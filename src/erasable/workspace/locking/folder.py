@@ -43,13 +43,7 @@ class FolderLock:
 
     @contextmanager
     def hold(self, claim: Claim, wait: float) -> Iterator[None]:
-        """Have all of the workspace inside the block.
-
-        Raises
-        ------
-        WorkspaceBusyError
-            Another process has it for longer than `wait` seconds.
-        """
+        """Have all of the workspace inside the block; see `Lock.hold`."""
         if self._is_held or (not claim.changes and not self._may_be_written()):
             yield  # a copy that is for reading alone does not change
             return
@@ -78,8 +72,6 @@ class FolderLock:
 def busy(wait: float) -> WorkspaceBusyError:
     """Return the error that says that others are at work.
 
-    Examples
-    --------
     >>> str(busy(10.0))[:53]
     'another process is at work on this workspace; expecte'
     """

@@ -92,16 +92,9 @@ class Leases:
 
     @contextmanager
     def hold(self, claim: Claim, wait: float) -> Iterator[None]:
-        """Have a claim inside the block.
+        """Have a claim inside the block; see `Lock.hold`.
 
-        Raises
-        ------
-        WorkspaceBusyError
-            Others have some of it for longer than `wait` seconds.
-        OvertakenError
-            They were given it since.
-        WorkspaceServerError
-            The server cannot be reached.
+        Raise OvertakenError if others were given it since.
         """
         if any(each.claim.covers(claim) for each in self._held):
             yield  # a holder of the whole may claim a part of it

@@ -1,4 +1,4 @@
-"""What the page shows, gathered from the ledger in one look."""
+"""Content of the page, gathered from the ledger in one look."""
 
 from __future__ import annotations
 
@@ -22,19 +22,7 @@ _ANSWERED = ("completed", NO_MATCH)
 
 
 def gather(context: Context) -> dict[str, Any]:
-    """Collect what the page shows.
-
-    Returns
-    -------
-    dict
-        workspace, now, status, requests, n_requests, erased, treatments, models, datasets,
-        waiting, verification, audits, head, entries.
-
-    Raises
-    ------
-    TamperedError
-        Rows of the ledger are not what the log says of them.
-    """
+    """Collect what the page shows; raise TamperedError if the ledger is not what the log says."""
     messages = consistency.compare_ledger_with_log(context) + suppressions.compare_list_with_log(
         context
     )

@@ -15,8 +15,6 @@ _NONE = "\N{EN DASH}"
 def render(context: Context) -> str:
     """Return the page.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = render(Context.create(folder))
@@ -45,15 +43,7 @@ def render(context: Context) -> str:
 
 
 def write(context: Context, path: str | os.PathLike[str]) -> None:
-    """Write the page to a file of the user's, which is replaced.
-
-    Raises
-    ------
-    WorkspaceError
-        It is of the workspace itself, a folder, or in a folder that is not there.
-    WorkspaceDiskError
-        It cannot be written there.
-    """
+    """Write the page to a file of the user's, which is replaced; see `write_for_user`."""
     refuse_own(path, context.root)
     write_for_user(path, context.root, render(context).encode())
 

@@ -10,13 +10,7 @@ _INK, _QUIET, _GOOD, _LATE, _SLOW = "#1f2937", "#9ca3af", "#0f766e", "#b91c1c", 
 
 
 def due_dates(completed: list[dict[str, Any]]) -> str | None:
-    """Draw how long requests took, against the time that was allowed.
-
-    Returns
-    -------
-    str or None
-        SVG; None where no completed request had a due date.
-    """
+    """Draw how long requests took against the time allowed, as SVG; None if none had a due date."""
     timed = [each for each in completed if each["days_allowed"] is not None]
     if not timed:
         return None
@@ -47,13 +41,7 @@ def due_dates(completed: list[dict[str, Any]]) -> str | None:
 
 
 def costs(models: list[dict[str, Any]]) -> str | None:
-    """Draw what an erasure took, against training, per model.
-
-    Returns
-    -------
-    str or None
-        SVG; None where no model has both.
-    """
+    """Draw what an erasure took against training, per model, as SVG; None if no model has both."""
     known = [each for each in models if each["fit_seconds"] and each["erase_seconds"]]
     if not known:
         return None

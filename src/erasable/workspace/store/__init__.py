@@ -1,1 +1,1 @@
-"""How bytes reach the disk, and leave it: every effect is one numbered point."""
+"""Store of bytes on the disk: every effect on it is one numbered point."""

@@ -23,8 +23,6 @@ FOLDER = "accelerators"
 def folder_of(key: str) -> str:
     """Return the folder of the accelerator of an artifact.
 
-    Examples
-    --------
     >>> folder_of("models/risk/07f3-2c")
     'accelerators/07f3-2c'
     """
@@ -32,13 +30,7 @@ def folder_of(key: str) -> str:
 
 
 def folders(disk: Disk) -> dict[str, list[str]]:
-    """Return the folders of all accelerators, and which files in each are not finished.
-
-    Raises
-    ------
-    WorkspaceError
-        One of them, or something in it, is a symbolic link.
-    """
+    """Return the folders of all accelerators, and which files in each are not finished."""
     root = disk.path(FOLDER)
     found = sorted(os.listdir(root)) if root.is_dir() else []
     return {
@@ -68,20 +60,10 @@ def settle_all(
 
     Of those that are in the place of a model's and cannot be used, an AcceleratorWarning tells.
 
-    Parameters
-    ----------
-    disk : Disk
-        Of the workspace.
-    found : dict of str to list of str
-        See `folders`; listed before it was looked what the ledger refers to, and who is at work.
-    current : set of str
-        Keys of the artifacts of models as they are; None stands for versions without one.
-    kept : set of str
-        Those and others that the ledger refers to: what is made for a batch.
-    others : set of str
-        Who is at work besides, whose accelerators are left alone; see `owner_of`.
-    keys : callable
-        Returns those of the workspace; called where there is an accelerator.
+    `found` comes from `folders`, listed before `kept`, the keys that the ledger refers to, and
+    `others`, the owners at work (see `owner_of`), were looked up. `current` are the keys of models
+    as they are, with None for versions without an artifact. Accelerators of `others` are left
+    alone.
     """
     if not found:
         return

@@ -1,4 +1,4 @@
-"""Where models and data are kept: immutable files under keys that are used once."""
+"""Artifacts, the stored models and data: immutable files under keys that are used once."""
 
 from __future__ import annotations
 
@@ -123,12 +123,7 @@ class LocalStore(ArtifactStore):
     def open(self, stored: Stored) -> bytes:
         """Read an artifact, and check that it is what was put.
 
-        Raises
-        ------
-        NotInWorkspaceError
-            The file is not there.
-        WorkspaceError
-            The file is not what was put.
+        Raise NotInWorkspaceError if it is not there, and WorkspaceError if it differs.
         """
         return checked(stored, self._disk.read(self._prefix + stored.key))
 
@@ -144,8 +139,6 @@ class LocalStore(ArtifactStore):
 def new_key(folder: str, owner: str = "") -> str:
     """Return a key below a folder that was never used, and tells who made it.
 
-    Examples
-    --------
     >>> key = new_key("models/risk", "07f3")
     >>> key.startswith("models/risk/07f3-"), owner_of(key), owner_of(new_key("models/risk"))
     (True, '07f3', '')
@@ -159,8 +152,6 @@ def is_made(key: str) -> bool:
 
     What has another name is not the workspace's, wherever it lies, and is not removed.
 
-    Examples
-    --------
     >>> is_made(new_key("models/risk", "07f3")), is_made("models/risk/notes.txt")
     (True, False)
     """
@@ -174,15 +165,8 @@ def owner_of(key: str) -> str:
 
 
 def checked(stored: Stored, data: bytes) -> bytes:
-    """Return the bytes of an artifact, if they are what was put.
+    """Return the bytes of an artifact; raise WorkspaceError if they are not what was put.
 
-    Raises
-    ------
-    WorkspaceError
-        They are not.
-
-    Examples
-    --------
     >>> checked(Stored("models/2/7c", hashlib.sha256(b"abc").hexdigest()), b"abd")
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: the file 'models/2/7c' has been altered or damaged; ...

@@ -56,13 +56,7 @@ class Bucket:
         self.root = root
 
     def check(self) -> None:
-        """See that the bucket is there, and that what is deleted in it can be gone for good.
-
-        Raises
-        ------
-        WorkspaceError
-            It keeps what is deleted.
-        """
+        """Check that the bucket is there; raise WorkspaceError if it keeps what is deleted."""
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
@@ -105,15 +99,7 @@ class Bucket:
 
 
 def open_bucket(location: Location) -> Bucket:
-    """Connect to an object store, with what its library finds in the environment.
-
-    Raises
-    ------
-    WorkspaceError
-        The package for this kind of store is not installed.
-    WorkspaceServerError
-        The package finds nothing to connect with.
-    """
+    """Connect to an object store, with what its library finds in the environment."""
     try:
         from fsspec.core import url_to_fs
 
@@ -138,8 +124,6 @@ def open_bucket(location: Location) -> Bucket:
 def unreached_in(kind: str) -> tuple[str, ...]:
     """Return what a kind of object store may keep of what is deleted.
 
-    Examples
-    --------
     >>> set(unreached_in("gs")) > set(unreached_in("s3"))
     True
     """
@@ -148,15 +132,8 @@ def unreached_in(kind: str) -> tuple[str, ...]:
 
 @contextmanager
 def explained(location: Location) -> Iterator[None]:
-    """Make errors of ours of what the store, or its library, says inside the block.
+    """Turn errors of the store, or of its library, inside the block into WorkspaceServerError.
 
-    Raises
-    ------
-    WorkspaceServerError
-        It cannot be reached, refuses access, has no such bucket, or does not allow it.
-
-    Examples
-    --------
     >>> with explained(Location.parse("s3://clinic/models")):
     ...     raise PermissionError("Access Denied")
     Traceback (most recent call last):

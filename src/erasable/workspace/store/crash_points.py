@@ -17,18 +17,11 @@ _depth = 0
 
 @contextmanager
 def crash_point(effect: str, where: str) -> Iterator[None]:
-    """Pass a point: announce an effect, and have it inside the block.
+    """Announce an effect on a path or key, and have it inside the block.
 
-    Parameters
-    ----------
-    effect : str
-        "open", "write", "sync", "rename", "sync folder", "remove", "commit" or "checkpoint"; of an
-        object store "put", "delete" or "abort".
-    where : str
-        A path or key.
+    It is "open", "write", "sync", "rename", "sync folder", "remove", "commit" or "checkpoint"; of
+    an object store "put", "delete" or "abort".
 
-    Examples
-    --------
     >>> passed = []
     >>> with watch(lambda effect, where: passed.append((effect, where))):
     ...     with crash_point("write", "models/3"):

@@ -64,15 +64,10 @@ class Disk:
         self._file_mode, self._folder_mode = (0o600, 0o700) if private else (0o644, 0o777)
 
     def path(self, key: str) -> Path:
-        """Return where a key is.
+        """Return the path of a key.
 
-        Raises
-        ------
-        TamperedError
-            It is outside of the folder; erasable writes no such key.
-        WorkspaceError
-            It goes through a symbolic link, or is one to a folder, or one that is not directly
-            below the root.
+        Raise TamperedError if it is outside of the folder, since erasable writes no such key, and
+        WorkspaceError if it goes through a symbolic link, or is one that may not be there.
         """
         if ".." in key.split("/") or Path(key).is_absolute():
             raise TamperedError(
@@ -96,25 +91,13 @@ class Disk:
                     self._make(made)
 
     def write(self, key: str, data: bytes | memoryview, mode: int | None = None) -> None:
-        """Write a file, whole and synced, or leave what was there.
-
-        Raises
-        ------
-        WorkspaceDiskError
-            The disk is full or fails.
-        """
+        """Write a file, whole and synced, or leave what was there."""
         with self.writing(key, mode) as append:
             append(data)
 
     @contextlib.contextmanager
     def filling(self, key: str) -> Iterator[BinaryIO]:
-        """Write a file of scratch, piece by piece; it is not synced, since it is not kept.
-
-        Raises
-        ------
-        WorkspaceDiskError
-            The disk is full or fails.
-        """
+        """Write a file of scratch, piece by piece; it is not synced, since it is not kept."""
         path = self.path(key)
         with disk_errors(path), crash_point("write", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
@@ -127,10 +110,7 @@ class Disk:
     ) -> Iterator[Callable[[bytes | memoryview], None]]:
         """Lend a function that writes a new file piece by piece; it is there at the block's end.
 
-        Raises
-        ------
-        WorkspaceDiskError
-            The disk is full or fails; there is no file then.
+        If the disk is full or fails, raise WorkspaceDiskError, and there is no file.
         """
         path = self.path(key)
         self.make(str(Path(key).parent))
@@ -153,15 +133,7 @@ class Disk:
             self._sync_folder(path.parent)
 
     def read(self, key: str) -> bytes:
-        """Read a file.
-
-        Raises
-        ------
-        NotInWorkspaceError
-            There is no such file.
-        WorkspaceDiskError
-            It cannot be read.
-        """
+        """Read a file; raise NotInWorkspaceError if there is none."""
         path = self.path(key)
         with disk_errors(path):
             try:
@@ -206,13 +178,7 @@ class Disk:
             self._sync_folder(path.parent)
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder for good, with all it holds.
-
-        Raises
-        ------
-        WorkspaceDiskError
-            Something of it cannot be removed.
-        """
+        """Remove a folder for good, with all it holds."""
         path = self.path(key)
         with disk_errors(path):
             while path.exists():
@@ -225,12 +191,8 @@ class Disk:
     def keys(self, folder: str = "") -> Iterator[str]:
         """List all files below a folder, those half-written included, by their keys in it.
 
-        Of each folder its files come first, by name, and then those of the folders in it.
-
-        Raises
-        ------
-        WorkspaceError
-            One is a symbolic link: to remove it would leave what it points at.
+        Of each folder its files come first, by name, and then those of the folders in it. Raise
+        WorkspaceError if one is a symbolic link: to remove it would leave what it points at.
         """
         return _keys_below(str(self.path(folder) if folder else self.root), "")
 
@@ -317,15 +279,8 @@ def _beside(path: Path, owner: str) -> Path:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Make one of our errors of what the system says of a path inside the block.
+    """Turn errors of the system about a path, inside the block, into WorkspaceDiskError.
 
-    Raises
-    ------
-    WorkspaceDiskError
-        The disk is full or fails.
-
-    Examples
-    --------
     >>> with disk_errors(Path("here")):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):

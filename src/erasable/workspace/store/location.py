@@ -1,4 +1,4 @@
-"""Where the artifacts of a workspace are: in its folder, or below a URL of an object store.
+"""Location of the artifacts of a workspace: its folder, or below a URL of an object store.
 
 A folder whose artifacts are in an object store says so in `store.json`: the URL, never a password
 or key, and the claim that stands there too, so that no two workspaces take one place.
@@ -55,13 +55,9 @@ class Location:
     def parse(cls, url: str) -> Location:
         """Check a URL, as a user gives it, for a place that is to be taken.
 
-        Raises
-        ------
-        WorkspaceError
-            It cannot be used, or holds a password or key; it is not repeated.
+        Raise WorkspaceError, which does not repeat the URL, if it cannot be used or holds a
+        password or key.
 
-        Examples
-        --------
         >>> Location.parse("s3://AKIA7:secret@clinic/models")
         Traceback (most recent call last):
         erasable.core.errors.WorkspaceError: the URL of the object store cannot be used; expected...
@@ -77,13 +73,7 @@ class Location:
 
     @classmethod
     def read(cls, disk: Disk) -> Location | None:
-        """Return what a workspace's folder says, or None where its artifacts are in it.
-
-        Raises
-        ------
-        WorkspaceError
-            It is not what was written there.
-        """
+        """Return what a workspace's folder says, or None where its artifacts are in it."""
         if not disk.path(STORE).is_file():
             return None
         try:

@@ -68,17 +68,7 @@ class ObjectStore(ArtifactStore):
             self._claimed().write(key, bytes(data))
 
     def open(self, stored: Stored) -> bytes:
-        """Read an artifact, and check that it is what was put.
-
-        Raises
-        ------
-        NotInWorkspaceError
-            The object is not there.
-        WorkspaceError
-            The object is not what was put.
-        WorkspaceServerError
-            The store cannot be reached, or refuses.
-        """
+        """Read an artifact, and check that it is what was put; for errors see `LocalStore.open`."""
         with explained(self._location):
             data = self._claimed().read(stored.key)
         if data is None:
@@ -102,15 +92,7 @@ class ObjectStore(ArtifactStore):
     # -- whose the place is ------------------------------------------------------------------------
 
     def check_free(self) -> None:
-        """See that the place is free, and not inside one that is taken; see `take`.
-
-        Raises
-        ------
-        WorkspaceError
-            It is in use, or keeps what is deleted.
-        WorkspaceServerError
-            The store cannot be reached, or refuses.
-        """
+        """See that the place is free, and not inside one that is taken; see `take`."""
         with explained(self._location):
             bucket = self._bucket()
             bucket.check()
@@ -119,15 +101,7 @@ class ObjectStore(ArtifactStore):
                 raise self._in_use()
 
     def take(self) -> None:
-        """Make the place this workspace's own, and see that it keeps and deletes what it is told.
-
-        Raises
-        ------
-        WorkspaceError
-            It does not, or is in use.
-        WorkspaceServerError
-            The store cannot be reached, or refuses.
-        """
+        """Make the place this workspace's own, and see that it keeps what is put and deletes it."""
         self.check_free()
         with explained(self._location):
             bucket = self._bucket()
@@ -165,13 +139,7 @@ class ObjectStore(ArtifactStore):
         return self._location.claim.encode()
 
     def _claimed(self) -> Bucket:
-        """Return the bucket, if it is ours.
-
-        Raises
-        ------
-        WorkspaceServerError
-            It bears no claim, or another's: a place of the same name at another endpoint, say.
-        """
+        """Return the bucket; raise WorkspaceServerError if it does not bear our claim."""
         bucket = self._bucket()
         if not self._is_claimed and bucket.read(CLAIM) != self._claim:
             raise WorkspaceServerError(

@@ -1,4 +1,4 @@
-"""What a workspace is made of: files that are written for the user never take its place."""
+"""Own files of a workspace, whose place files that are written for the user never take."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ def is_made(name: str) -> bool:
 
     `refuse_own` refuses more, which SQLite or a later version may use. Nothing else is removed.
 
-    Examples
-    --------
     >>> is_made("ledger.db-wal"), is_made("ledger.db-copy"), is_made("notes.txt")
     (True, False, False)
     """
@@ -35,24 +33,10 @@ def is_made(name: str) -> bool:
 
 
 def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> None:
-    """Refuse a place for a file or folder of the user's that is one of the workspace itself.
+    """Raise WorkspaceError if a path to be written is one of the workspace itself; follow links.
 
     Beside its own files the folder may hold those of the user: it is the current one by default.
 
-    Parameters
-    ----------
-    path : path-like
-        What is to be written; links are followed.
-    root : path-like
-        The folder of the workspace.
-
-    Raises
-    ------
-    WorkspaceError
-        It is the workspace's own, or in a folder of its own.
-
-    Examples
-    --------
     >>> refuse_own("report.html", ".")
     >>> refuse_own("./ledger.db-wal", ".")
     Traceback (most recent call last):
@@ -67,22 +51,6 @@ def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> No
 def write_for_user(path: str | os.PathLike[str], root: str | os.PathLike[str], data: bytes) -> None:
     """Write a file beside or outside of the workspace, whole; one that is there is replaced.
 
-    Parameters
-    ----------
-    path : path-like
-    root : path-like
-        The folder of the workspace.
-    data : bytes
-
-    Raises
-    ------
-    WorkspaceError
-        It is the workspace's own, a folder, or in a folder that is not there.
-    WorkspaceDiskError
-        It cannot be written there.
-
-    Examples
-    --------
     >>> write_for_user("missing/report.html", ".", b"")
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: 'missing/report.html' cannot be written; ...

@@ -1,4 +1,4 @@
-"""What S3 needs beside: versions, which outlive a deletion, and uploads that were cut off.
+"""Buckets of S3 with versions, which outlive a deletion, and uploads that were cut off.
 
 In a bucket with versions a deletion only hides an object. So every version is deleted by its
 number, and what has a version, or a part of an upload, is listed as an object is.
@@ -35,13 +35,7 @@ class S3Bucket(Bucket):
         self._uploads: dict[str, list[str]] = {}  # unfinished ones, by name, as last listed
 
     def check(self) -> None:
-        """See that the bucket is there, and that versions in it can be deleted.
-
-        Raises
-        ------
-        WorkspaceError
-            They cannot.
-        """
+        """Check that the bucket is there, and that versions in it can be deleted."""
         if self._versioning().get("MFADelete") == "Enabled":
             raise WorkspaceError(
                 f"the bucket {self._bucket!r} keeps versions that only a second factor deletes; "

@@ -1,4 +1,4 @@
-"""How Alembic runs our migrations: on the connection, and in the transaction, it is given."""
+"""Environment of Alembic, which runs our migrations on the connection and transaction it gets."""
 
 from alembic import context
 
