@@ -42,8 +42,9 @@ def explained(error: BaseException) -> str:
 def release(error: BaseException) -> None:
     """End the contexts that an interruption left half entered, before anything is undone.
 
-    Interrupted between the two steps of `with ledger.transaction()`, the transaction is open for as
-    long as a frame of the traceback refers to it, and whoever writes next waits for it in vain.
+    An interruption between the two steps of `with ledger.transaction()` leaves the transaction open
+    for as long as a frame of the traceback refers to it. The next writer would wait until it times
+    out.
 
     Examples
     --------
