@@ -166,7 +166,7 @@ class _Survey(Pass[tuple[Floats, Ints]]):
 
 
 def survey(matrix: Any, rows: Ints) -> Floats:
-    """Find the largest category of each column; raise InvalidDataError for values that are none.
+    """Find the largest category of each column; raise InvalidDataError if a value is no category.
 
     >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
     array([1., 2.])

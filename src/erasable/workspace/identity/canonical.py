@@ -239,7 +239,7 @@ _NAMED = re.compile(r"[^<>]*<([^<>]*@[^<>]*)>")  # Ann <ann@x.org>
 _QUOTED = re.compile("['\"\u2018\u201c](.*@.*)['\"\u2019\u201d]", re.DOTALL)
 _SEVERAL = re.compile(r"@.*@|[\s,;<>]", re.DOTALL)
 BLANK = r"^[\s\p{Z}\p{Cf}\p{Cc}" + "".join(f"{first}-{last}" for first, last in _UNSEEN) + "]*$"
-"""Matches text that shows nothing, which is nobody's identity; of the syntax of RE2."""
+"""Regular expression (RE2) of text without a visible character, which identifies no person."""
 
 _Spellings = dict[str, Callable[[str], str | None]]
 
