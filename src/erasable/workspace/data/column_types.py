@@ -1,8 +1,8 @@
 """Types of columns: text is parsed as the type of its column, arrays are cast to it, or refused.
 
-The law kept here: no value is changed. A cell is read in one way, whatever else is in its file; a
-value that its column cannot hold is refused, with the column, the row and the value. What
-identifies a record or a person is not repeated.
+The law kept here: no value is changed. How a cell is read does not depend on other cells of its
+file. A value that its column cannot hold is refused; the error names the column, the row and the
+value, but not the identities of records or persons.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read JSON lines, an object a line; a column has one type in all of the file.
 
 The law kept here: no value is changed, and none is rounded. A key that a line lacks is a gap, as
-null is. An error describes what is wrong with a file in one line, and repeats nobody's identity.
+null is. An error describes the fault of a file in one line, without the identity of a person.
 """
 
 from __future__ import annotations

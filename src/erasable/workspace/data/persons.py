@@ -7,8 +7,9 @@ not matter. The joins are read from the data: nothing of them is kept, so that n
 
 The first of the columns says whose a record is: its owner. An identity that records of several
 owners hold is shared, as the address of a household or of a shop is, and so are the others in a
-record that holds two identities of one type (a sender and a receiver). One that more people share
-than was said is not followed: whoever asks is to say what was meant.
+record that holds two identities of one type (a sender and a receiver). An identity
+that more people share than the limit is not followed; the request has to say which people are
+meant.
 """
 
 from __future__ import annotations

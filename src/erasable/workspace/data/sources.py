@@ -1,8 +1,8 @@
 """Sources of data: a file, a folder of Parquet files, or a table or query of a database.
 
-The law kept here: a source is read whole and as it is, or refused in one line that repeats nobody's
-identity. What is kept of it names the place, never a user, a password or a parameter. It is read
-in batches, and no more than one of them is held.
+The law kept here: a source is read whole and unchanged, or refused with an error of one line, which
+contains no identity of a person. The stored description of a source names its place, never a user,
+a password or a parameter. A source is read in batches; one batch at a time is in memory.
 """
 
 from __future__ import annotations
