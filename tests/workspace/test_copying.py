@@ -18,7 +18,7 @@ from crashes import fork, make_workspace
 from filelock import FileLock
 from postgres_server import Server
 from sqlalchemy import insert, select
-from test_in_a_database import tables
+from test_in_a_database import tables as tables_of
 
 from erasable.core.errors import (
     ErasableError,
@@ -198,7 +198,7 @@ def test_a_folder_that_is_in_use(
     for name in ("full", "file", "ws", "ws/artifacts/copy", "missing/copy"):
         refused(source, tmp_path / name, url, WorkspaceError, "in use|of the workspace|be made")
     assert (tmp_path / "full" / "x").read_text() == "mine"
-    assert tables(server, database) == 0
+    assert tables_of(server, database) == 0
 
 
 def test_an_empty_folder_will_do(
@@ -239,7 +239,7 @@ def test_another_process_is_at_work(
 ) -> None:
     with FileLock(source / LOCK, is_singleton=False):
         refused(source, tmp_path / "copy", server.url(database), WorkspaceBusyError, "at work")
-    assert tables(server, database) == 0
+    assert tables_of(server, database) == 0
 
 
 def tamper(source: Path, statement: str) -> None:
@@ -296,7 +296,7 @@ def test_a_source_that_does_not_hold(
     damage, error, match = DAMAGES[name]
     damage(source)
     refused(source, tmp_path / "copy", server.url(database), error, match)
-    assert tables(server, database) == 0
+    assert tables_of(server, database) == 0
 
 
 def test_a_row_that_arrives_altered(
@@ -313,7 +313,7 @@ def test_a_row_that_arrives_altered(
     monkeypatch.setattr(rows, "_set_counter", alter)
     told = "row 2 of table 'measurement' arrived altered"
     refused(source, tmp_path / "copy", server.url(database), LedgerError, told)
-    assert tables(server, database) == 0
+    assert tables_of(server, database) == 0
 
 
 @pytest.mark.parametrize("kind", ["lost", "twice"])
@@ -368,7 +368,7 @@ def test_a_disk_that_fails_leaves_nothing(
         with crash_points.watch(fail), pytest.raises(WorkspaceError, match="No space"):
             workspace.copy(tmp_path / "copy", database=url)
         assert not (tmp_path / "copy").exists()
-        assert tables(server, database) == 0
+        assert tables_of(server, database) == 0
         assert digest_of(source) == before
 
 
@@ -396,7 +396,7 @@ def test_a_copy_that_was_killed_is_none(
         assert fork(run) == -signal.SIGKILL
         with pytest.raises(WorkspaceError):
             Workspace.open(tmp_path / "copy")
-        assert tables(server, database) == 0
+        assert tables_of(server, database) == 0
         assert digest_of(source) == before
         shutil.rmtree(tmp_path / "copy", ignore_errors=True)
     Workspace.open(source).copy(tmp_path / "copy", database=url)

@@ -7,9 +7,6 @@ from typing import Annotated
 import typer
 
 from erasable.cli import (
-    audits,
-    backups,
-    compiling,
     datasets,
     domains,
     evidence,
@@ -53,7 +50,7 @@ def _options(
 
 
 for group in (
-    workspaces, backups, datasets, models, selection, requests, workers, domains, evidence,
-    audits, people, compiling,
+    workspaces, datasets, models, selection, requests, workers, domains, evidence,
+    people,
 ):  # fmt: skip
     app.add_typer(group.app)

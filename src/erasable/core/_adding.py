@@ -44,7 +44,7 @@ _FROM_MOST: tuple[Action, ...] = ("refit", "resumed", "updated", "none")
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
-class Change:
+class RecordsChange:
     """A change of records that all models of theirs follow, or one alone that shares them.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from erasable.core._adding import Change
+from erasable.core._adding import RecordsChange
 from erasable.core.deletion import Addition, Correction, Outcome, Replacement
 from erasable.core.stateful import Stateful
 
@@ -202,4 +202,4 @@ class Growing(Stateful):
 
     def _changing(self, *, digest: bool) -> Change:
         self._refuse_if_owned()
-        return Change(self._attached().records, self, digest=digest)
+        return RecordsChange(self._attached().records, self, digest=digest)

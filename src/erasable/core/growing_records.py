@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from erasable.core._adding import Change
+from erasable.core._adding import RecordsChange
 from erasable.core.deletion import Addition, Correction, Replacement
 from erasable.core.kept import Kept
 
@@ -61,7 +61,7 @@ class GrowingRecords(Kept):
         >>> len(reports), [model.transform([[2.0]]).item() for model in models]
         (2, [0.3333333333333333, 0.5])
         """
-        return Change(self._grown(), None, digest=digest).add(X, y, sample_weight, ids, groups)
+        return RecordsChange(self._grown(), None, digest=digest).add(X, y, sample_weight, ids, groups)
 
     def correct(
         self,
@@ -83,7 +83,7 @@ class GrowingRecords(Kept):
         >>> records.attach().ids, records.take(records.attach().rows(["a"])).matrix
         (array(['b', 'a'], dtype=object), array([[5.]]))
         """
-        return Change(self._grown(), None, digest=digest).correct(ids, X, y, sample_weight)
+        return RecordsChange(self._grown(), None, digest=digest).correct(ids, X, y, sample_weight)
 
     def replace(
         self,
@@ -107,5 +107,5 @@ class GrowingRecords(Kept):
         >>> records.attach().ids
         array(['b', 'c'], dtype=object)
         """
-        change = Change(self._grown(), None, digest=digest)
+        change = RecordsChange(self._grown(), None, digest=digest)
         return change.replace(delete, X, y, sample_weight, ids, groups)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from erasable.core._adding import Change
+from erasable.core._adding import RecordsChange
 from erasable.core.arrays import Ints, Words
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
@@ -105,7 +105,7 @@ class Own(Member):
         times = None if share.times is None else share.times[new]
         table = _table(records, Share(share.rows[new], times=times), self.columns, times)
         held = self.estimator._attached()
-        (report,) = Change(held.records, self.estimator, digest=False).take_in(table)
+        (report,) = RecordsChange(held.records, self.estimator, digest=False).take_in(table)
         self.size, self.record_set = share.size(records.weights), share.record_set(records.ids)
         return Outcome(report.action, report.rows_touched, report.counts)
 

@@ -16,8 +16,9 @@ from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.errors import TooFewRecordsError
 from erasable.linear_model._predict_kernels import predict_row
-from erasable.linear_model._solve import solve as solve_for
-from erasable.linear_model._solve_kernels import LeastSquares, Scratch, solve
+from erasable.linear_model._solve import solve as solve_problem
+from erasable.linear_model._solve_kernels import LeastSquares, Scratch
+from erasable.linear_model._solve_kernels import solve as solve_sums
 
 if TYPE_CHECKING:
     from ._linear import LinearModel
@@ -51,7 +52,7 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
         row = rows[i : i + 1]
         model._check_deletion(row)
         left, origin = design.without(row, held.live_rows())
-        solution = solve_for(model._problem(left, origin), left)
+        solution = solve_problem(model._problem(left, origin), left)
         out[i] = solution.predict(model._features_of(row), mapped=False)[0]
     return out
 
@@ -82,7 +83,7 @@ def leave_each_out(
             continue
         one = rows[i : i + 1]
         update(matrix, targets, one, -1.0, columns, sums, products, lines)
-        solved[i] = solve(n_rows - 1.0, sums, products, problem, scratch)
+        solved[i] = solve_sums(n_rows - 1.0, sums, products, problem, scratch)
         if solved[i]:
             predict_row(raw[one[0]], scratch.middle, scratch.slope, scratch.base, out[i])
         update(matrix, targets, one, 1.0, columns, sums, products, lines)

@@ -21,7 +21,8 @@ from erasable.core.weighted import Weighted
 from erasable.linear_model._design import LinearDesign
 from erasable.linear_model._leave_one_out import leave_one_out
 from erasable.linear_model._schema import LinearSchema
-from erasable.linear_model._solve import Solution, least_squares, solve
+from erasable.linear_model._solve import Solution, least_squares
+from erasable.linear_model._solve import solve as solve_problem
 from erasable.linear_model._solve_kernels import LeastSquares
 
 
@@ -160,7 +161,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _solved(self) -> Solution:
         self._check_fitted()
         if self._derived.solution is None:
-            self._derived.solution = solve(self._own_problem(), self._gram)
+            self._derived.solution = solve_problem(self._own_problem(), self._gram)
         return self._derived.solution
 
     @property

@@ -103,8 +103,8 @@ class _Distinct(Pass[Counts]):
 
     def merge(self, one: Counts, other: Counts) -> Counts:
         for mine, theirs in zip(one, other, strict=True):
-            for label, count in theirs.items():
-                mine[label] = mine.get(label, 0) + count
+            for label, number in theirs.items():
+                mine[label] = mine.get(label, 0) + number
         return one
 
 

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from erasable.core.errors import ClusterError
+from erasable.core.passes import Made
 from erasable.core.remote._asking import Answer, RunPass
 from erasable.core.remote._jobs import Job, Shelf
 from erasable.core.remote._masking import mask
 from erasable.core.remote._workers import Workers, asked
 from erasable.core.threads import in_threads
 
-Made = TypeVar("Made")
 Bytes = NDArray[np.uint8]
 
 _TRIES = 6

@@ -10,10 +10,10 @@ import numpy as np
 from erasable.core.arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection.staying import Bound
-from erasable.selection.utilities import _dense_kernels as kernels
+from erasable.selection.utilities import _dense_kernels
 from erasable.selection.utilities import _heap_kernels
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
-from erasable.selection.utilities._similarities import Block
+from erasable.selection.utilities._similarities import ClassBlock
 
 # Targets in a group. To read so many in one piece is fast, and rows are no power of two apart,
 # which would have them share places in the processor's cache. Where one rank counts, a share takes
@@ -28,7 +28,7 @@ class DenseRanks:
 
     Parameters
     ----------
-    block : Block
+    block : ClassBlock
         Dense.
     bound : Bound
     k : int
@@ -36,7 +36,7 @@ class DenseRanks:
         How many targets are dealt with together; by default a size that is fast.
     """
 
-    def __init__(self, block: Block, bound: Bound, k: int, width: int | None = None) -> None:
+    def __init__(self, block: ClassBlock, bound: Bound, k: int, width: int | None = None) -> None:
         self.block = block
         self.probability = np.ascontiguousarray(bound.probability[block.records])
         n, m = block.dense.shape
@@ -47,7 +47,7 @@ class DenseRanks:
         shape = (n_groups, n_ranks, width)
         more = (n_groups, n_ranks + 1, width)
         alike = weights is not None
-        self.targets = kernels.DenseTargets(
+        self.targets = _dense_kernels.DenseTargets(
             dense=block.dense,
             near=np.zeros((0 if simple else n_groups, min(k, n), width), dtype=block.dense.dtype),
             counts=np.zeros((_rows_of_counts(block, simple), m), dtype=np.min_scalar_type(k)),
@@ -63,7 +63,7 @@ class DenseRanks:
         self.n_chosen, self.most = 0, min(k, n)
 
     @staticmethod
-    def bytes_of(block: Block, bound: Bound, k: int) -> float:
+    def bytes_of(block: ClassBlock, bound: Bound, k: int) -> float:
         """Return what it takes at least, without what can be done without."""
         n_ranks, weights, _ = ranks_needed(bound, block, k)
         n, m = block.dense.shape
@@ -76,7 +76,7 @@ class DenseRanks:
     def gains(self, items: Ints, factor: Floats | None = None) -> Floats:
         out = np.empty(len(items))
         factor = self.factor if factor is None else factor
-        kernels.gains(items, factor, self.n_chosen, self.targets, out)
+        _dense_kernels.gains(items, factor, self.n_chosen, self.targets, out)
         return out
 
     def add(self, j: int) -> None:
@@ -87,7 +87,7 @@ class DenseRanks:
                 f"{self.most} records of the class were added; expected no more, and none twice; "
                 "make the function for a larger k"
             )
-        kernels.add(j, float(self.probability[j]), self.n_chosen, NEGLIGIBLE, self.targets)
+        _dense_kernels.add(j, float(self.probability[j]), self.n_chosen, NEGLIGIBLE, self.targets)
         self.n_chosen += 1
 
     def heap(self, places: Ints, weights: Floats | None) -> DenseHeap:
@@ -100,7 +100,7 @@ def _even(m: int, most: int) -> int:
     return -(-m // (8 * n_groups)) * 8
 
 
-def _rows_of_counts(block: Block, simple: bool) -> int:
+def _rows_of_counts(block: ClassBlock, simple: bool) -> int:
     """Return how many rows of counts are kept: of all records, if half of the memory takes them."""
     if simple:
         return 0
@@ -153,7 +153,7 @@ class DenseHeap(ClassHeap):
     def pick(self) -> int:
         part, n_groups = self.part, self.part.targets.seen.shape[1]
         before = self.n_shares // n_groups
-        self.n_shares += kernels.pick(
+        self.n_shares += _dense_kernels.pick(
             self.left, self.bound, self.places, self.factor, part.n_chosen, part.targets
         )
         return int(self.n_shares // n_groups - before)

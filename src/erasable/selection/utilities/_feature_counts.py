@@ -63,7 +63,7 @@ class ExpectedCounts(SetFunction):
     def gains(self, items: Ints) -> Floats:
         self.n_evaluations += len(items)
         out = np.empty(len(items))
-        _gains(items, self.cells, self.worth, self.factor, out)
+        _gains_of_rows(items, self.cells, self.worth, self.factor, out)
         return out
 
     def _add(self, j: int) -> None:
@@ -105,12 +105,12 @@ class CountSamples(Samples):
     def totals(self, weights: Floats) -> Floats:
         items, ones = np.arange(len(self.cells)), np.ones(len(self.cells))
         out = np.empty(len(items))
-        _gains(items, self.cells, self.worth @ weights, ones, out)
+        _gains_of_rows(items, self.cells, self.worth @ weights, ones, out)
         return out
 
 
 @kernel
-def _gains(items: Ints, cells: Ints, worth: Floats, factor: Floats, out: Floats) -> None:
+def _gains_of_rows(items: Ints, cells: Ints, worth: Floats, factor: Floats, out: Floats) -> None:
     """Write what each of some records would add."""
     for at in range(len(items)):
         j = items[at]

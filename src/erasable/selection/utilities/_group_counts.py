@@ -55,7 +55,7 @@ class ExpectedGroupCounts(SetFunction):
     def gains(self, items: Ints) -> Floats:
         self.n_evaluations += len(items)
         out = np.empty(len(items))
-        _gains(items, self.cells, self.row_of[self.unit[items]], self.worth, out)
+        _gains_of_groups(items, self.cells, self.row_of[self.unit[items]], self.worth, out)
         return out * self.probability[items]
 
     def _add(self, j: int) -> None:
@@ -76,7 +76,7 @@ class ExpectedGroupCounts(SetFunction):
 
 
 @kernel
-def _gains(items: Ints, cells: Ints, rows: Ints, worth: Floats, out: Floats) -> None:
+def _gains_of_groups(items: Ints, cells: Ints, rows: Ints, worth: Floats, out: Floats) -> None:
     """Write what each of some records would add, were they to stay."""
     for at in range(len(items)):
         total = 0.0

@@ -12,7 +12,7 @@ from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.utilities._dense_kernels import nearer
-from erasable.selection.utilities._similarities import Block, places_of
+from erasable.selection.utilities._similarities import ClassBlock, places_of
 
 
 class NearestSamples(Samples):
@@ -20,11 +20,11 @@ class NearestSamples(Samples):
 
     Parameters
     ----------
-    blocks : list of Block
+    blocks : list of ClassBlock
     n_samples : int
     """
 
-    def __init__(self, blocks: list[Block], n_samples: int) -> None:
+    def __init__(self, blocks: list[ClassBlock], n_samples: int) -> None:
         n_targets = sum(block.n_targets for block in blocks)
         check_memory(
             float(max(block.dense.itemsize for block in blocks)) * n_targets * n_samples,

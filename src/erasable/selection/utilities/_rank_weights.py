@@ -8,19 +8,19 @@ import numpy as np
 
 from erasable.core.arrays import Floats
 from erasable.selection.staying import Bound
-from erasable.selection.utilities._similarities import Block
+from erasable.selection.utilities._similarities import ClassBlock
 
 NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13
 
 
-def ranks_needed(bound: Bound, block: Block, k: int) -> tuple[int, Floats | None, Floats]:
+def ranks_needed(bound: Bound, block: ClassBlock, k: int) -> tuple[int, Floats | None, Floats]:
     """Return how many ranks matter, their weights, and what the records' gains are taken times.
 
     Parameters
     ----------
     bound : Bound
         Over all the records, those of the block of one kind.
-    block : Block
+    block : ClassBlock
     k : int
         The most that will be chosen.
 

@@ -10,13 +10,13 @@ from erasable.core.arrays import Floats, Ints
 from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection.staying import Bound
-from erasable.selection.utilities import _ranked_kernels as kernels
+from erasable.selection.utilities import _ranked_kernels
 from erasable.selection.utilities._dense_ranks import ClassHeap, DenseRanks
 from erasable.selection.utilities._rank_weights import NEGLIGIBLE, ranks_needed
-from erasable.selection.utilities._similarities import Block, places_of
+from erasable.selection.utilities._similarities import ClassBlock, places_of
 
 
-def has_closed_form(blocks: list[Block], bound: Bound) -> bool:
+def has_closed_form(blocks: list[ClassBlock], bound: Bound) -> bool:
     """Say whether of each class all owners decide on their own, or all are alike."""
     return all(len(np.unique(bound.block[block.records])) <= 1 for block in blocks)
 
@@ -26,13 +26,13 @@ class ExpectedNearest(SetFunction):
 
     Parameters
     ----------
-    blocks : list of Block
+    blocks : list of ClassBlock
     bound : Bound
     k : int
         The most that will be added.
     """
 
-    def __init__(self, blocks: list[Block], bound: Bound, k: int) -> None:
+    def __init__(self, blocks: list[ClassBlock], bound: Bound, k: int) -> None:
         self.n = sum(len(block.records) for block in blocks)
         kinds = [_kind(block, bound) for block in blocks]
         n_bytes = sum(
@@ -60,7 +60,7 @@ class ExpectedNearest(SetFunction):
         return _Queues(self, items, weights)
 
 
-def _kind(block: Block, bound: Bound) -> type[SparseRanks] | type[DenseRanks]:
+def _kind(block: ClassBlock, bound: Bound) -> type[SparseRanks] | type[DenseRanks]:
     """Say how the nearest are kept: what dense similarities gain by needs a comparison with all."""
     return SparseRanks if len(block.starts) or bound.unit is not None else DenseRanks
 
@@ -72,7 +72,7 @@ class SparseRanks:
     nearest of each owner counts alone.
     """
 
-    def __init__(self, block: Block, bound: Bound, k: int) -> None:
+    def __init__(self, block: ClassBlock, bound: Bound, k: int) -> None:
         self.block = block
         self.probability = np.ascontiguousarray(bound.probability[block.records])
         n_ranks, weights, self.factor = ranks_needed(bound, block, k)
@@ -83,7 +83,7 @@ class SparseRanks:
         else:
             a = weights[None, :]
         no_units = np.zeros(0, dtype=np.int64)
-        self.ranks = kernels.Ranks(
+        self.ranks = _ranked_kernels.Ranks(
             dense=block.dense,
             starts=block.starts,
             targets=block.targets,
@@ -98,19 +98,19 @@ class SparseRanks:
         )
 
     @staticmethod
-    def bytes_of(block: Block, bound: Bound, k: int) -> float:
+    def bytes_of(block: ClassBlock, bound: Bound, k: int) -> float:
         n_ranks, _, _ = ranks_needed(bound, block, k)
         return 40.0 * block.n_targets * (n_ranks + 1)
 
     def gains(self, items: Ints, factor: Floats | None = None) -> Floats:
         out = np.empty(len(items))
-        kernels.gains(items, self.factor if factor is None else factor, self.ranks, out)
+        _ranked_kernels.gains(items, self.factor if factor is None else factor, self.ranks, out)
         return out
 
     def add(self, j: int) -> None:
         if self.probability[j] == 0:  # ranks are for those who may stay
             return
-        kernels.add(j, float(self.probability[j]), NEGLIGIBLE, self.ranks)
+        _ranked_kernels.add(j, float(self.probability[j]), NEGLIGIBLE, self.ranks)
 
     def heap(self, places: Ints, weights: Floats | None) -> _SparseHeap:
         return _SparseHeap(self, places, weights)
@@ -125,7 +125,7 @@ class _SparseHeap(ClassHeap):
         self.round = 0
 
     def pick(self) -> int:
-        return kernels.pick(
+        return _ranked_kernels.pick(
             self.left, self.bound, self.places, self.factor, self.part.ranks, self.rounds,
             self.round,
         )  # fmt: skip

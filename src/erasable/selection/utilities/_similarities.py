@@ -27,7 +27,7 @@ _NO_ROWS: Any = {
 
 
 @dataclass(frozen=True)
-class Block:
+class ClassBlock:
     """Similarities of the records of one class to its targets.
 
     Attributes
@@ -48,11 +48,11 @@ class Block:
     values: NDArray[Any]
 
     @classmethod
-    def of_dense(cls, records: Ints, dense: NDArray[Any]) -> Block:
+    def of_dense(cls, records: Ints, dense: NDArray[Any]) -> ClassBlock:
         return cls(records, dense.shape[1], dense, *_NO_ROWS[dense.dtype])
 
     @classmethod
-    def of_sparse(cls, records: Ints, rows: Any) -> Block:
+    def of_sparse(cls, records: Ints, rows: Any) -> ClassBlock:
         values = rows.data
         return cls(
             records, rows.shape[1], np.zeros((0, rows.shape[1]), dtype=values.dtype),
@@ -60,7 +60,7 @@ class Block:
         )  # fmt: skip
 
 
-def places_of(blocks: list[Block]) -> tuple[Ints, Ints]:
+def places_of(blocks: list[ClassBlock]) -> tuple[Ints, Ints]:
     """Return the number of each record's block, and its place there."""
     n = sum(len(block.records) for block in blocks)
     numbers, places = np.empty((2, n), dtype=np.int64)
@@ -70,7 +70,7 @@ def places_of(blocks: list[Block]) -> tuple[Ints, Ints]:
     return numbers, places
 
 
-def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[Block]:
+def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[ClassBlock]:
     """Cut a matrix that was given into blocks by class.
 
     Parameters
@@ -107,14 +107,14 @@ def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) ->
     return blocks
 
 
-def _block(records: Ints, rows: Any) -> Block:
+def _block(records: Ints, rows: Any) -> ClassBlock:
     if scipy.sparse.issparse(rows):
         ordered = rows.tocsr()
         if not ordered.has_canonical_format:
             ordered = ordered.copy()  # what was given stays as it is
             ordered.sum_duplicates()
-        return Block.of_sparse(records, ordered)
-    return Block.of_dense(records, np.ascontiguousarray(rows))
+        return ClassBlock.of_sparse(records, ordered)
+    return ClassBlock.of_dense(records, np.ascontiguousarray(rows))
 
 
 def _check_values(values: Any) -> None:
@@ -133,7 +133,7 @@ def _check_values(values: Any) -> None:
 
 def made_blocks(
     X: NDArray[Any], classes: Ints | None, metric: str, neighbors: Neighbors | None
-) -> list[Block]:
+) -> list[ClassBlock]:
     """Make similarities of features, class by class, of all pairs or of the nearest alone."""
     n = len(X)
     codes = np.zeros(n, dtype=np.int64) if classes is None else classes

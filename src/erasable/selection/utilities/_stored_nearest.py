@@ -28,7 +28,7 @@ from erasable.selection.utilities import _stored_kernels as kernels
 from erasable.selection.utilities._base import Problem
 from erasable.selection.utilities._rank_weights import ranks_needed
 from erasable.selection.utilities._reading import read_classes
-from erasable.selection.utilities._similarities import Block
+from erasable.selection.utilities._similarities import ClassBlock
 from erasable.selection.utilities._stored_passes import (
     Distances,
     Gains,
@@ -353,7 +353,7 @@ def _weights(
         if not bound.probability[records].any():
             made.append([0])
             continue
-        block = Block.of_dense(records, np.zeros((records.size, 0)))
+        block = ClassBlock.of_dense(records, np.zeros((records.size, 0)))
         weights = None
         if bound.unit is None and len(np.unique(bound.block[records])) == 1:
             _, weights, factor[records] = ranks_needed(bound, block, k)

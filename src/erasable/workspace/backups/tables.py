@@ -73,7 +73,7 @@ def load_compared(
 
     `given` is called twice. Raise LedgerError if a row arrived altered.
     """
-    rows.load(connection, table, given(), columns, schema)
+    rows.write(connection, table, given(), columns, schema)
     n_rows = 0
     for was, now in zip_longest(given(), rows.read(connection, table, columns)):
         if was != now:

@@ -16,7 +16,7 @@ def datasets(connection: Connection) -> list[dict[str, Any]]:
     A description has name, version, n_records, source, id_column, subjects and created_at.
     """
     rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
-    return [_described(connection, row) for row in rows]
+    return [_row_described(connection, row) for row in rows]
 
 
 def dataset(connection: Connection, name: str) -> dict[str, Any]:
@@ -32,14 +32,14 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
     rows = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
     users = connection.execute(select(model.c.name, model.c.datasets).order_by(model.c.name))
     return {
-        **_described(connection, row),
+        **_row_described(connection, row),
         "columns": row.columns,
         "versions": [each._asdict() for each in rows],
         "models": [each.name for each in users if row.id in each.datasets],
     }
 
 
-def _described(connection: Connection, row: Any) -> dict[str, Any]:
+def _row_described(connection: Connection, row: Any) -> dict[str, Any]:
     live = fragment.c.until.is_(None) | (fragment.c.until > row.version)
     query = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(
         fragment.c.dataset_id == row.id, live

@@ -49,7 +49,7 @@ def read(
             )
 
 
-def load(
+def write(
     connection: Connection,
     table: Table,
     rows: Iterable[Row],

@@ -144,12 +144,12 @@ class _Words:
             return False
         if len(words) not in self._counts:
             self._counts[len(words)] = Counter(
-                row for document in self._words for row in set(_rows(document, len(words)))
+                row for document in self._words for row in set(_ngrams(document, len(words)))
             )
         return self._counts[len(words)][words] == 1
 
 
-def _rows(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
+def _ngrams(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
     if length == 2:
         return pairwise(words)
     return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))

@@ -38,8 +38,9 @@ from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
-from erasable.workspace.models import deleting, policies, recipes
+from erasable.workspace.models import deleting, recipes
 from erasable.workspace.models.catalogue import Model
+from erasable.workspace.models.policies import NEVER, of
 from erasable.workspace.models.following import may_follow
 from erasable.workspace.models.model_columns import named, target_of, without_label
 from erasable.workspace.requests import intake, restoring
@@ -298,7 +299,7 @@ def _advice(known: DataSet, model: Model, used: int) -> str:
     if used == known.version:
         return give_up
     follow = f"have the model follow its data first with `erasable model refresh {model.name}`"
-    if policies.of(model) == policies.NEVER:
+    if of(model) == NEVER:
         follow = f"{follow}, once `erasable model policy {model.name} refresh` lets it"
     return f"{follow}, or {give_up}"
 

@@ -205,12 +205,12 @@ def select(
     if scale not in SCALES:
         raise WorkspaceError(f"--scale is {str(scale)[:60]!r}; expected standard or none")
     check_fill(fill)
-    options.utility(utility, metric, n_neighbors, 1)
+    options.read_utility(utility, metric, n_neighbors, 1)
     if utility == "naive-bayes" and target is None:
         raise WorkspaceError(
             "naive-bayes counts by class, and there is no --target; expected the column of classes"
         )
-    goal = options.objective(objective, samples)
+    goal = options.read_objective(objective, samples)
     text = str(staying)
     roles = ColumnRoles(id_column, subject, target, cost, options.staying_column(text), features)
     given = read(
@@ -222,7 +222,7 @@ def select(
     if utility == "nearest-neighbor" and n_neighbors is None:
         _warn_of_size(given)
     model, past = options.StayingText(text, history).model(given)
-    worth = options.utility(utility, metric, n_neighbors, given.X.shape[1])
+    worth = options.read_utility(utility, metric, n_neighbors, given.X.shape[1])
     return _choose(given, list(held), worth, k, model, goal, random_state, past)
 
 

@@ -172,7 +172,7 @@ def staying_column(text: str) -> str | None:
     return text.removeprefix(_COLUMN) if text.startswith(_COLUMN) else None
 
 
-def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: int) -> Any:
+def read_utility(text: str, metric: str | None, n_neighbors: int | None, n_features: int) -> Any:
     """Return the utility of a name.
 
     A Gaussian process has the kernel that scikit-learn's support vector machines call "scale", for
@@ -207,7 +207,7 @@ def utility(text: str, metric: str | None, n_neighbors: int | None, n_features: 
     return MutualInformation(kernel) if text == "mutual-information" else VarianceReduction(kernel)
 
 
-def objective(text: str, samples: int | None) -> Any:
+def read_objective(text: str, samples: int | None) -> Any:
     """Return the objective of a name.
 
     >>> objective("cvar:0.2", None).alpha
