@@ -200,6 +200,6 @@ class Growing(Stateful):
         change = self._changing(digest=digest)
         return change.replace(delete, X, y, sample_weight, ids, groups)[0]
 
-    def _changing(self, *, digest: bool) -> Change:
+    def _changing(self, *, digest: bool) -> RecordsChange:
         self._refuse_if_owned()
         return RecordsChange(self._attached().records, self, digest=digest)

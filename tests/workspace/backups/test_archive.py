@@ -31,7 +31,7 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(path: Path, keys: Path) -> manifest.Manifest:
-    return manifest.read(Archive(path), Keys.read(keys))
+    return manifest.read_manifest(Archive(path), Keys.read(keys))
 
 
 def keys_of(backup: Path) -> Path:

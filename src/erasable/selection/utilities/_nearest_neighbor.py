@@ -22,7 +22,7 @@ from erasable.selection.utilities._neighbors import read_neighbors
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
 from erasable.selection.utilities._reading import read_classes, read_numbers
 from erasable.selection.utilities._similarities import (
-    Block,
+    ClassBlock,
     check_metric,
     given_blocks,
     made_blocks,
@@ -131,7 +131,7 @@ class NearestNeighbor(Utility):
 class NearestProblem(Problem):
     """Similarities by class."""
 
-    def __init__(self, blocks: list[Block], n: int) -> None:
+    def __init__(self, blocks: list[ClassBlock], n: int) -> None:
         self.blocks, self.n = blocks, n
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
@@ -189,7 +189,7 @@ def _classes(y: Any, n: int) -> Ints | None:
     return None if y is None else read_classes(y, n)
 
 
-def semivalues(block: Block, bound: Bound) -> Floats:
+def semivalues(block: ClassBlock, bound: Bound) -> Floats:
     """Return what each record of a block adds to a random part of the others of its class.
 
     Exactly, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
@@ -199,7 +199,7 @@ def semivalues(block: Block, bound: Bound) -> Floats:
 
     Parameters
     ----------
-    block : Block
+    block : ClassBlock
     bound : Bound
         Over all the records, those of the block of one kind.
 
@@ -228,7 +228,7 @@ def semivalues(block: Block, bound: Bound) -> Floats:
     return out
 
 
-def _column(block: Block, i: int) -> Floats:
+def _column(block: ClassBlock, i: int) -> Floats:
     if not len(block.starts):
         return np.asarray(block.dense[:, i], dtype=np.float64)
     row = np.zeros(len(block.records))

@@ -76,7 +76,7 @@ class Manifest:
         return pack(seal(keys.signer, pack(asdict(self)), PAYLOAD_TYPE))
 
 
-def read(archive: Archive, keys: Keys) -> Manifest:
+def read_manifest(archive: Archive, keys: Keys) -> Manifest:
     """Check the manifest of a backup, and all of the backup against it."""
     data = archive.read(MANIFEST)
     sealed = unpack(data, f"the manifest of the backup {str(archive.path)!r}")

@@ -17,10 +17,10 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, WorkspaceVersionError
-from erasable.workspace.backups import manifest, tables
+from erasable.workspace.backups import tables
 from erasable.workspace.backups.archive import Archive, damaged
 from erasable.workspace.backups.backup import files_of, troubles
-from erasable.workspace.backups.manifest import Manifest
+from erasable.workspace.backups.manifest import Manifest, read_manifest
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
@@ -175,7 +175,7 @@ def _check(
     keys: str | os.PathLike[str] | None,
 ) -> _Given:
     own, keeps = _keys(archive, keys)
-    said = manifest.read(archive, own)
+    said = read_manifest(archive, own)
     if said.revision > REVISION:
         raise WorkspaceVersionError(
             f"the ledger in the backup has revision {said.revision}; expected {REVISION} or older; "
