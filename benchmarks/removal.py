@@ -20,9 +20,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from erasable.removal import SCORES, DomainRemoval
+from erasable.removal._domain import reliability, spearman
 from erasable.removal._frontier import trace
 from erasable.removal._sets import Sets
-from erasable.removal._trust import reliability, spearman
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "removal.md"
 BEGIN = "<!-- From here on written by benchmarks/removal.py. -->"

@@ -26,11 +26,10 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.mapped import layout, objects, pages
+from erasable.core.mapped import memory, objects, pages
 from erasable.core.mapped.description import Change
 from erasable.core.mapped.disk import Folder
-from erasable.core.mapped.layout import PAGE, gaps
-from erasable.core.mapped.memory import Memory
+from erasable.core.mapped.memory import PAGE, Memory, gaps
 from erasable.core.mapped.pages import MappedFile, settle
 from erasable.core.row_arrays import Slot
 
@@ -141,7 +140,7 @@ def guarded(*, strict: bool = False) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for place, name, value in (
-            (layout, "GUARD", PAGE), (objects, "_SMALL", 0),
+            (memory, "GUARD", PAGE), (objects, "_SMALL", 0),
             (Memory, "arrays", lambda *given: guard.arrays(*given)),
             (Memory, "keep", lambda *given: guard.keep(*given)),
             (pages, "take_apart", watched_apart), (MappedFile, "prepare", watched_prepare),

@@ -19,7 +19,6 @@ from erasable import Records, all_estimators
 from erasable.core._by_class import ByClass
 from erasable.core.errors import ErasableError
 from erasable.core.estimator import Erasable
-from erasable.core.stateful import Stateful
 from erasable.naive_bayes import GaussianNB
 from erasable.preprocessing import MinMaxScaler
 from erasable.refit import Refit
@@ -148,7 +147,7 @@ def test_names_and_labels_are_copies(model: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "cls", "name", "own"),
     [
-        (GaussianNB(), Stateful, "feature_names_in_", lambda m: m.__dict__["feature_names_in_"]),
+        (GaussianNB(), Erasable, "feature_names_in_", lambda m: m.__dict__["feature_names_in_"]),
         (GaussianNB(), ByClass, "classes_", lambda m: m._labels),
         (Refit(KNeighborsClassifier(2)), Refit, "classes_", lambda m: m._estimator.classes_),
         (Refit(KNeighborsClassifier(2)), Refit, "estimator_", lambda m: m._estimator),

@@ -21,10 +21,10 @@ from sklearn.tree import DecisionTreeClassifier
 from effort import SEED, skip
 from erasable import Records, all_estimators
 from erasable.core import _adding
-from erasable.core._all_or_nothing import AllOrNothing
+from erasable.core._adding import Growth
+from erasable.core._deleting import AllOrNothing
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
-from erasable.core.growth import Growth
 from erasable.ensemble import ShardedClassifier
 from erasable.linear_model import Ridge
 from erasable.naive_bayes import CategoricalNB

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from erasable import Records, load
-from erasable.core import stateful
+from erasable.core import estimator
 from erasable.core.errors import ArtifactError, ErasableError, InvalidDataError
 from erasable.core.value_hash import ValueHash
 from erasable.utils._checks.compare import saved, seeded
@@ -127,7 +127,7 @@ def test_without_a_look_at_them_records_would_end_in_errors_of_others(
     """The negative control."""
     (tree,) = [each for each in INSTANCES if _name(each) == "DecisionTreeRegressor"]
     file = _files(tree)
-    monkeypatch.setattr(stateful, "refuse_records", lambda estimator, records: None)
+    monkeypatch.setattr(estimator, "refuse_records", lambda estimator, records: None)
     assert any(told.startswith("ValueError") for told in _loads(tree, file))
 
 

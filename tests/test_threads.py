@@ -21,7 +21,7 @@ from erasable.selection import (
     NeuralVariance,
     VarianceReduction,
 )
-from erasable.selection.utilities import Utility, _gaussian_samples
+from erasable.selection.utilities import Utility, _gaussian
 from erasable.utils._checks.compare import demand, differing, outputs, saved, seeded
 from erasable.utils._checks.data_sets import FAST, DataSet, suited
 from law_instances import law_instances
@@ -119,7 +119,7 @@ def test_blocks_that_show_are_noticed(small_blocks: pytest.MonkeyPatch) -> None:
         every = list(honest(*args))
         return iter(every[:-1] or every)
 
-    small_blocks.setattr("erasable.cluster._passes.over_rows", without_the_last)
+    small_blocks.setattr("erasable.cluster._run.over_rows", without_the_last)
     estimator = KMeans(2)
     with pytest.raises(AssertionError, match="threads show"):
         check_threads(estimator, suited(FAST, estimator)[0], small_blocks)
@@ -189,7 +189,7 @@ def check_choice(selector: Any, utility: Utility) -> None:
 @pytest.fixture
 def small_portions(small_blocks: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Have threads share the smallest piece of work."""
-    small_blocks.setattr(_gaussian_samples, "_MUCH", 0)
+    small_blocks.setattr(_gaussian, "_MUCH", 0)
     return small_blocks
 
 
@@ -211,7 +211,7 @@ def test_threads_that_show_in_a_choice_are_noticed(small_portions: pytest.Monkey
         function, n_rows, n_jobs, size = args
         return honest(function, n_rows if n_rows <= size else n_rows - 300, n_jobs, size)
 
-    small_portions.setattr(_gaussian_samples, "over_rows", without_the_last)
+    small_portions.setattr(_gaussian, "over_rows", without_the_last)
     with pytest.raises(AssertionError, match="threads show in the"):
         check_choice(selection.SubsetSelector, MutualInformation())
 

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from effort import SEED, THOROUGH, few
 from erasable import load
 from erasable.cluster import DivideAndConquerKMeans, KMeans
-from erasable.cluster._nodes import Merge
+from erasable.cluster._tree import Merge
 from erasable.compose import ColumnTransformer
 from erasable.core.kept import Kept
 from erasable.core.sparse import blank_rows
@@ -31,8 +31,7 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import CategoricalNB
 from erasable.neighbors import KNeighborsClassifier
 from erasable.pipeline import _tables, make_pipeline
-from erasable.pipeline._engine import Engine
-from erasable.pipeline._engine_tables import Tables
+from erasable.pipeline._engine import Engine, Tables
 from erasable.preprocessing import (
     MaxAbsScaler,
     OneHotEncoder,

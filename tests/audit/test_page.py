@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasable.audit import AuditReport, Exposed, Group, Rate, _page
+from erasable.audit import AuditReport, Exposed, Group, Rate, _report
 from erasable.audit._statistics import separate
 
 VOID = {"meta", "line", "polyline"}
@@ -107,7 +107,7 @@ def test_ids_are_texts_and_nothing_else(report: AuditReport) -> None:
 def test_without_escapes_they_would_be_more(
     report: AuditReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_page.html, "escape", lambda text: text)
+    monkeypatch.setattr(_report.html, "escape", lambda text: text)
     one = replace(report, exposed=(Exposed("<script>alert(1)</script>", 0.5),))
     assert "script" in Reader(one.to_html()).tags
     with pytest.raises((AssertionError, IndexError)):
@@ -183,7 +183,7 @@ def test_curves_are_few_points_whatever_they_come_of() -> None:
 
 
 def _drawn(groups: list[tuple[str, object]]) -> list[list[tuple[float, float]]]:
-    root = ET.fromstring(_page.roc_svg(groups))  # type: ignore[arg-type]
+    root = ET.fromstring(_report.roc_svg(groups))  # type: ignore[arg-type]
     assert root.find("title") is not None
     assert root.find("desc") is not None
     texts = ["".join(each.itertext()) for each in root.iter("text")]

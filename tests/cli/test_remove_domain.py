@@ -15,7 +15,7 @@ from domain_scene import TEXTS, bytes_of, make
 from cli.fuzzing import commands
 from cli.running import erasable, told
 from erasable.cli import domains
-from erasable.cli.domain_show import CAUTION
+from erasable.cli.domains import CAUTION
 from erasable.core.errors import ErasableError
 from erasable.removal import SCORES, Coverage, MaxShift, MinRemoval, Share
 from erasable.workspace import Workspace

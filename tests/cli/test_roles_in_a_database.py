@@ -12,7 +12,7 @@ from postgres_server import Server
 from psycopg import sql
 
 from cli.running import erasable, make_tiny, told
-from erasable.workspace.ledger import rights
+from erasable.workspace.ledger import postgres
 from erasable.workspace.ledger.address import SCHEMA
 from erasable.workspace.ledger.schema import metadata
 
@@ -98,7 +98,7 @@ def test_without_the_look_it_was_taken_for_no_ledger(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control."""
-    monkeypatch.setattr(rights, "check", lambda *_: "")
+    monkeypatch.setattr(postgres, "check", lambda *_: "")
     result = erasable("status", folder=team.folder)
     assert "holds no ledger" in result.stderr
 

@@ -15,9 +15,9 @@ from cluster.test_filing import KINDS, make_data
 from effort import examples, few
 from erasable import load
 from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
-from erasable.cluster import _arrival_kernels as arrival_kernels
 from erasable.cluster import _run as run_module
 from erasable.cluster import _seeding as seeding_module
+from erasable.cluster import _seeding_kernels as arrival_kernels
 from erasable.cluster._distances import Points
 from erasable.cluster._run import LloydRun
 from erasable.cluster._seeding import Seeding

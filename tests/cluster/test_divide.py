@@ -12,7 +12,7 @@ import pytest
 
 from cluster import oracles
 from erasable.cluster import DivideAndConquerKMeans
-from erasable.cluster._nodes import Leaf, default_width
+from erasable.cluster._tree import Leaf, default_width
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.tape import Stream, Tape

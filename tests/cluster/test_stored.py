@@ -13,14 +13,14 @@ from sklearn.base import clone
 
 from cluster.lawful import leaves, same, seeds_of
 from erasable import Records
-from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans, _stored_tree
+from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans, _tree
 from erasable.cluster._run import plain_rule
 from erasable.cluster._stored import StoredLloyd
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
 from erasable.core.inputs import Table
 from erasable.core.passes import Stored, run
-from erasable.core.remote._calling import Call, hidden, shown
+from erasable.core.remote._matrix import Call, hidden, shown
 from erasable.core.tape import Tape
 from erasable.utils._checks.reach import reachable
 from simulated_workers import Simulated, spread
@@ -225,8 +225,8 @@ def stored_groups(X: np.ndarray, cuts: Any, groups: Any, *, remote: bool) -> Rec
 def test_a_tree_is_that_of_memory_through_deletions(
     kind: str, n: int, options: Any, remote: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_stored_tree, "_AT_ONCE", 250)  # values: some leaves together, others alone
-    monkeypatch.setattr(_stored_tree, "_SENT", 120)
+    monkeypatch.setattr(_tree, "_AT_ONCE", 250)  # values: some leaves together, others alone
+    monkeypatch.setattr(_tree, "_SENT", 120)
     rng = np.random.default_rng(n)
     X, groups = table(kind, n, 3, rng), np.arange(n) // 3
     cuts = np.sort(rng.integers(0, n + 1, 5)).tolist()
@@ -276,7 +276,7 @@ def test_small_leaves_are_learned_together() -> None:
 
 def test_workers_learn_the_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they say is what the model is; a deletion asks them for one."""
-    monkeypatch.setattr(_stored_tree, "_SENT", 150)
+    monkeypatch.setattr(_tree, "_SENT", 150)
     X = table("clusters", 400, 3, np.random.default_rng(8))
     records = stored_groups(X, [100, 200, 300], np.arange(400), remote=True)
     workers = records.matrix._workers

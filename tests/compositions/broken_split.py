@@ -9,7 +9,7 @@ from erasable.core.changes import ANYTHING, Change
 from erasable.core.rows import Rows
 from erasable.core.values import Values
 from erasable.pipeline import _layout, _maps, _nodes
-from erasable.pipeline._reading import as_table
+from erasable.pipeline._tables import as_table
 
 __all__ = ["split_twice"]
 

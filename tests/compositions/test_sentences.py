@@ -26,7 +26,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.changes import Change, union
 from erasable.linear_model import LogisticRegression
 from erasable.model_selection import _leave_one_out
-from erasable.pipeline import _engine, _layout, _maps, _nodes, _selection, make_pipeline
+from erasable.pipeline import _engine, _layout, _maps, _nodes, make_pipeline
 from erasable.preprocessing import OneHotEncoder, StandardScaler
 
 COUNT, EACH = 350, 10
@@ -127,7 +127,7 @@ def _is_shown(fault: str) -> None:
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_fault_between_steps_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attribute, broken = BREAKS[name]
-    for module in (_layout, _nodes, _maps, _engine, _selection):
+    for module in (_layout, _nodes, _maps, _engine, _nodes):
         if hasattr(module, attribute):
             monkeypatch.setattr(module, attribute, broken)
     _is_shown(name)

@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from effort import examples
 from erasable.core.errors import ClusterError, UnlearnableError
-from erasable.core.remote import _calling
-from erasable.core.remote._calling import Call, called, hidden, shown
+from erasable.core.remote import _matrix
 from erasable.core.remote._jobs import Shelf
 from erasable.core.remote._masking import mask
+from erasable.core.remote._matrix import Call, called, hidden, shown
 from simulated_workers import Simulated
 
 
@@ -51,7 +51,7 @@ def test_a_wrong_order_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         return dict(zip(found, reversed(found.values()), strict=True))
 
     monkeypatch.setattr(Call, "run", run)
-    monkeypatch.setattr(_calling, "mask", lambda data, pad, number, part: None)
+    monkeypatch.setattr(_matrix, "mask", lambda data, pad, number, part: None)
     assert squares(Simulated(1), 2) == [1, 0]
 
 
@@ -99,7 +99,7 @@ def test_workers_that_always_die_are_an_error() -> None:
     workers.before = lambda name, job: False
     with pytest.raises(ClusterError, match="lost again and again while they learned"):
         squares(workers, 3)
-    assert workers.trips == _calling._TRIES
+    assert workers.trips == _matrix._TRIES
 
 
 def threads_of_blas(_: Any) -> set[int]:

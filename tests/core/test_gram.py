@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 
 from effort import examples
 from erasable.core import _centring_kernels
-from erasable.core import _gram_passes as passes
 from erasable.core import gram as module
+from erasable.core import gram as passes
 from erasable.core.errors import InvalidDataError
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import MAX_ROWS, Grid

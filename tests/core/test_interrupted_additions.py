@@ -276,7 +276,7 @@ def test_what_fails_in_the_last_model_is_undone_in_the_first(other: Any) -> None
 
 
 def test_a_change_that_is_half_done_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from erasable.core.growth import Growth
+    from erasable.core._adding import Growth
 
     def forgets_nothing(self: Growth) -> None:
         for held, was in self._held:

@@ -16,7 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import Flags
 
 from erasable.cluster import _levels
-from erasable.core import _jit, _kernel_sources, _waiting
+from erasable.core import _jit, _kernel_cache
 from erasable.core._jit import kernel, subroutine
 from subroutines import standalone
 
@@ -259,7 +259,7 @@ def test_numba_runs_what_was_compiled_of_an_earlier_layout(tmp_path: Path) -> No
 
 def test_kernels_do_not_depend_on_modules_that_they_do_not_import() -> None:
     """The negative control: a module that a kernel's module imports."""
-    found = {each.name for each in _kernel_sources.sources(_levels.__file__)}
+    found = {each.name for each in _kernel_cache.sources(_levels.__file__)}
     assert {"_levels.py", "_layout.py", "_filing.py", "_jit.py", "arrays.py"} <= found
     assert not found & {"_filed_levels.py", "_run.py", "estimator.py"}
 
@@ -465,7 +465,7 @@ def test_who_waits_for_the_compiler_is_told_once(tmp_path: Path, patience: float
     for told in (1 if patience == 0.0 else 0, 0):
         done = run(tmp_path, "waiting.py")
         assert done.stdout.split() == ["2.0", "2.0"]
-        assert done.stderr == (_waiting.MESSAGE + "\n") * told
+        assert done.stderr == (_jit.MESSAGE + "\n") * told
 
 
 BACKGROUND = """

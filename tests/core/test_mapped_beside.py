@@ -218,7 +218,7 @@ def test_a_process_that_dies_has_saved_all_or_nothing(
         model.delete(IDS[:2])
         with monkeypatch.context() as patch:
             if last == "write":
-                patch.setattr("erasable.core.stateful.write_artifact", _die)
+                patch.setattr("erasable.core.estimator.write_artifact", _die)
             elif last == "settle":
                 patch.setattr(beside, "settle_records", _die)
             else:

@@ -16,8 +16,7 @@ import pytest
 import guarded_memory
 from effort import SEED
 from erasable.core.mapped.disk import Folder
-from erasable.core.mapped.layout import PAGE
-from erasable.core.mapped.memory import Memory, lock
+from erasable.core.mapped.memory import PAGE, Memory, lock
 from erasable.core.mapped.pages import MappedFile, settle
 from guarded_memory import BROKEN, compositions, guarded, live
 

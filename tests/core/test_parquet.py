@@ -30,7 +30,7 @@ from erasable.core.errors import (
     InvalidIdsError,
     InvalidInputError,
 )
-from erasable.core.stored_columns import StoredColumns
+from erasable.core.stored_table import StoredColumns
 from erasable.decomposition import PCA
 from erasable.ensemble import (
     HistGradientBoostingClassifier,

@@ -31,7 +31,7 @@ from erasable.core.errors import (
     InvalidInputError,
     TooFewRecordsError,
 )
-from erasable.core.stored_columns import StoredColumns
+from erasable.core.stored_table import StoredColumns
 from erasable.decomposition import PCA
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import _quantile_passes
-from erasable.core._quantile_passes import Elsewhere, key_of, value_of
+from erasable.core import quantiles
 from erasable.core.passes import Block, Remote
-from erasable.core.quantiles import Quantiles
+from erasable.core.quantiles import Elsewhere, Quantiles, _key_of, _value_of
 
 VALUES = st.one_of(
     st.floats(-3, 3).map(lambda x: round(x, 1) + 0.0),
@@ -75,13 +74,13 @@ def test_windows_are_those_of_sorted_columns(case: Any) -> None:
 @given(st.lists(st.floats(allow_nan=False).map(lambda x: x + 0.0), min_size=2))
 def test_keys_have_the_order_of_values(values: list[float]) -> None:
     array = np.array(values)
-    keys = key_of(array)
-    assert np.array_equal(value_of(keys), array)
+    keys = _key_of(array)
+    assert np.array_equal(_value_of(keys), array)
     assert np.array_equal(np.argsort(keys, kind="stable"), np.argsort(array, kind="stable"))
 
 
 def test_a_pass_that_forgets_a_block_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_quantile_passes, "_joined", lambda one, other: one)
+    monkeypatch.setattr(quantiles, "_joined", lambda one, other: one)
     rng = np.random.default_rng(0)
     found, wanted = both(rng.normal(size=(300, 1)), np.arange(300), [150], np.nan)
     assert not np.array_equal(found.runs, wanted.runs)

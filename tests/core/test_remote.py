@@ -14,7 +14,7 @@ from effort import examples
 from erasable import Records
 from erasable.core.errors import ClusterError, InvalidDataError, InvalidInputError
 from erasable.core.remote._asking import Forget, RunPass
-from erasable.core.remote._calling import Call, hidden, shown
+from erasable.core.remote._matrix import Call, hidden, shown
 from erasable.naive_bayes import GaussianNB
 from simulated_workers import Simulated, Slice, even, spread
 from visits_table import BLOCKWISE, OF_COUNTS, N, Visits, live, make

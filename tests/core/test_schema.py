@@ -8,22 +8,29 @@ import numpy as np
 import pytest
 
 from erasable.core._schema import (
+    Array,
     Decimal,
     Depending,
     DictOf,
     Fields,
     Flag,
     Integer,
+    Labels,
     ListOf,
     Maybe,
     Names,
+    Objects,
     OneOf,
     Part,
     Text,
+    Texts,
     Within,
+    classes,
+    column_map,
+    gram,
+    grid,
+    moments,
 )
-from erasable.core._schema_arrays import Array, Labels, Objects, Texts
-from erasable.core._schema_models import classes, column_map, gram, grid, moments
 from erasable.core.errors import ArtifactError
 
 NAN, INF = float("nan"), float("inf")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from erasable.core.digest import leaf_hash, state_root
-from erasable.core.stateful import is_learned
+from erasable.core.estimator import is_learned
 from erasable.core.tape import Tape
 from integer_sums import IntegerSums, PlainSums, SortedValues
 

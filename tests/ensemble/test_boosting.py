@@ -30,7 +30,7 @@ from erasable.core.errors import (
 from erasable.ensemble import HistGradientBoostingClassifier as Classifier
 from erasable.ensemble import HistGradientBoostingRegressor as Regressor
 from erasable.ensemble._boosting import _boosted
-from erasable.ensemble._boosting._trees import part_of
+from erasable.ensemble._boosting._boosted import part_of
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 

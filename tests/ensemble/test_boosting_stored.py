@@ -20,10 +20,10 @@ from ensemble.test_boosting import Drawn, assert_equal, drawn
 from erasable import Records
 from erasable.core.errors import InvalidDataError
 from erasable.core.parquet import RowGroup
-from erasable.core.remote._calling import RunHidden, shown
+from erasable.core.remote._matrix import RunHidden, shown
 from erasable.ensemble import HistGradientBoostingClassifier as Classifier
 from erasable.ensemble import HistGradientBoostingRegressor as Regressor
-from erasable.ensemble._boosting import _bin_passes
+from erasable.ensemble._boosting import _bins
 from erasable.naive_bayes import GaussianNB
 from simulated_workers import Simulated, even, spread
 
@@ -74,7 +74,7 @@ def test_any_life_ends_as_a_fit_in_memory(where: str, times: int, tmp_path: Path
 def test_a_block_that_is_left_out_is_found(
     pass_: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(getattr(_bin_passes, pass_), "merge", lambda self, one, other: one)
+    monkeypatch.setattr(getattr(_bins, pass_), "merge", lambda self, one, other: one)
     with pytest.raises(AssertionError):
         live_through(range(7000, 7020), where, tmp_path)
 
@@ -217,13 +217,13 @@ def test_a_file_that_changes_between_the_passes_of_a_fit_changes_no_model(
     stays = Stays()
     records = stays.write(tmp_path)
     model = Classifier(max_iter=4, random_state=0).fit(records)
-    before, real = model.digest(), _bin_passes.Codes.of_block
+    before, real = model.digest(), _bins.Codes.of_block
 
     def changed(self: Any, block: Any) -> Any:
         os.utime(tmp_path / "stays.parquet", ns=(7, 7))
         return real(self, block)
 
-    monkeypatch.setattr(_bin_passes.Codes, "of_block", changed)
+    monkeypatch.setattr(_bins.Codes, "of_block", changed)
     with pytest.raises(InvalidDataError, match="Parquet file"):
         model.fit(records)
     assert model.digest() == before

@@ -22,7 +22,7 @@ from erasable.core.errors import (
     MagnitudeError,
     TooFewRecordsError,
 )
-from erasable.linear_model import LogisticRegression, _logistic_start
+from erasable.linear_model import LogisticRegression, _logistic_work
 from erasable.linear_model import _logistic_work as work_module
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from law_cases import check_law_of_variant
@@ -129,7 +129,7 @@ def test_large_problems_find_what_small_ones_do(
     small = LogisticRegression().fit(X, y)
     for most, sample in ((1500, 50), (0, 10**9), (0, 50)):
         monkeypatch.setattr(work_module, "MOST", most)
-        monkeypatch.setattr(_logistic_start, "_SAMPLE", sample)
+        monkeypatch.setattr(_logistic_work, "_SAMPLE", sample)
         large = LogisticRegression().fit(X, y)
         assert large.digest() == small.digest()
         large.delete(range(10))

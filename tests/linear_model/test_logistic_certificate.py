@@ -15,8 +15,7 @@ from effort import examples
 from erasable.linear_model._certificate import distance, distance_after_step
 from erasable.linear_model._conjugate import Convexity
 from erasable.linear_model._lattice import pair_divide, pair_sum, pair_times
-from erasable.linear_model._metric import invert
-from erasable.linear_model._precise import invert_precisely
+from erasable.linear_model._metric import invert, invert_precisely
 from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._softmax_exact import (
     add_double,

@@ -27,7 +27,7 @@ from erasable.core.errors import (
 )
 from erasable.core.grid import PrecisionWarning
 from erasable.linear_model import Ridge, SegmentedRegression
-from erasable.linear_model._segments import SegmentSums
+from erasable.linear_model._segmented import SegmentSums
 from erasable.model_selection import leave_one_out
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler

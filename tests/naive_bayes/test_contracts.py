@@ -19,7 +19,7 @@ from erasable import Records, load
 from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import ArtifactError, InvalidDataError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from erasable.naive_bayes._categories import CategoryCounts
+from erasable.naive_bayes._categorical import CategoryCounts
 from erasable.naive_bayes._multinomial import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks

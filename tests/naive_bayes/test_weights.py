@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from effort import examples
 from erasable import Records, load
-from erasable.core._weight_units import ClassWeights
+from erasable.core._weighted_moments import ClassWeights
 from erasable.core.errors import ArtifactError, TooFewRecordsError
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from erasable.utils.estimator_checks import LAW_CHECKS, parametrize_with_law_checks

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler as Theirs
 
 from effort import examples
 from erasable import Records, load
-from erasable.core._weight_units import WeightUnits
+from erasable.core._weighted_moments import WeightUnits
 from erasable.core.errors import ArtifactError, MagnitudeError, TooFewRecordsError
 from erasable.preprocessing import StandardScaler
 from erasable.utils.estimator_checks import LAW_CHECKS, parametrize_with_law_checks

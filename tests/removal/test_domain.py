@@ -21,8 +21,8 @@ from sklearn.linear_model import LogisticRegression
 from effort import few
 from erasable.core.errors import DetachedError, ErasableError
 from erasable.removal import DensityRatio, DomainRemoval, MaxShift, MinRemoval, RemovalWarning
+from erasable.removal._domain import reliability
 from erasable.removal._sets import Sets
-from erasable.removal._trust import reliability
 from erasable.removal.scores import SCORES
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from effort import few
-from erasable.removal import _wishart
+from erasable.removal import certificates
 
 DELTA, N_RUNS = 0.2, 500
 ENOUGH = stats.binom.ppf(1e-4, N_RUNS, 1 - DELTA) / N_RUNS
@@ -22,10 +22,10 @@ def eigenvalues(d: int, nu: int) -> np.ndarray:
 @pytest.mark.parametrize(("d", "nu"), [(1, 20), (2, 30), (5, 5), (5, 60), (10, 200)])
 def test_both_regions_hold(d: int, nu: int) -> None:
     values = eigenvalues(d, nu)
-    low, high = _wishart.eigenvalue_ends(d, nu, DELTA)
+    low, high = certificates._eigenvalue_ends(d, nu, DELTA)
     assert ((values[:, 0] >= low) & (values[:, -1] <= high)).mean() >= ENOUGH
     loss = (values - 1 - np.log(values)).sum(axis=1)
-    radius = _wishart.stein_radius(d, nu, DELTA)
+    radius = certificates._stein_radius(d, nu, DELTA)
     assert (loss <= radius).mean() >= ENOUGH
     if d > 1:  # one is never asked for
         assert radius < 3 * np.quantile(loss, 1 - DELTA)  # and not because it is so large
@@ -51,7 +51,7 @@ def test_the_worst_of_a_stein_ball(d: int, seed: int) -> None:
     values, radius = rng.uniform(0.3, 2.5, d), 10 ** rng.uniform(-3, 0)
     if seed == 0:
         values = np.ones(d)
-    bound = _wishart.largest_excess(values, radius)
+    bound = certificates._largest_excess(values, radius)
     best = 0.0
     limit = {"type": "ineq", "fun": lambda y: radius - (np.expm1(-y) + y).sum()}
     for _ in range(20):
@@ -71,7 +71,7 @@ def test_the_worst_of_a_stein_ball(d: int, seed: int) -> None:
 def test_no_axes_are_worse_than_aligned_ones() -> None:
     rng = np.random.default_rng(0)
     values, radius = np.array([0.6, 1.0, 1.7]), 0.2
-    bound = _wishart.largest_excess(values, radius)
+    bound = certificates._largest_excess(values, radius)
     for _ in range(300):
         y = rng.normal(size=3)
         while (np.expm1(-y) + y).sum() > radius:

@@ -15,7 +15,7 @@ from erasable.selection import BetaBinomial, Certain, Independent, PointMass, Un
 from erasable.selection._functions import SetFunction
 from erasable.selection._optimizers import Budget, Choice, maximize
 from erasable.selection.staying import Staying
-from erasable.selection.utilities import NearestNeighbor, _dense_ranks, _rank_weights
+from erasable.selection.utilities import NearestNeighbor, _ranked
 
 N_TARGETS, N, K = 37, 24, 12
 OWNERS = np.random.default_rng(0).choice([0.0, 0.05, 0.3, 0.6, 0.9, 1.0], N)
@@ -40,7 +40,7 @@ def similarities(seed: int, dtype: type = np.float64) -> np.ndarray:
 
 
 def made(similarity: object, staying: Staying, width: int = 8, k: int = K) -> SetFunction:
-    with mock.patch.multiple(_dense_ranks, _WIDTH=width, _WIDTH_OF_ONE_RANK=width):
+    with mock.patch.multiple(_ranked, _WIDTH=width, _WIDTH_OF_ONE_RANK=width):
         problem = NearestNeighbor("precomputed").problem(similarity)
         function = problem.expected(staying.bind(N, k=k), k)
     assert function is not None
@@ -81,7 +81,7 @@ def test_dense_is_sparse(seed: int, staying: Staying) -> None:
 def test_counts_that_find_no_room_change_nothing(staying: Staying) -> None:
     similarity = similarities(5)
     kept = made(similarity, staying)
-    with mock.patch.object(_dense_ranks, "_rows_of_counts", return_value=1):
+    with mock.patch.object(_ranked, "_rows_of_counts", return_value=1):
         anew = made(similarity, staying)
     assert anew.parts[0].targets.counts.shape == (1, N_TARGETS)  # type: ignore[attr-defined]
     assert chosen(kept, "lazy") == chosen(anew, "lazy")
@@ -118,8 +118,8 @@ def test_the_only_one_that_is_chosen_may_leave(sparse: bool) -> None:
 def test_owners_who_stay_with_one_probability_are_alike() -> None:
     """One weight for a rank, where each record has a probability and all are equal."""
     block = NearestNeighbor("precomputed").problem(np.eye(N)).blocks[0]  # type: ignore[attr-defined]
-    n_ranks, weights, factor = _rank_weights.ranks_needed(Independent(0.5).bind(N), block, 5)
+    n_ranks, weights, factor = _ranked.ranks_needed(Independent(0.5).bind(N), block, 5)
     assert n_ranks == 5
     assert weights == pytest.approx([1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 0])
     assert (factor == 0.5).all()
-    assert _rank_weights.ranks_needed(Independent(OWNERS).bind(N), block, 5)[1] is None
+    assert _ranked.ranks_needed(Independent(OWNERS).bind(N), block, 5)[1] is None

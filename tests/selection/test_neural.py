@@ -15,7 +15,7 @@ from sklearn.base import clone
 from effort import examples
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.selection import Expected, NeuralVariance, SubsetSelector
-from erasable.selection.utilities import _tangent_kernel as tangent
+from erasable.selection.utilities import _neural as tangent
 from selection import enumeration
 
 RNG = np.random.default_rng(5)

@@ -18,10 +18,10 @@ import pytest
 from effort import SEED
 from erasable import all_estimators
 from erasable.core import artifact
+from erasable.core.estimator import Erasable
 from erasable.core.lookup import HashIndex
 from erasable.core.mapped.pages import MappedFile
 from erasable.core.records import Records
-from erasable.core.stateful import Stateful
 from erasable.ensemble._allotment import Bags, Shards
 from erasable.ensemble._boosting._boosted import Boosted
 from erasable.neighbors._index import Index
@@ -58,12 +58,12 @@ def test_lives_are_about_every_estimator_in_every_form() -> None:
 
 
 def a_digest_outlives_a_change(patch: pytest.MonkeyPatch) -> None:
-    right, first = Stateful.digest, "_first_digest"
+    right, first = Erasable.digest, "_first_digest"
 
-    def digest(self: Stateful) -> str:
+    def digest(self: Erasable) -> str:
         return str(self.__dict__.setdefault(first, right(self)))
 
-    patch.setattr(Stateful, "digest", digest)
+    patch.setattr(Erasable, "digest", digest)
 
 
 def a_buffer_is_left(patch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def a_file_is_written_in_its_place(patch: pytest.MonkeyPatch) -> None:
             path.write_bytes(b"")
         right(path, *given)
 
-    patch.setattr("erasable.core.stateful.write_artifact", write)
+    patch.setattr("erasable.core.estimator.write_artifact", write)
 
 
 def changed_pages_are_not_written(patch: pytest.MonkeyPatch) -> None:

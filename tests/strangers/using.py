@@ -21,7 +21,7 @@ from strangers.mutations import mutate
 try:
     from erasable.core import _foreign as reader
 except ImportError:  # earlier versions
-    from erasable.core import stateful as reader
+    from erasable.core import estimator as reader
 
 __all__ = ["OUTPUTS", "hold", "mutated", "rewritten", "use", "without_digest"]
 

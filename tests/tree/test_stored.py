@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from erasable import Records
 from erasable.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from erasable.tree import DecisionTreeClassifier, _gathered, _stored
+from erasable.tree import DecisionTreeClassifier, _stored
 from erasable.tree._base import TreeModel
 from erasable.tree._level_passes import Drawing
 from erasable.tree._stored import StoredForest
@@ -113,7 +113,7 @@ def test_nodes_do_not_depend_on_who_else_is_grown(monkeypatch: pytest.MonkeyPatc
         lambda sizes, n: [list(range(len(sizes)))],
         lambda sizes, n: [[place] for place in reversed(range(len(sizes)))],
     ):
-        monkeypatch.setattr(_gathered, "dealt", deal)
+        monkeypatch.setattr(_stored, "dealt", deal)
         assert digest() == twin
     real = _stored.grow_where
 

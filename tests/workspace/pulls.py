@@ -14,14 +14,7 @@ import pytest
 
 from erasable.core import _arrow_files as arrow_files
 from erasable.workspace.context import Context
-from erasable.workspace.data import (
-    admission,
-    catalogue,
-    datasets,
-    fragments,
-    pulling,
-    spooling,
-)
+from erasable.workspace.data import admission, catalogue, datasets, fragments, pulling
 from erasable.workspace.data.sources import Source
 
 SCHEMA = pa.schema(
@@ -67,7 +60,7 @@ def small(at_once: int = 3, held: int = 400, each: int = 4) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_files, "_AT_ONCE", at_once + 2)
         patch.setattr(pulling, "_AT_ONCE", at_once)
-        patch.setattr(spooling, "_HELD", held)
+        patch.setattr(pulling, "_HELD", held)
         patch.setattr(fragments, "_RECORDS_EACH", each)
         patch.setattr(admission, "_LATELY", 5)
         yield

@@ -30,10 +30,10 @@ from erasable.core.errors import (
     WorkspaceServerError,
 )
 from erasable.workspace import Workspace
+from erasable.workspace.backups import tables
 from erasable.workspace.context import LEDGER, LOCK, Context
 from erasable.workspace.evidence import consistency, receipts
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS
-from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.schema import PASSING, dataset, metadata
 from erasable.workspace.store import crash_points
@@ -303,14 +303,14 @@ def test_a_row_that_arrives_altered(
     server: Server, database: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison is by row: here the database rounds one number."""
-    settled = rows._set_counter
+    settled = tables._set_counter
 
     def alter(writing, table, schema):  # type: ignore[no-untyped-def]
         settled(writing, table, schema)
         if table.name == "measurement":
             writing.exec_driver_sql("UPDATE measurement SET seconds = seconds + 1e-9 WHERE id = 2")
 
-    monkeypatch.setattr(rows, "_set_counter", alter)
+    monkeypatch.setattr(tables, "_set_counter", alter)
     told = "row 2 of table 'measurement' arrived altered"
     refused(source, tmp_path / "copy", server.url(database), LedgerError, told)
     assert tables_of(server, database) == 0
@@ -321,7 +321,7 @@ def test_a_row_that_is_lost_or_comes_twice(
     server: Server, database: str, source: Path, tmp_path: Path, kind: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    settled = rows._set_counter
+    settled = tables._set_counter
 
     def change(writing, table, schema):  # type: ignore[no-untyped-def]
         settled(writing, table, schema)
@@ -332,7 +332,7 @@ def test_a_row_that_is_lost_or_comes_twice(
         elif table.name == "holding":
             writing.execute(insert(table).values(token="z" * 64, dataset_id=1, bucket=0))
 
-    monkeypatch.setattr(rows, "_set_counter", change)
+    monkeypatch.setattr(tables, "_set_counter", change)
     told = "of table 'holding' arrived altered"
     refused(source, tmp_path / "copy", server.url(database), LedgerError, told)
 

@@ -21,9 +21,9 @@ from erasable.workspace.context import LEDGER
 from erasable.workspace.evidence import receipts
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.artifacts import ARTIFACTS
+from erasable.workspace.store.buckets import S3Bucket
 from erasable.workspace.store.location import STORE
 from erasable.workspace.store.objects import CLAIM
-from erasable.workspace.store.s3 import S3Bucket
 
 BYTES = [marker.encode() for marker in MARKERS]
 

@@ -17,10 +17,9 @@ from erasable.audit._black_box import BlackBox
 from erasable.audit._canaries import Canaries, audit_canaries, make_canaries
 from erasable.audit._deletion import audit_deletion
 from erasable.audit._deletion_method import audit_deletion_method
-from erasable.audit._equality import Difference, Equality, equality
+from erasable.audit._equality import Difference, Equality, equality, refit
 from erasable.audit._influence import Influence, leave_one_out_influence
 from erasable.audit._membership import audit_membership, plan_membership
-from erasable.audit._refitting import refit
 from erasable.audit._report import AuditReport, Exposed, Group
 from erasable.audit._statistics import Rate, Separation
 

@@ -49,7 +49,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
     >>> as_text(b"\xef\xbb\xbfpatient-7\n", "'who.txt'", "one identity a line")
     'patient-7\n'
     """
-    from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
+    from erasable.workspace.data.dialects import HEAD, kind_of_file, why_not_utf8
 
     found = kind_of_file(data[:HEAD])
     if found is not None:

@@ -7,17 +7,14 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._schema import DictOf, Fields, Integer, Sizes, refuse
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import grid, refuse_many
+from erasable.core._schema import Array, DictOf, Fields, Integer, Sizes, grid, refuse, refuse_many
 from erasable.core.grid import Grid
 from erasable.core.passes import Stored
 from erasable.core.threads import N_JOBS
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
-from ._schema import FARTHEST, NodeSchema
-from ._stored_tree import StoredTree
-from ._tree import MOST_LEAVES, GriddedTree, Tree
+from ._run import FARTHEST, NodeSchema
+from ._tree import MOST_LEAVES, GriddedTree, StoredTree, Tree
 
 
 class DivideAndConquerKMeans(CentroidModel):

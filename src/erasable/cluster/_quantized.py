@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._schema import Decimal, Fields
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Decimal, Fields
 from erasable.core.arrays import Floats
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream

@@ -6,6 +6,7 @@ what a new run on the records of now holds. Estimators are thin shells over it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,18 +15,239 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import at_hand
-from erasable.core.arrays import Floats, Ints, Words
+from erasable.core._schema import Array, Fields, Part, Sizes, join, refuse
+from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Action
-from erasable.core.threads import several
+from erasable.core.grid import MAX_ROWS
+from erasable.core.kept import Kept
+from erasable.core.threads import over_rows, several
 
+from . import _pass_kernels as kernels
 from ._distances import Points, Room, new_room
-from ._filed_levels import descend_filed, file_all
+from ._filed_levels import descend_filed, file_all, renumber_files
 from ._filing import hide
 from ._layout import Files, Levels, Rule, grown, new_files, new_levels
 from ._levels import descend
-from ._passes import run_levels
-from ._places import Placed
 from ._seeding import Seeding
+
+_SPARE = 8  # one position in so many is free, where room is made
+_LEAST_SPARE = 16
+
+
+class Placed(Kept):
+    """The half of `LloydRun` that knows at which position each record is.
+
+    Positions of a new run are in the order of their rows. A record that comes later takes the next
+    free position at the end; where there is none, those of deleted records are given up, and all
+    are in the order of their rows again.
+
+    Attributes
+    ----------
+    points : Points
+        The records.
+    alive : ndarray of bool
+        Which positions hold a record.
+    n_alive : int
+    levels : Levels
+    seeding : Seeding
+    """
+
+    points: Points
+    alive: Flags
+    n_alive: int
+    levels: Levels
+    seeding: Seeding
+    _files: Files
+    _filed: bool
+    _built: int
+    _picks: Ints
+    _n_placed: int
+    _n_sorted: int
+
+    def live(self) -> Ints:
+        """Positions that are left."""
+        return np.flatnonzero(self.alive)
+
+    def positions(self, rows: Ints) -> Ints:
+        """Return the positions of rows that are left."""
+        initial = self.points.rows[: self._n_sorted]
+        if initial.size == self.points.X.shape[0]:
+            found = rows.copy()
+        else:
+            found = np.minimum(np.searchsorted(initial, rows), max(initial.size - 1, 0))
+        if self._n_placed == self._n_sorted:
+            return found
+        later = ~self.alive[found] | (self.points.rows[found] != rows)
+        if later.any():
+            others = self._n_sorted + np.flatnonzero(self.alive[self._n_sorted : self._n_placed])
+            order = others[np.argsort(self.points.rows[others])]
+            found[later] = order[np.searchsorted(self.points.rows[order], rows[later])]
+        return found
+
+    def show(self, X: NDArray[Any], keys: Words) -> None:
+        """Know where the rows are now, and others beside them."""
+        self.points = self.points._replace(X=X, keys=keys)
+
+    def _take_places(self, rows: Ints) -> Ints:
+        """Return positions for rows that come, which are alive from now on; there is room."""
+        come = np.arange(self._n_placed, self._n_placed + rows.size)
+        self.points.rows[come] = rows
+        self.alive[come] = True
+        self.n_alive += rows.size
+        self._n_placed += rows.size
+        return come
+
+    def _make_room(self, n_new: int) -> None:
+        """Have free positions at the end, for which those of deleted records may be given up."""
+        if self._n_placed + n_new <= self.alive.size:
+            return
+        live = self.live()
+        rows = self.points.rows[live]
+        order = np.argsort(rows)
+        live, rows = live[order], rows[order]
+        n = live.size
+        size = n + n_new + max(_LEAST_SPARE, (n + n_new) // _SPARE)
+        places = np.zeros(self.alive.size, np.int64)
+        places[live] = np.arange(n)
+        before = self.levels
+        per_record = {
+            name: np.zeros((array.shape[0], size), array.dtype)
+            for name, array in before._asdict().items()
+            if name in ("labels", "bounds", "links")
+        }
+        for name, array in per_record.items():
+            array[:, :n] = getattr(before, name)[:, live]
+        self.levels = before._replace(**per_record)
+        if self._filed:
+            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
+        self.seeding.renumber(places)
+        self.points = self.points._replace(rows=np.zeros(size, np.int64))
+        self.points.rows[:n] = rows
+        self.alive = np.arange(size) < n
+        self._picks = np.zeros(size if self._picks.size else 0, np.int64)
+        self._n_placed = self._n_sorted = n
+
+
+_NO_LIMITS = np.empty(0)
+
+
+def run_levels(
+    points: Points,
+    live: Ints,
+    rule: Rule,
+    weights: Floats,
+    pairs: bool,
+    levels: Levels,
+    start: int,
+    n_jobs: int | None,
+) -> tuple[int, int, int, int, int]:
+    """Run Lloyd's algorithm from level `start` on, in threads; see `descend`."""
+    n_levels = levels.centers.shape[0]
+    plain = rule.shift < 0.0 and rule.squares.size == 0
+    examined = 0
+    for t in range(start, n_levels):
+        if t > 0 and kernels.begin_level(t, rule, levels) and plain:
+            return t - 1, t - 1, examined, 0, t - start
+        examined += _assign(t, points, live, weights, pairs, levels, n_jobs)
+        final = kernels.end_level(t, rule, weights, levels)
+        if final >= 0:
+            return t, final, examined, 0, t + 1 - start
+    return n_levels - 1, -1, examined, 0, n_levels - start
+
+
+def _assign(
+    t: int,
+    points: Points,
+    live: Ints,
+    weights: Floats,
+    pairs: bool,
+    levels: Levels,
+    n_jobs: int | None,
+) -> int:
+    """Assign every live position at level `t`; return how many distances were computed."""
+    n, source = live.shape[0], max(t - 1, 0)
+    limits, factor = _NO_LIMITS, 1.0
+    before: NDArray[np.uint16] = levels.labels[source][: 0 if t == 0 else None]
+    if t > 0:
+        moves, stretch = kernels.movement_to(t, weights, pairs, levels)
+
+        def at_risk(rows: slice) -> int:
+            return kernels.count_at_risk(
+                live[rows], moves.limits, levels.bounds[source], levels.links[source]
+            )
+
+        growth = levels.growth[source] * stretch
+        k, d = levels.centers.shape[1:]
+        if kernels.pays(sum(over_rows(at_risk, n, n_jobs)), n, k, d, growth):
+            limits, factor = moves.limits, (1.0 - 1e-12) / stretch
+        levels.growth[t] = growth if limits.size else 1.0
+
+    def assign(rows: slice) -> tuple[Floats, Ints, int]:
+        k, d = levels.centers.shape[1:]
+        sums, counts = np.zeros((t + 1, k, d)), np.zeros((t + 1, k), np.int64)
+        own = levels._replace(sums=sums, counts=counts)
+        examined = kernels.assign_block(
+            points, live[rows], weights, pairs, limits, factor, before, source, t, own,
+            new_room(d, k),
+        )  # fmt: skip
+        return sums[t], counts[t], examined
+
+    levels.sums[t] = levels.sums[source] if t > 0 else 0.0
+    levels.counts[t] = levels.counts[source] if t > 0 else 0
+    examined = 0
+    for sums, counts, seen in over_rows(assign, n, n_jobs):
+        levels.sums[t] += sums
+        levels.counts[t] += counts
+        examined += seen
+    return examined
+
+
+FARTHEST = 2.0**490
+"""Of a centroid from the origin of the grid: beyond all records."""
+
+
+def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, Part]:
+    """Return the parts for what `LloydRun.state` gives; a `str` of clusters names a dimension."""
+
+    def end_in_time(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        levels = value["counts"].shape[0]
+        if not 1 <= levels <= max_iter + 1:
+            refuse(join(at, "counts"), f"{levels} levels", f"1 to {max_iter + 1}")
+
+    def draw_candidates(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        k, tried = value["candidates"].shape
+        if k == 0 or tried != 2 + int(math.log(k)):
+            refuse(join(at, "candidates"), value["candidates"], "as many as are drawn")
+
+    levels = "n_levels"
+    farthest = float(MAX_ROWS) * FARTHEST
+    path = {
+        "centers": Array("float64", (levels, n_clusters, "n_features"), -FARTHEST, FARTHEST),
+        "counts": Array("int64", (levels, n_clusters), least=0),
+        "sums": Array("float64", (levels, n_clusters, "n_features"), -farthest, farthest),
+    }
+    seeds = {
+        "candidates": Array("uint64", (n_clusters, "n_candidates")),
+        "chosen": Array("uint64", (n_clusters,)),
+        "potentials": Array("int64", (n_clusters, "n_candidates")),
+    }
+    return {
+        "path": Fields(path, relations=(end_in_time,)),
+        "seeds": Fields(seeds, relations=(draw_candidates,)),
+    }
+
+
+class NodeSchema(Part):
+    """The run of a node of a tree, whose dimensions are its own, or nothing."""
+
+    def __init__(self, max_iter: int) -> None:
+        self._run = Fields(run_schema("n_clusters", max_iter))
+
+    def check(self, value: Any, at: str, sizes: Sizes) -> None:
+        """See `Part.check`."""
+        if value != {}:
+            self._run.check(value, at, {"n_features": sizes["n_features"]})
+
 
 RuleFor: TypeAlias = Callable[[int], Rule]
 

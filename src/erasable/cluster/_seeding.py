@@ -19,9 +19,8 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.tape import Stream
 from erasable.core.threads import over_rows
 
-from ._arrival_kernels import admit
 from ._distances import Points, new_room
-from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
+from ._seeding_kernels import admit, lower_and_sum, nearest_distance, race, retract
 
 _NO_FLOATS = np.empty(0)
 _NO_CANDIDATE = np.iinfo(np.int64).max

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from erasable.core._schema import Fields
-from erasable.core._schema_models import column_map, grid, refuse_many
+from erasable.core._schema import Fields, column_map, grid, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
@@ -18,8 +17,7 @@ from erasable.core.passes import Stored
 
 from ._centroids import CentroidModel
 from ._layout import Rule
-from ._run import LloydRun, Report
-from ._schema import run_schema
+from ._run import LloydRun, Report, run_schema
 from ._seeding import Seeding, metric_for
 from ._stored import StoredRun
 from ._table import GriddedTable
@@ -192,7 +190,7 @@ class GriddedRun:
         return _told(report)
 
     def take_arrays(self, held: Attachment) -> None:
-        """See `erasable.core.growing.Growing._take_arrays`."""
+        """See `erasable.core.estimator.Erasable._take_arrays`."""
         self.table.take_arrays(held)
         self.run.show(self.table.X, self.table.keys)
 

@@ -15,9 +15,7 @@ from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._column_choice import Columns, has_names, is_empty, is_selector, positions
-from erasable.core._schema import DictOf, Fields, Integer, Part
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import refuse_unbounded
+from erasable.core._schema import Array, DictOf, Fields, Integer, Part, refuse_unbounded
 from erasable.core.arrays import Flags
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
@@ -31,10 +29,9 @@ from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import Blocks, Widths
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Concat, Node, Select
-from erasable.pipeline._reading import as_table
-from erasable.pipeline._selection import Selection
+from erasable.pipeline._nodes import Concat, Node, Select, Selection
 from erasable.pipeline._stateless import check_steps, names_after
+from erasable.pipeline._tables import as_table
 
 _REST, _THRESHOLD = "remainder", "sparse_threshold"
 _WORDS = ("drop", "passthrough")

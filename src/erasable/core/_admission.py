@@ -22,7 +22,6 @@ from erasable.core.values import Accepts
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
-    from erasable.core.stateful import Stateful
 
 IN_MEMORY = "Embedding on a cluster, Refit, and shards and bags of erasable's own estimators"
 """What learns from features in memory alone, for messages."""
@@ -64,7 +63,7 @@ def read_records(
     return records
 
 
-def _refuse_stored(model: Stateful, records: Records) -> None:
+def _refuse_stored(model: Erasable, records: Records) -> None:
     matrix = records.matrix
     remote = isinstance(matrix, Remote)
     if isinstance(matrix, Stored) and (parts := model._not_by_blocks(remote=remote)):
@@ -76,7 +75,7 @@ def _refuse_stored(model: Stateful, records: Records) -> None:
         )
 
 
-def _refuse_rounded(model: Stateful, records: Records) -> None:
+def _refuse_rounded(model: Erasable, records: Records) -> None:
     if Accepts.of(model).exact:
         stored = isinstance(records.matrix, Stored) and may_be_rounded(records.matrix)
         if stored or "rounded" in records.unsettled:
@@ -96,7 +95,7 @@ def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -
         )
 
 
-def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
+def records_for(model: Erasable, records: Records | tuple[Any, ...]) -> Records:
     """Return the records that a file comes with, if they have the features of its model.
 
     Raises
@@ -140,7 +139,7 @@ def records_for(model: Stateful, records: Records | tuple[Any, ...]) -> Records:
     return records
 
 
-def _from_tuple(model: Stateful, given: tuple[Any, ...], predicts: bool) -> Records:
+def _from_tuple(model: Erasable, given: tuple[Any, ...], predicts: bool) -> Records:
     forms = _WITH_TARGETS if predicts else _WITHOUT_TARGETS
     if not (isinstance(given, tuple) and len(given) in forms):
         length = f" of {len(given)}" if isinstance(given, tuple) else ""
@@ -160,7 +159,7 @@ def _from_tuple(model: Stateful, given: tuple[Any, ...], predicts: bool) -> Reco
 
 
 @contextmanager
-def telling_form(model: Stateful, records: Records | tuple[Any, ...]) -> Iterator[None]:
+def telling_form(model: Erasable, records: Records | tuple[Any, ...]) -> Iterator[None]:
     """Add to an error how a tuple of records was read: its parts may have another order."""
     forms = _WITH_TARGETS if get_tags(model).target_tags.required else _WITHOUT_TARGETS
     try:

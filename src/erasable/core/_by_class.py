@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from erasable.core._deleting import learn_and_compare
-from erasable.core._schema import Fields, Part, Sizes
-from erasable.core._schema_models import column_map, grid, moments, refuse_negative_variance
+from erasable.core._schema import (
+    Fields,
+    Part,
+    Sizes,
+    column_map,
+    grid,
+    moments,
+    refuse_negative_variance,
+)
 from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import LabelledRows
 from erasable.core.classes import Classes

@@ -9,6 +9,7 @@ how things are to be, not how they change, so that it can be done twice.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,37 @@ from erasable.core.grid import PrecisionWarning
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
+
+
+class AllOrNothing:
+    """Gives estimators the attributes back that they had, where something is raised.
+
+    It is entered twice, so that an interruption while they get them back is the first that counts.
+
+    Examples
+    --------
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> scaler = MinMaxScaler().fit([[1.0], [2.0]])
+    >>> unchanged = AllOrNothing([scaler])
+    >>> with unchanged, unchanged:
+    ...     scaler.fit([])
+    Traceback (most recent call last):
+    erasable.core.errors.InvalidDataError: ...
+    >>> len(scaler.ids_)
+    2
+    """
+
+    def __init__(self, estimators: Iterable[Erasable]) -> None:
+        self._before = [(each, dict(each.__dict__)) for each in estimators]
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Undo what was raised meanwhile."""
+        if kind is not None:
+            for each, attributes in self._before:
+                each.__dict__ = attributes
 
 
 def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core._admission import class_for
 from erasable.core._fit_info import BASE_STATE
-from erasable.core._schema import Anything, DictOf, Fields, Integer, Maybe, Names, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Anything, Array, DictOf, Fields, Integer, Maybe, Names, refuse
 from erasable.core.artifact import Place, name_of, read_artifact
 from erasable.core.errors import ArtifactError, ErasableError
 from erasable.core.params import decode_params, encode_params
@@ -15,7 +14,7 @@ from erasable.core.trust import reading
 from erasable.core.value_hash import ValueHash
 
 if TYPE_CHECKING:
-    from erasable.core.stateful import Stateful
+    from erasable.core.estimator import Erasable
 
 MOST_FEATURES, MOST_RECORDS = 2**31 - 1, 2**53
 
@@ -33,7 +32,7 @@ _BASE = Fields(
 
 
 def read_model(cls: type[Any], path: Place, *, trusted: bool, with_records: bool) -> Any:
-    """Read a model of a class, or of one that inherits from it; see `Stateful.load`.
+    """Read a model of a class, or of one that inherits from it; see `Erasable.load`.
 
     A state that is not trusted is checked. Where records follow, it may be fitted again of them.
 
@@ -92,7 +91,7 @@ def check_base(model: Any, state: dict[str, Any]) -> None:
         refuse("n_records", base["n_records"], f"{least} or more")
 
 
-def check_learned(model: Stateful, learned: dict[str, Any]) -> None:
+def check_learned(model: Erasable, learned: dict[str, Any]) -> None:
     """Check what an estimator has learned against its schema, if it declares one.
 
     Parameters and what `check_base` checks have been taken over.

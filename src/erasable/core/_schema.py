@@ -1,9 +1,9 @@
 """Schemas: what the state of a model must be, checked before anything of a file is used.
 
 Anybody can write a file with other numbers in it and the digest that belongs to them. An estimator
-declares in `Stateful._schema` what its state holds: types, shapes, ranges, and relations between
+declares in `Erasable._schema` what its state holds: types, shapes, ranges, and relations between
 fields. What does not fit is refused, so kernels may rely on it. Arrays are in
-`erasable.core._schema_arrays`.
+`erasable.core._schema`.
 
 Dimensions have names, such as ``"n_classes"``: the first array that has one says how large it is,
 and all others must agree. ``"n_features"`` and ``"n_records"`` are known from the start.
@@ -14,12 +14,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from operator import lt
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core._fit_info import BASE_STATE
+from erasable.core._grid_kernels import MAX_TOP, MIN_TOP
 from erasable.core.errors import ArtifactError
+from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
 
 Size: TypeAlias = int | str | None
@@ -347,3 +351,265 @@ def _check_names(value: dict[Any, Any], needed: set[str], others: set[str], at: 
     if strange:
         first = min(map(str, strange))
         refuse(join(at, first), "a value", "no such field")
+
+
+@dataclass(frozen=True)
+class Array(Part):
+    """An array of numbers, none of them NaN or infinite.
+
+    Attributes
+    ----------
+    dtype : str
+        As NumPy names it.
+    shape : tuple of int, str or None
+    least, most : float
+        Limits, both allowed.
+    whole : bool
+        Whether floats must be whole numbers.
+    ascending : bool
+        Whether every number must be larger than the one before; of one dimension.
+    gaps : bool
+        Whether NaN is allowed.
+
+    Examples
+    --------
+    >>> sizes = {"n_features": 2}
+    >>> Array("int64", ("n_classes", "n_features"), least=0).check(np.ones((3, 2), int), "n", sizes)
+    >>> sizes
+    {'n_features': 2, 'n_classes': 3}
+    """
+
+    dtype: str
+    shape: tuple[Size, ...]
+    least: float = -LARGEST
+    most: float = LARGEST
+    whole: bool = False
+    ascending: bool = False
+    gaps: bool = False
+
+    def check(self, value: Any, at: str, sizes: Sizes) -> None:
+        """See `Part.check`."""
+        if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
+            refuse(at, value, f"an array of {self.dtype}")
+        _check_shape(value, self.shape, at, sizes)
+        if not value.flags.c_contiguous:
+            refuse(at, "columns in the place of rows", "rows that lie together in memory")
+        if value.dtype == np.bool_ or value.size == 0:
+            return
+        told = value[~np.isnan(value)] if self.gaps else value
+        if told.size and not (told.min() >= self.least and told.max() <= self.most):
+            held = told[~((told >= self.least) & (told <= self.most))].tolist()[0]
+            refuse(at, held, f"{self._range()}")
+        if self.whole and not (np.rint(told) == told).all():
+            refuse(at, told[np.rint(told) != told].tolist()[0], "whole numbers")
+        if self.ascending and not (value[1:] > value[:-1]).all():
+            refuse(at, "numbers that do not ascend", "each larger than the one before")
+
+    def _range(self) -> str:
+        if self.least > -LARGEST:
+            most = f" to {self.most:g}" if self.most < LARGEST else " or more, and finite"
+            return f"numbers of {self.least:g}{most}"
+        return f"numbers of at most {self.most:g}" if self.most < LARGEST else "finite numbers"
+
+
+@dataclass(frozen=True)
+class Texts(Part):
+    """An array of strings.
+
+    Attributes
+    ----------
+    shape : tuple of int, str or None
+    ascending : bool
+        Whether every string must be larger than the one before; of one dimension.
+    distinct : bool
+        Whether they must differ.
+    """
+
+    shape: tuple[Size, ...]
+    ascending: bool = False
+    distinct: bool = False
+
+    def check(self, value: Any, at: str, sizes: Sizes) -> None:
+        """See `Part.check`."""
+        if not isinstance(value, np.ndarray) or value.dtype != object:
+            refuse(at, value, "an array of strings")
+        _check_shape(value, self.shape, at, sizes)
+        cells = value.ravel().tolist()
+        try:
+            "".join(cells)  # faster than a look at every type
+        except TypeError:
+            refuse(at, "other things", "strings")
+        if self.ascending and not all(map(lt, cells, cells[1:])):
+            refuse(at, "strings that do not ascend", "each larger than the one before")
+        if self.distinct and len(set(cells)) < len(cells):
+            refuse(at, "a string twice", "each once")
+
+
+@dataclass(frozen=True)
+class Objects(Part):
+    """An array of strings and numbers, finite or NaN."""
+
+    shape: tuple[Size, ...]
+
+    def check(self, value: Any, at: str, sizes: Sizes) -> None:
+        """See `Part.check`."""
+        if not isinstance(value, np.ndarray) or value.dtype != object:
+            refuse(at, value, "an array of strings and numbers")
+        _check_shape(value, self.shape, at, sizes)
+        for kind in set(map(type, cells := value.ravel().tolist())):
+            if kind not in (str, bool, int, float):
+                refuse(at, f"a {kind.__name__}", "strings and numbers")
+        if any(type(cell) is float and abs(cell) == np.inf for cell in cells):
+            refuse(at, "infinity", "finite numbers")
+
+
+@dataclass(frozen=True)
+class Labels(Part):
+    """Labels of classes: strings, integers, floats or booleans, ascending.
+
+    Attributes
+    ----------
+    size : int, str or None
+    """
+
+    size: Size
+
+    def check(self, value: Any, at: str, sizes: Sizes) -> None:
+        """See `Part.check`."""
+        kind = value.dtype.name if isinstance(value, np.ndarray) else ""
+        if kind == "object":
+            Texts((self.size,), ascending=True).check(value, at, sizes)
+        elif kind in ("bool", "float32", "float64", "int64", "uint64"):
+            Array(kind, (self.size,), ascending=True).check(value, at, sizes)
+            if kind == "bool" and value.tolist() not in ([False], [True], [False, True]):
+                refuse(at, "booleans that do not ascend", "each once")
+        else:
+            refuse(at, value, "labels of classes: strings, integers, floats or booleans")
+
+
+def _check_shape(value: NDArray[Any], shape: tuple[Size, ...], at: str, sizes: Sizes) -> None:
+    """Raise ArtifactError if an array has another shape."""
+    if value.ndim != len(shape):
+        refuse(at, value, f"{len(shape)} dimensions")
+    for found, size in zip(value.shape, shape, strict=True):
+        take_size(found, size, at, "lines" if value.ndim > 1 else "numbers", sizes)
+
+
+MOST_QUANTA = 2.0**26
+"""Of a value on a grid."""
+
+MOST_FEATURES = 2**24
+"""Of a model in whose file nothing but a number says how many features there are."""
+
+HALVES = {"hh": 2**26, "hl": 2**25, "ll": 2**24}
+"""Largest products of the halves of a gridded value, see `erasable.core.moments`."""
+
+
+_IN_SQUARES = {"hh": 2.0**26, "hl": 2.0**14, "ll": 1.0}
+
+
+def tops(size: Size) -> Array:
+    """Return the part for exponents of a grid."""
+    return Array("int64", (size,), least=MIN_TOP, most=MAX_TOP)
+
+
+def grid(size: Size, *, sparse: bool = False) -> Fields:
+    """Return the part for a grid; one of sparse columns has no origin."""
+    origin = Array("float64", (size,), least=-(2.0 ** (MAX_TOP + 1)), most=2.0 ** (MAX_TOP + 1))
+    return Fields({"top": tops(size)} if sparse else {"top": tops(size), "origin": origin})
+
+
+def moments(n_rows: int, *shape: Size) -> Fields:
+    """Return the part for what `Moments.state` gives, summed over at most so many rows."""
+    most = n_rows * MOST_QUANTA
+    sums = {"sum": Array("float64", shape, least=-most, most=most, whole=True)}
+    for name, largest in HALVES.items():
+        limit = n_rows * largest
+        sums[name] = Array("int64", shape, least=-limit if name == "hl" else 0, most=limit)
+    return Fields(sums)
+
+
+def refuse_negative_variance(sums: dict[str, Any], n_rows: Any, at: str) -> None:
+    """Refuse sums of `moments` of which the variance of a column would be negative.
+
+    `n_rows` is a number, or one for each line of the sums.
+    """
+    n = np.broadcast_to(n_rows, sums["sum"].shape)
+    parts = [n * (sums[name] * factor) for name, factor in _IN_SQUARES.items()]
+    error = 2.0**-48 * sum(np.abs(part) for part in parts)
+    # Exactly only where floats do not tell.
+    close = sums["sum"] * sums["sum"] > sum(parts) - error
+    for at_cell in zip(*np.nonzero(close), strict=True):
+        squares = sum(int(sums[name][at_cell]) * int(f) for name, f in _IN_SQUARES.items())
+        if int(sums["sum"][at_cell]) ** 2 > int(n[at_cell]) * squares:
+            refuse(at, "squares that are too small for their sum", "those of numbers")
+
+
+def column_map(size: Size = "n_features") -> Fields:
+    """Return the part for the map (shift, scale) of the steps before a model in a pipeline."""
+    least = float(np.finfo(np.float64).smallest_subnormal)
+    return Fields(
+        {"shift": Array("float64", (size,)), "scale": Array("float64", (size,), least=least)}
+    )
+
+
+def classes(n_records: int, *, fixed: bool = False, every: bool = True) -> Fields:
+    """Return the part for labels and counts.
+
+    Parameters
+    ----------
+    n_records : int
+    fixed : bool
+        Whether labels are fixed, so that a class may have no records.
+    every : bool
+        Whether counts add up to the number of records; otherwise they may be less.
+    """
+
+    def add_up(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        total = int(value["counts"].sum())
+        if total > n_records or (every and total < n_records):
+            refuse(join(at, "counts"), f"counts that add up to {total}", f"{n_records} (n_records)")
+
+    counts = Array("int64", ("n_classes",), least=0 if fixed else 1, most=n_records)
+    return Fields({"labels": Labels("n_classes"), "counts": counts}, relations=(add_up,))
+
+
+def refuse_unbounded(model: Any) -> None:
+    """Refuse features without end, where neither names nor arrays say how many there are."""
+    d = model.n_features_in_
+    if d > MOST_FEATURES and not hasattr(model, "feature_names_in_"):
+        refuse("n_features", d, f"at most {MOST_FEATURES}, as they have no names")
+
+
+def gram(n_rows: int, n_columns: int, n_origins: int) -> Fields:
+    """Return the part for what `Gram.state` gives of so many columns, or of no more rows."""
+    n_pairs = n_columns * (n_columns + 1) // 2
+    n_totals = n_columns + 3 * n_pairs
+    most = n_rows * MOST_QUANTA
+
+    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        refuse_wrong_totals(value["totals"], n_rows, n_columns, join(at, "totals"))
+
+    origin = Array("float64", (n_origins,), -(2.0 ** (MAX_TOP + 1)), 2.0 ** (MAX_TOP + 1))
+    totals = Array("float64", (n_totals,), least=-most, most=most, whole=True)
+    parts = {"top": tops(n_columns), "origin": origin, "totals": totals}
+    return Fields(parts, relations=(check,))
+
+
+def refuse_wrong_totals(totals: Any, n_rows: int, n_columns: int, at: str) -> None:
+    """Refuse sums of `Gram` of which the variance of a column would be negative."""
+    hh, hl, ll = totals[n_columns:].reshape(3, -1)
+    place = np.arange(n_columns)
+    place = place * n_columns - place * (place - 1) // 2  # of a column with itself
+    own = {"sum": totals[:n_columns], "hh": hh[place], "hl": hl[place] / 2.0, "ll": ll[place]}
+    for name, largest in HALVES.items():
+        least = -n_rows * largest if name == "hl" else 0
+        if not ((own[name] >= least) & (own[name] <= n_rows * largest)).all():
+            refuse(at, "sums of squares that are none", "those of numbers")
+    refuse_negative_variance(own, n_rows, at)
+
+
+def refuse_many(n_records: int) -> None:
+    """Refuse more records than exact sums of gridded values have room for."""
+    if n_records > MAX_ROWS:
+        refuse("n_records", n_records, f"at most {MAX_ROWS}")

@@ -36,7 +36,7 @@ class LabelledRows:
     classes : Classes
     live_rows : callable
         Returns the positions of the live rows.
-    weights : erasable.core._weight_units.ClassWeights or None
+    weights : erasable.core._weighted_moments.ClassWeights or None
     names : list of str or None
         Names of the columns.
     n_jobs : int or None

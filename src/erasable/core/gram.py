@@ -7,24 +7,195 @@ solved from them is made of them in double-double, in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cython_blas
 from scipy.sparse import issparse
 
 from erasable.core import _centring_kernels as centring
 from erasable.core import _gram_kernels as kernels
-from erasable.core._gram_input import MAX_FEATURES, check_widths, few, targets_of
-from erasable.core._gram_passes import Multiply, MultiplyColumns, MultiplyEach
+from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
-from erasable.core.passes import Stored, run
+from erasable.core.passes import Block, Pass, Stored, at_hand, run
+from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray
 from erasable.core.sparse import SparseGrid, parts
 
 __all__ = ["MAX_FEATURES", "Gram"]
+
+MAX_FEATURES = 4096
+
+
+def _few_rows(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
+    """Return what `at_hand` does, with the targets of the same rows."""
+    own, places = at_hand(matrix, rows)
+    return own, targets if own is matrix else targets[rows], places
+
+
+def _check_widths(matrix: Any, targets: Floats) -> None:
+    _check_width(matrix.shape[1], "features", "select or project features first")
+    _check_width(targets.shape[1], "targets", "learn them in several models")
+
+
+def _check_width(count: int, what: str, advice: str) -> None:
+    """Refuse more columns than exact sums of products have room for.
+
+    Raises
+    ------
+    InvalidDataError
+    """
+    if count > MAX_FEATURES:
+        raise InvalidDataError(
+            f"{count} {what} were given; expected at most {MAX_FEATURES}, because exact sums of "
+            f"products take memory in their square; {advice}"
+        )
+
+
+def _targets_of(matrix: Any, targets: Floats | None) -> Floats:
+    return np.zeros((matrix.shape[0], 0)) if targets is None else targets
+
+
+def _routine(name: str, n_arguments: int) -> Any:
+    """Return a routine of the BLAS that SciPy offers to compiled code; it takes pointers."""
+    capsule = cython_blas.__pyx_capi__[name]
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
+    address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    signature = name_of(("PyCapsule_GetName", ctypes.pythonapi))(capsule)
+    address = address_of(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, signature)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
+
+
+_dsyrk = _routine("dsyrk", 10)
+_UPPER, _AS_IT_IS = ctypes.c_char(b"U"), ctypes.c_char(b"N")
+_ONE = ctypes.c_double(1.0)
+
+
+def _add_square(rows: Floats, square: Floats) -> None:
+    """Add ``rows.T @ rows`` to the upper triangle of a matrix.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, p), float64, C-contiguous
+    square : ndarray of shape (p, p), float64, in Fortran's order
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> square = np.zeros((2, 2), order="F")
+    >>> _add_square(np.array([[1.0, 2.0], [3.0, 4.0]]), square)
+    >>> square
+    array([[10., 14.],
+           [ 0., 20.]])
+    """
+    if not (rows.flags.c_contiguous and square.flags.f_contiguous):
+        raise ValueError("expected rows in C's order, and a square in Fortran's")
+    n, p = ctypes.c_int(rows.shape[0]), ctypes.c_int(rows.shape[1])
+    by = ctypes.byref
+    _dsyrk(
+        by(_UPPER), by(_AS_IT_IS), by(p), by(n), by(_ONE), rows.ctypes.data, by(p), by(_ONE),
+        square.ctypes.data, by(p),
+    )  # fmt: skip
+
+
+_BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
+
+
+class _Multiply(Pass[tuple[Floats, Floats]]):
+    """Multiply blocks of rows by BLAS: those of h and of l, side by side, by themselves.
+
+    It finds the upper triangle of products, of shape (2 p, 2 p), and the sums of the columns.
+    """
+
+    def __init__(self, columns: Floats, targets: Floats) -> None:
+        self._columns, self._targets = columns, PerRow(targets)
+
+    def of_block(self, block: Block) -> tuple[Floats, Floats]:
+        p = self._columns.shape[1]
+        square, sums = np.zeros((2 * p, 2 * p), order="F"), np.zeros(p)
+        for part in self._halves(block, sums):
+            _add_square(part, square)
+        return square, sums
+
+    def merge(
+        self, one: tuple[Floats, Floats], other: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        for left, right in zip(one, other, strict=True):
+            left += right
+        return one
+
+    def _halves(self, block: Block, sums: Floats) -> Iterator[Floats]:
+        """Yield h and l, side by side, of some rows at a time, in one array; add up `sums`."""
+        p, n, rows = sums.size, block.size, block.rows
+        # Rows that follow each other need not be looked up.
+        through = block.every or bool(np.all(rows[1:] - rows[:-1] == 1))
+        begin = int(rows[0]) if rows.size else 0
+        targets = self._targets.of(block)
+        size = min(max(_BLOCK // max(p, 1), 64), n)
+        halves = np.zeros((size, 2 * p))
+        for start in range(0, n, max(size, 1)):
+            part = halves[: min(size, n - start)]
+            chosen = NO_ROWS if through else rows[start : start + size]
+            kernels.cut_block(
+                block.matrix, targets, chosen, begin + start, self._columns, sums, part
+            )
+            yield part
+
+
+class _MultiplyEach(Pass[list[tuple[Floats, Floats]]]):
+    """Multiply the rows of each of several parts: for each what `_Multiply` finds.
+
+    Parameters
+    ----------
+    columns, targets
+        See `_Multiply`.
+    labels : ndarray of shape (n_live,), int32
+        The part of each row that counts.
+    n_parts : int
+    """
+
+    def __init__(self, columns: Floats, targets: Floats, labels: Ints32, n_parts: int) -> None:
+        self._multiply = _Multiply(columns, targets)
+        self._labels, self._n_parts = PerLiveRow(labels), n_parts
+
+    def row_arrays(self) -> list[RowArray]:
+        return [*self._multiply.row_arrays(), self._labels]
+
+    def of_block(self, block: Block) -> list[tuple[Floats, Floats]]:
+        positions, labels = block.positions, self._labels.of(block)
+        own = (positions[labels == part] for part in range(self._n_parts))
+        return [self._multiply.of_block(block._replace(rows=rows, every=False)) for rows in own]
+
+    def merge(
+        self, one: list[tuple[Floats, Floats]], other: list[tuple[Floats, Floats]]
+    ) -> list[tuple[Floats, Floats]]:
+        return [self._multiply.merge(*pair) for pair in zip(one, other, strict=True)]
+
+
+class _MultiplyColumns(_Multiply):
+    """Multiply some columns by all: products of shape (3, n_columns, p), and all sums."""
+
+    def __init__(self, columns: Floats, targets: Floats, chosen: Ints) -> None:
+        super().__init__(columns, targets)
+        self._chosen = chosen
+
+    def of_block(self, block: Block) -> tuple[Floats, Floats]:
+        chosen, p = self._chosen, self._columns.shape[1]
+        sums, found = np.zeros(p), np.zeros((3, chosen.size, p))
+        for part in self._halves(block, sums):
+            h, lower = part[:, :p], part[:, p:]
+            h_chosen, l_chosen = h[:, chosen].T, lower[:, chosen].T
+            found[0] += h_chosen @ h
+            found[1] += h_chosen @ lower
+            found[1] += l_chosen @ h
+            found[2] += l_chosen @ lower
+        return found, sums
+
 
 _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
 
@@ -113,8 +284,8 @@ class Gram:
         InvalidDataError
             More than 4096 features, or targets: the sums would not fit memory.
         """
-        targets = targets_of(matrix, targets)
-        check_widths(matrix, targets)
+        targets = _targets_of(matrix, targets)
+        _check_widths(matrix, targets)
         gram = cls._empty(grid, target_grid)
         rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
         gram._add(matrix, targets, rows, 1.0)
@@ -131,10 +302,10 @@ class Gram:
         labels: Ints32,
         n_parts: int,
     ) -> list[Self]:
-        """Sum rows by their parts, in one pass; see `fit`, and `MultiplyEach`."""
-        check_widths(matrix, targets)
+        """Sum rows by their parts, in one pass; see `fit`, and `_MultiplyEach`."""
+        _check_widths(matrix, targets)
         grams = [cls._empty(grid, target_grid) for _ in range(n_parts)]
-        found = run(MultiplyEach(grams[0].columns, targets, labels, n_parts), matrix, rows)
+        found = run(_MultiplyEach(grams[0].columns, targets, labels, n_parts), matrix, rows)
         counts = np.bincount(labels, minlength=n_parts).tolist()
         for gram, part, count in zip(grams, found, counts, strict=True):
             gram.n_rows = count
@@ -157,14 +328,14 @@ class Gram:
 
         See `fit`, and `Grid.fit` for the other parameters.
         """
-        targets = targets_of(matrix, targets)
-        check_widths(matrix, targets)
+        targets = _targets_of(matrix, targets)
+        _check_widths(matrix, targets)
         if issparse(matrix):
             return cls.fit(
                 SparseGrid.fit(matrix, live_rows), matrix, target_grid, targets, live_rows
             )
         grid, found = Grid.fit_with(
-            lambda grid: Multiply(cls._empty(grid, target_grid).columns, targets),
+            lambda grid: _Multiply(cls._empty(grid, target_grid).columns, targets),
             matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs,
         )  # fmt: skip
         gram = cls._empty(grid, target_grid)
@@ -201,11 +372,11 @@ class Gram:
 
     def add(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
         """Add rows, whose values must lie within the range of the grids."""
-        self._add(matrix, targets_of(matrix, targets), rows, 1.0)
+        self._add(matrix, _targets_of(matrix, targets), rows, 1.0)
 
     def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
         """Take rows out, read on the grids on which they were added."""
-        self._add(matrix, targets_of(matrix, targets), rows, -1.0)
+        self._add(matrix, _targets_of(matrix, targets), rows, -1.0)
 
     def merge(self, other: Gram) -> None:
         """Add the sums of other rows, on the same grids."""
@@ -236,7 +407,7 @@ class Gram:
         ndarray of shape (p,), bool
             The columns that had to be read again in the rows that are left.
         """
-        targets = targets_of(matrix, targets)
+        targets = _targets_of(matrix, targets)
         self._add(matrix, targets, rows, -1.0)
         changes = [self.grid.remove(matrix, rows, live_rows)]
         if targets.shape[1]:
@@ -265,7 +436,7 @@ class Gram:
         MagnitudeError
             See `Grid.fit`. The sums are of no use afterwards.
         """
-        targets = targets_of(matrix, targets)
+        targets = _targets_of(matrix, targets)
         changes = [self.grid.add(matrix, rows, live_rows)]
         if targets.shape[1]:
             changes.append(self.target_grid.add(targets, rows, live_rows))
@@ -361,14 +532,14 @@ class Gram:
             self._add_sparse(matrix, targets, rows, sign, every)
         elif rows.size < _FEW:
             kernels.update(
-                *few(matrix, targets, rows), sign, self.columns, self.sums, self.products,
+                *_few_rows(matrix, targets, rows), sign, self.columns, self.sums, self.products,
                 np.zeros((2, self.sums.size)),
             )  # fmt: skip
         else:
-            self._take(run(Multiply(self.columns, targets), matrix, rows), sign)
+            self._take(run(_Multiply(self.columns, targets), matrix, rows), sign)
 
     def _take(self, found: tuple[Floats, Floats], sign: float) -> None:
-        """Add what `Multiply` has found, or take it away."""
+        """Add what `_Multiply` has found, or take it away."""
         square, sums = found
         self.sums[:] += sign * sums
         kernels.pack(square, sign, self.products)
@@ -390,6 +561,6 @@ class Gram:
             self._add_sparse(matrix, targets, rows, 1.0, wanted)
             return
         chosen = np.flatnonzero(wanted)
-        found, sums = run(MultiplyColumns(self.columns, targets, chosen), matrix, rows)
+        found, sums = run(_MultiplyColumns(self.columns, targets, chosen), matrix, rows)
         self.sums[chosen] = sums[chosen]
         kernels.put_columns(chosen, found, self.products)

@@ -21,8 +21,7 @@ from erasable.core._arrow_files import parquet_footer, parquet_row_group, plain_
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import Table
-from erasable.core.stored_columns import StoredColumns, kinds_of
-from erasable.core.stored_table import Uses, joint_type, refuse_others
+from erasable.core.stored_table import StoredColumns, Uses, joint_type, kinds_of, refuse_others
 
 __all__ = ["RowGroup", "signature_of", "table_of"]
 

@@ -20,28 +20,30 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._adding import RecordsChange
 from erasable.core._unread import replaced
 from erasable.core.attachment import Attachment
 from erasable.core.deleted_ids import DeletedIds
-from erasable.core.errors import InvalidIdsError
-from erasable.core.growing_records import GrowingRecords
+from erasable.core.deletion import Addition, Correction, Replacement
+from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.inputs import Table, read_table
+from erasable.core.kept import Kept
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
 from erasable.core.passes import Remote, Some, Stored
-from erasable.core.reading_records import ReadingRecords
 from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 from erasable.core.values import cells_of
 
 __all__ = ["Records"]
 
+
 _Index = TypeVar("_Index")
 _ROOMY = ("matrix", "ids", "y", "weights")
 """Arrays that are kept with the room they have for more rows."""
 
 
-class Records(ReadingRecords, GrowingRecords):
+class Records(Kept):
     """Records that several models share, so that they are kept once and erased once.
 
     Pass them to `fit` in the place of arrays. A model that is fitted on arrays makes its own.
@@ -177,9 +179,6 @@ class Records(ReadingRecords, GrowingRecords):
     def __repr__(self) -> str:
         """Show the size, never a value."""
         return f"Records(n_records={len(self)}, n_features={self.n_features})"
-
-    def _grown(self) -> Records:
-        return self
 
     def attach(self) -> Attachment:
         """Hold every record that no model has deleted."""
@@ -338,6 +337,225 @@ class Records(ReadingRecords, GrowingRecords):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""
         self._adopt(Table(**{name: writeable(value) for name, value in state.items()}))
+
+    # -- records that arrive or change, in all models --------------------------------------------
+
+    def add(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any],
+        groups: str | Iterable[Any] | None = None,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> list[Addition]:
+        """Add records, which all models that hold these learn from: all, or none of them.
+
+        Parameters and errors are those of `Erasable.add`.
+
+        Returns
+        -------
+        list of Addition
+            One for each model, in the order in which they were fitted.
+
+        Examples
+        --------
+        >>> from erasable.preprocessing import MaxAbsScaler, MinMaxScaler
+        >>> from erasable import Records
+        >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
+        >>> models = [scaler.fit(records) for scaler in (MinMaxScaler(), MaxAbsScaler())]
+        >>> reports = records.add([[4.0]], ids=["c"])
+        >>> len(reports), [model.transform([[2.0]]).item() for model in models]
+        (2, [0.3333333333333333, 0.5])
+        """
+        return RecordsChange(self, None, digest=digest).add(X, y, sample_weight, ids, groups)
+
+    def correct(
+        self,
+        ids: Iterable[Any],
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> list[Correction]:
+        """Correct records in all models that hold them; see `add` and `Erasable.correct`.
+
+        Examples
+        --------
+        >>> from erasable import Records
+        >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
+        >>> records.correct(["a"], [[5.0]])
+        []
+        >>> records.attach().ids, records.take(records.attach().rows(["a"])).matrix
+        (array(['b', 'a'], dtype=object), array([[5.]]))
+        """
+        return RecordsChange(self, None, digest=digest).correct(ids, X, y, sample_weight)
+
+    def replace(
+        self,
+        delete: Iterable[Any],
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any],
+        groups: str | Iterable[Any] | None = None,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> list[Replacement]:
+        """Delete records and add others in all models; see `add` and `Erasable.replace`.
+
+        Examples
+        --------
+        >>> from erasable import Records
+        >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
+        >>> records.replace(["a"], [[5.0]], ids=["c"])
+        []
+        >>> records.attach().ids
+        array(['b', 'c'], dtype=object)
+        """
+        change = RecordsChange(self, None, digest=digest)
+        return change.replace(delete, X, y, sample_weight, ids, groups)
+
+    # -- records that are not in memory ----------------------------------------------------------
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        *,
+        ids: str | None = None,
+        target: str | None = None,
+        groups: str | None = None,
+        sample_weight: str | None = None,
+        features: Iterable[str] | None = None,
+        memory: int | None = None,
+    ) -> Self:
+        """Make records whose features stay in Parquet files, and are read block by block.
+
+        A block is a row group. Ids, targets, groups and weights are in memory: 8 bytes a record
+        each, if numbers, and some 20 more. What models delete has to be removed from files, too.
+
+        Parameters
+        ----------
+        path : path-like, or a list of them
+            Files, or folders with files, of the same columns; sorted by path.
+        ids : str, default=None
+            Column that names the records; by default they are 0 to n - 1, in the order of rows.
+        target : str, default=None
+            Column of the targets.
+        groups : str, default=None
+            Column that says which records leave together.
+        sample_weight : str, default=None
+            Column that says how much each record counts.
+        features : list of str, default=None
+            Columns to learn from, of numbers or text, which may have gaps; by default all other
+            columns of numbers.
+        memory : int, default=None
+            Bytes that a block may take while it is read.
+
+        Raises
+        ------
+        InvalidInputError
+            No such file or column.
+        InvalidDataError, InvalidIdsError
+            Files of other columns than the first, columns of neither numbers nor text, blocks that
+            take more than `memory`; ids that repeat. Gaps are refused when a model is fitted that
+            takes none.
+
+        Notes
+        -----
+        They are for k-means, neighbours, trees, forests, boosting, encoders, imputers, estimators
+        whose deletions need no more of what is left than sums, and pipelines of these; others ask
+        for records `in_memory`. Files must not change while models hold the records: one that has
+        changed is refused. Threads (`n_jobs`) read blocks of their own.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from erasable import Records
+        >>> import pyarrow as pa
+        >>> import pyarrow.parquet as pq
+        >>> table = pa.table({"visit": ["a", "b", "c"], "age": [40, 50, 61], "ill": [0, 1, 1]})
+        >>> from erasable.naive_bayes import GaussianNB
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(table, f"{folder}/visits.parquet", row_group_size=2)
+        ...     records = Records.from_parquet(folder, ids="visit", target="ill")
+        ...     model = GaussianNB().fit(records)
+        ...     model.delete(["c"]).action, model.theta_.tolist(), records
+        ('updated', [[40.0], [50.0]], Records(n_records=2, n_features=1))
+        """
+        from erasable.core.parquet import table_of  # which imports pyarrow
+
+        uses = ids, target, groups, sample_weight, features
+        return cls.from_table(table_of(path, *uses, memory=memory))
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        *,
+        client: Any = None,
+        ids: str | None = None,
+        target: str | None = None,
+        groups: str | None = None,
+        sample_weight: str | None = None,
+        features: Iterable[str] | None = None,
+        deleted: Any = None,
+    ) -> Self:
+        """Make records whose features are in the memory of the workers of a Dask cluster.
+
+        A block is a partition, which one worker reads and keeps, and passes run where blocks are.
+        The rest is here, as with `from_parquet`. Nothing can be pickled or copied: see `in_memory`.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame
+            Lazy. Its index is not read, and its files are never written.
+        client : distributed.Client, default=None
+            The cluster; by default the client that was made last.
+        ids, target, groups, sample_weight, features
+            See `from_parquet`.
+        deleted : path-like, default=None
+            A file of keys of the ids that models delete, made with the first deletion. Records
+            that are made with it again, from a frame that still has these ids, are without them.
+
+        Raises
+        ------
+        InvalidInputError, InvalidDataError, InvalidIdsError
+            As `from_parquet`; later, partitions that have changed and are read again.
+        ClusterError
+            Workers with other versions of erasable, NumPy or scikit-learn, without memory, or none.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from erasable import Records
+        >>> import dask.dataframe as dd
+        >>> from distributed import Client
+        >>> from erasable.naive_bayes import GaussianNB
+        >>> visits = pd.DataFrame({"visit": ["a", "b", "c"], "age": [40, 50, 61], "ill": [0, 1, 1]})
+        >>> frame = dd.from_pandas(visits, npartitions=2)
+        >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
+        ...     records = Records.from_dask(frame, client=client, ids="visit", target="ill")
+        ...     GaussianNB().fit(records).delete(["c"]).action
+        'updated'
+        """
+        from erasable.core.remote._dask import table_of  # which imports dask
+
+        known = None if deleted is None else DeletedIds(deleted)
+        if known is not None and ids is None:
+            raise InvalidInputError(
+                "deleted ids were given without the column of ids; expected both, as rows may be "
+                "in other places when the frame is read again"
+            )
+        records = cls.from_table(
+            table_of(frame, client, ids, target, groups, sample_weight, features)
+        )
+        if known is not None:
+            records._keep_out(known)
+        return records
 
 
 def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArray[np.int64]:

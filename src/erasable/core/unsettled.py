@@ -101,7 +101,7 @@ def may_be_rounded(matrix: Stored) -> bool:
 
     Examples
     --------
-    >>> from erasable.core.stored_columns import StoredColumns
+    >>> from erasable.core.stored_table import StoredColumns
     >>> may_be_rounded(StoredColumns([], ["age"], float, "i"))
     False
     """

@@ -16,8 +16,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._deleting import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
-from erasable.core._schema import Fields, OneOf, Part, refuse
-from erasable.core._schema_models import column_map, gram, refuse_many
+from erasable.core._schema import Fields, OneOf, Part, column_map, gram, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from erasable.ensemble._bagging import BaggingClassifier, BaggingRegressor
     from erasable.ensemble._boosting._classifier import HistGradientBoostingClassifier
     from erasable.ensemble._boosting._regressor import HistGradientBoostingRegressor
-    from erasable.ensemble._forest import RandomForestClassifier, RandomForestRegressor
-    from erasable.ensemble._forest_extra import ExtraTreesClassifier, ExtraTreesRegressor
+    from erasable.ensemble._forest import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from erasable.ensemble._sharded import ShardedClassifier, ShardedRegressor
 
 __all__ = [
@@ -36,8 +40,8 @@ __all__ = [
 _HOMES = {
     "BaggingClassifier": "_bagging",
     "BaggingRegressor": "_bagging",
-    "ExtraTreesClassifier": "_forest_extra",
-    "ExtraTreesRegressor": "_forest_extra",
+    "ExtraTreesClassifier": "_forest",
+    "ExtraTreesRegressor": "_forest",
     "HistGradientBoostingClassifier": "_boosting._classifier",
     "HistGradientBoostingRegressor": "_boosting._regressor",
     "RandomForestClassifier": "_forest",

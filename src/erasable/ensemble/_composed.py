@@ -8,7 +8,7 @@ nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from numbers import Integral
 from typing import Any, ClassVar
@@ -17,10 +17,24 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
+from sklearn.dummy import DummyClassifier
 from sklearn.utils import Tags, get_tags
 
 from erasable.core._column_choice import Columns
-from erasable.core._schema import Fields
+from erasable.core._schema import (
+    Anything,
+    Array,
+    Decimal,
+    DictOf,
+    Fields,
+    Flag,
+    Part,
+    Sizes,
+    Text,
+    classes,
+    refuse,
+    refuse_unbounded,
+)
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
@@ -34,23 +48,127 @@ from erasable.core.errors import (
     TooFewRecordsError,
 )
 from erasable.core.estimator import NEVER, Erasable
+from erasable.core.params import function_path
 from erasable.core.protocol import Learner
+from erasable.core.records import Records
+from erasable.core.tape import Tape
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment
-from erasable.ensemble._arriving import add_rows
-from erasable.ensemble._learning import Accelerator, Staged, learn_members, sample_task, told_of
-from erasable.ensemble._members import Member, carry_out, takes
-from erasable.ensemble._own import Own, let_go_of, recipe_of, refuse_unsuited_own
-from erasable.ensemble._restoring import (
-    ensemble_schema,
-    have_their_records,
-    refuse_other_members,
-    restored,
+from erasable.ensemble._learning import (
+    Accelerator,
+    Staged,
+    add_rows,
+    learn_members,
+    of_one_class,
+    sample_task,
+    told_of,
 )
+from erasable.ensemble._members import Member, carry_out, takes
+from erasable.ensemble._own import Own, let_go_of, recipe_of, refuse_unsuited_own, restored_own
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
-from erasable.refit._recipe import Recipe, refuse_what_is_no_estimator
+from erasable.refit._part import same
+from erasable.refit._recipe import Recipe, not_of_records, refuse_what_is_no_estimator
 from erasable.refit._tags import input_tags, target_tags, unread_by
+
+
+def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fields:
+    """Return the schema of an ensemble of at most so many members."""
+    refuse_unbounded(model)
+    n_records, n_features = int(model._info.n_records or 0), model.n_features_in_
+
+    def be_of_the_ensemble(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        for name in value["members"]:
+            if not (name.isdecimal() and name == str(int(name)) and int(name) < n_members):
+                refuse(f"members.{name}", "a value", f"members from 0 to {n_members - 1}")
+        if not value["members"]:
+            refuse("members", "no fields", "a member or more")
+
+    member = {
+        "fitted": Anything(),
+        "record_set": Array("uint64", (2,)),
+        "size": Decimal(least=2.0**-1000),
+        "text_columns": Array("int64", (None,), least=0, most=n_features - 1, ascending=True),
+    }
+    parts: dict[str, Part] = {"members": DictOf(Fields(member)), "scikit_learn": Text()}
+    if classifies:
+        parts["classes"] = classes(n_records, every=False)
+    return Fields(parts, {"weighted": Flag((True,))}, (be_of_the_ensemble,))
+
+
+def restored(
+    state: dict[str, Any],
+    *,
+    recipe: Recipe,
+    tape: Tape,
+    columns: Ints | None,
+    n_features: int,
+    labels: NDArray[Any] | None,
+) -> Member:
+    """Rebuild a member from what `Member.state` gave.
+
+    `recipe`, `n_features` and `labels` are the ensemble's; `columns` is None for all. The member
+    has no estimator where that must be fitted again. Raise ArtifactError if it knows other classes
+    than the ensemble, or can be neither checked nor fitted again.
+    """
+    tree, text, size = state["fitted"], state["text_columns"].tolist(), state["size"]
+    if columns is not None:
+        recipe, n_features = recipe.on(columns), columns.size
+    if labels is not None and _is_of_one_class(tree):
+        recipe = of_one_class(recipe)
+    if isinstance(recipe.template, Erasable):
+        made: Member = restored_own(state, recipe, tape, columns, n_features)
+    else:
+        found = recipe.restored(tree, text, tape, n_features)
+        made = Member(tree, text, size, state["record_set"], columns, found)
+    if labels is not None and made.estimator is not None:
+        known = set(labels.tolist())
+        if not known.issuperset(np.asarray(made.estimator.classes_).tolist()):
+            raise _odd("a member that knows other classes")
+    return made
+
+
+def have_their_records(
+    members: Mapping[int, Member], allotment: Allotment, records: Records
+) -> bool:
+    """Tell whether the members with records, and no others, have those that are allotted to them.
+
+    It looks no further than the first that differs: a file can name any number of members.
+    """
+    n_found = 0
+    for number in allotment.members():
+        share = allotment.share(number)
+        if not share.rows.size:
+            continue
+        own = members.get(number)
+        if own is None or own.size != share.size(records.weights):
+            return False
+        if not np.array_equal(own.record_set, share.record_set(records.ids)):
+            return False
+        n_found += 1
+    return n_found == len(members)
+
+
+def refuse_other_members(
+    read: Mapping[int, Member], learned: Mapping[int, Member | None], owner: str
+) -> None:
+    """Raise ArtifactError where members that were fitted again are not those of the file."""
+    for number, member in learned.items():
+        if member is None or not same(member.state(), read[number].state()):
+            raise not_of_records(owner)
+
+
+def _is_of_one_class(tree: Mapping[str, Any]) -> bool:
+    if tree.get("class") != function_path(DummyClassifier):
+        return False
+    return np.size(tree["attributes"]["classes_"]) == 1
+
+
+def _odd(what: str) -> ArtifactError:
+    return ArtifactError(
+        f"the file holds {what}; expected an ensemble as save() writes it; fit and save again"
+    )
+
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200

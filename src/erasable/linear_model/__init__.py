@@ -6,9 +6,8 @@ of a record are subtracted; so is every segment of `SegmentedRegression`. `Logis
 publishes the point of a lattice that is nearest to the optimum, wherever it has started from.
 """
 
-from erasable.linear_model._least_squares import LinearRegression
+from erasable.linear_model._linear import LinearRegression, Ridge
 from erasable.linear_model._logistic import LogisticRegression
-from erasable.linear_model._ridge import Ridge
 from erasable.linear_model._segmented import SegmentedRegression
 
 __all__ = ["LinearRegression", "LogisticRegression", "Ridge", "SegmentedRegression"]

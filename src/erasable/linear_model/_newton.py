@@ -16,8 +16,7 @@ from erasable.core.arrays import Floats
 from erasable.core.row_arrays import padded
 from erasable.linear_model._certificate import compounded, distance_after_step
 from erasable.linear_model._lattice import Pair, pair_sum, settle
-from erasable.linear_model._metric import Metric, invert
-from erasable.linear_model._precise import invert_precisely
+from erasable.linear_model._metric import Metric, invert, invert_precisely
 from erasable.linear_model._softmax_design import UNIT, Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver

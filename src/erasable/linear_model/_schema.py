@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from erasable.core._grid_kernels import MAX_TOP
-from erasable.core._schema import DictOf, Fields, Integer, Maybe, Part, Sizes, Within, refuse
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import (
+from erasable.core._schema import (
     MOST_QUANTA,
+    Array,
+    DictOf,
+    Fields,
+    Integer,
+    Maybe,
+    Part,
+    Sizes,
+    Within,
     classes,
     column_map,
     gram,
     grid,
+    refuse,
     refuse_many,
     refuse_wrong_totals,
 )

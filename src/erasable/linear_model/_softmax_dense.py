@@ -17,10 +17,12 @@ from erasable.linear_model._softmax_design import (
     BLOCK,
     UNIT,
     Evaluation,
+    Exact,
     SoftmaxDesign,
+    add,
+    add_exactly,
 )
 from erasable.linear_model._softmax_kernels import EXP_ERROR
-from erasable.linear_model._softmax_parts import Exact, add, add_exactly
 
 _CHUNK = 256
 _WIDEST = 2000

@@ -15,9 +15,8 @@ from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._lattice import two_sum as two_sum_arrays
-from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign
+from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign, total
 from erasable.linear_model._softmax_kernels import EXP_ERROR
-from erasable.linear_model._softmax_parts import total
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 

@@ -3,21 +3,83 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
 
 from erasable.core._by_class import ByClass, Counted, log_shares
-from erasable.core._schema import Fields, Part
-from erasable.core._weight_units import LEAST_WEIGHT, ClassWeights
+from erasable.core._schema import (
+    MOST_QUANTA,
+    Array,
+    Depending,
+    Fields,
+    Part,
+    Sizes,
+    classes,
+    refuse,
+    refuse_many,
+    tops,
+)
+from erasable.core._weighted_moments import LEAST_WEIGHT, ClassWeights
 from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import Classes, check_classes
-from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.errors import (
+    InvalidDataError,
+    InvalidInputError,
+    InvalidParameterError,
+    TooFewRecordsError,
+)
 from erasable.core.partial import PartialClassifier
+from erasable.core.passes import Block, Pass, run
 from erasable.core.values import Values
-from erasable.naive_bayes._schema import naive_bayes_schema
+
+
+def naive_bayes_schema(
+    n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool
+) -> Part:
+    """Return the schema of a classifier.
+
+    `counted` is called with the number of records, and whether they have weights. `fixed` tells
+    whether the user has named all classes.
+    """
+    refuse_many(n_records)
+
+    def suit_the_prior(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        if prior is not None and prior.size != sizes["n_classes"]:
+            refuse("classes.labels", value["classes"]["labels"], f"{prior.size}, as in the prior")
+
+    def schema(*, weighted: bool) -> Part:
+        parts = {"classes": classes(n_records, fixed=fixed)}
+        parts |= {"weights": _weights_schema(n_records)} if weighted else {}
+        own = Fields(parts, relations=(suit_the_prior,))
+        return own.joined(counted(n_records, weighted))
+
+    return Depending("weights", schema(weighted=False), schema(weighted=True))
+
+
+def _weights_schema(n_records: int) -> Fields:
+    """Return the schema of what `ClassWeights.state` gives."""
+
+    def weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        if not value["sums"].any():
+            refuse(f"{at}.sums", "zeros", "a class that weighs more")
+
+    most = int(n_records * MOST_QUANTA)
+    parts = {"top": tops(1), "sums": Array("int64", ("n_classes",), least=0, most=most)}
+    return Fields(parts, relations=(weigh_something,))
+
+
+def totals_of(state: dict[str, Any]) -> Ints:
+    """Return the number of records of each class in a state, or the sum of their weights."""
+    totals: Ints = state["weights"]["sums"] if "weights" in state else state["classes"]["counts"]
+    return totals
 
 
 class NaiveBayes(ByClass, PartialClassifier):
@@ -260,3 +322,137 @@ def _read_prior(given: Any, name: str) -> Floats | None:
             "of them 0 (Priors must be non-negative.); pass one for each of the sorted classes"
         )
     return prior
+
+
+_LEAST_ALPHA = 1e-10
+
+
+class DiscreteNB(NaiveBayes):
+    """Base of the classifiers that count."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
+        "force_alpha": ["boolean"],
+        "fit_prior": ["boolean"],
+        "class_prior": ["array-like", None],
+        "classes": ["array-like", None],
+    }
+    _prior_name = "class_prior"
+
+    def _check_settings(self) -> None:
+        self._smoothing()
+        if np.min(self._at_fit("alpha")) < _LEAST_ALPHA and not self._at_fit("force_alpha"):
+            warnings.warn(
+                f"alpha too small will result in numeric errors, setting alpha = {_LEAST_ALPHA}; "
+                "pass force_alpha=True to keep it unchanged",
+                stacklevel=2,
+            )
+
+    def _smoothing(self) -> Floats:
+        """Return alpha as it is used, a number or one for each feature."""
+        given = self._at_fit("alpha")
+        try:
+            alpha = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            alpha = np.empty((0, 0))
+        if alpha.ndim > 1 or not (np.isfinite(alpha) & (alpha >= 0)).all():
+            raise InvalidParameterError(
+                f"alpha is a {type(given).__name__} that is no number, nor a list of numbers; "
+                "expected 0 or more; pass 1.0, or one for each feature"
+            )
+        if alpha.ndim == 1 and alpha.size != self.n_features_in_:
+            raise InvalidInputError(
+                f"alpha holds {alpha.size} numbers, and X has {self.n_features_in_} features; "
+                "expected as many; pass one for each feature, or one number for all"
+            )
+        least = 0.0 if self._at_fit("force_alpha") else _LEAST_ALPHA
+        return np.maximum(alpha, least)
+
+    @property
+    def class_log_prior_(self) -> Floats:
+        """Logarithm of the probability of each class."""
+        self._check_fitted()
+        if self._prior is not None:
+            return logs(self._prior)
+        if self._at_fit("fit_prior"):
+            return logs(self._shares)
+        return np.full(self._labels.size, -np.log(self._labels.size))
+
+    def _log_prior(self) -> Floats:
+        return self.class_log_prior_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class TableNB(DiscreteNB):
+    """Base of those whose counts, and their logarithms, are a table of classes and features."""
+
+    _sees_storage: ClassVar[bool] = False
+    _as_if_dense: ClassVar[bool] = True
+
+    def _log_probabilities(self) -> Floats:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
+
+    @property
+    def feature_count_(self) -> Floats:
+        """What was counted of each feature in each class."""
+        self._check_fitted()
+        counts: Floats = self._counted.counts(self._quantum)
+        return counts
+
+    @property
+    def feature_log_prob_(self) -> Floats:
+        """Logarithm of the smoothed probability of each feature in each class."""
+        self._check_fitted()
+        return self._log_probabilities()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def weighed(matrix: Values, logarithms: Floats) -> Floats:
+    """Multiply rows of non-negative numbers with logarithms, where 0 times -inf is 0.
+
+    >>> weighed(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[-1.0, -np.inf]]))
+    array([[ -2.],
+           [-inf]])
+    """
+    never = np.isneginf(logarithms)
+    if not never.any():
+        out: Floats = matrix @ logarithms.T
+        return out
+    out = matrix @ np.where(never, 0.0, logarithms).T
+    out[((matrix > 0) @ never.T.astype(np.float64)) > 0] = -np.inf
+    return out
+
+
+class _CountNegative(Pass[int]):
+    """Count the values below 0."""
+
+    def of_block(self, block: Block) -> int:
+        rows: Any = block.matrix
+        values = rows.data if issparse(rows) else rows
+        if values.size == 0 or values.min() >= 0:
+            return 0
+        if not block.every:
+            rows = rows[block.rows]
+            values = rows.data if issparse(rows) else rows
+        return int(np.count_nonzero(values < 0))
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+def refuse_negative(name: str, matrix: Any, live: Any = None) -> None:
+    """Raise InvalidDataError if (live) rows hold negative values."""
+    negative = run(_CountNegative(), matrix, live)
+    if negative:
+        raise InvalidDataError(
+            f"Negative values in data passed to {name}: {negative} of them; expected 0 or more; "
+            "pass counts, or scale the columns with MinMaxScaler"
+        )

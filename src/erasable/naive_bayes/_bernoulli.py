@@ -11,8 +11,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
-from erasable.core._schema import Fields, Sizes, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import LabelledRows
 from erasable.core.deletion import Outcome
@@ -20,9 +19,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import logs
-from erasable.naive_bayes._discrete import DiscreteNB, TableNB, weighed
-from erasable.naive_bayes._schema import totals_of
+from erasable.naive_bayes._base import DiscreteNB, TableNB, logs, totals_of, weighed
 
 
 class BernoulliNB(TableNB):

@@ -11,11 +11,8 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
 from erasable.core._by_class import class_moments_schema
-from erasable.core._schema import Fields
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import MOST_QUANTA
-from erasable.core._weight_units import ClassWeights
-from erasable.core._weighted_moments import AddUnits, columns_of, means, variances
+from erasable.core._schema import MOST_QUANTA, Array, Fields
+from erasable.core._weighted_moments import AddUnits, ClassWeights, columns_of, means, variances
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
@@ -245,7 +242,7 @@ class WeightedClassMoments(ClassMoments):
     >>> rows, weights = np.array([[1.0], [4.0], [7.0]]), np.array([3.0, 1.0, 2.0])
     >>> from erasable.core.classes import Classes
     >>> classes = Classes.fit(np.array([5, 5, 6]), np.arange(3))
-    >>> from erasable.core._weight_units import ClassWeights
+    >>> from erasable.core._weighted_moments import ClassWeights
     >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
     >>> table = LabelledRows(rows, classes, lambda: np.arange(3), of_classes)
     >>> moments = WeightedClassMoments.fit(table)

@@ -13,18 +13,15 @@ from sklearn.utils import Tags
 from erasable.core import _class_kernels as kernels
 from erasable.core import _unit_kernels as unit_kernels
 from erasable.core._magnitudes import TopGrid
-from erasable.core._schema import Fields
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import MOST_QUANTA, grid
+from erasable.core._schema import MOST_QUANTA, Array, Fields, grid
 from erasable.core._sparse_kernels import add_to_groups
-from erasable.core._weight_units import ClassWeights
+from erasable.core._weighted_moments import ClassWeights
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.class_moments import LabelledRows
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import logs
-from erasable.naive_bayes._discrete import TableNB, refuse_negative, weighed
+from erasable.naive_bayes._base import TableNB, logs, refuse_negative, weighed
 
 
 class MultinomialNB(TableNB):

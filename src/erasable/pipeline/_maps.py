@@ -15,7 +15,7 @@ from erasable.core.rows import Rows
 from erasable.core.sparse import canonical
 from erasable.core.values import Values
 from erasable.pipeline._nested import Changes, Nested
-from erasable.pipeline._reading import as_numbers, as_table
+from erasable.pipeline._tables import as_numbers, as_table
 
 
 @dataclass

@@ -25,8 +25,8 @@ from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import Node, Source
-from erasable.pipeline._reading import active, keeps_names
 from erasable.pipeline._stateless import check_steps, names_after
+from erasable.pipeline._tables import active, keeps_names
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -21,7 +21,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.messages import refuse_no_columns
 from erasable.core.params import class_path
 from erasable.core.values import Accepts, Values
-from erasable.pipeline._reading import read_output
+from erasable.pipeline._tables import read_output
 
 ADVICE = (
     "transform the data before the pipeline, or wrap the whole pipeline of scikit-learn: "

@@ -21,10 +21,14 @@ from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
 from erasable.core.passes import Stored
 from erasable.core.values import Values
-from erasable.preprocessing._categories import UNKNOWN, Categories, find
-from erasable.preprocessing._fixed import fixed_labels
+from erasable.preprocessing._categories import (
+    UNKNOWN,
+    Categories,
+    StoredCategories,
+    find,
+    fixed_labels,
+)
 from erasable.preprocessing._schema import categories_schema
-from erasable.preprocessing._stored_categories import StoredCategories
 
 
 class Encoder(TransformerMixin, Erasable):

@@ -25,7 +25,7 @@ from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
 from erasable.core.passes import Stored
 from erasable.core.values import Values
-from erasable.preprocessing._comparing import differ, places_before
+from erasable.preprocessing._categories import StoredModes, plain
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
@@ -33,10 +33,10 @@ from erasable.preprocessing._fills import (
     Means,
     Medians,
     Modes,
+    StoredGaps,
     constant_of,
     refuse_strays,
 )
-from erasable.preprocessing._fixed import plain
 from erasable.preprocessing._schema import imputer_schema
 from erasable.preprocessing._sparse_fills import (
     SparseGaps,
@@ -45,8 +45,25 @@ from erasable.preprocessing._sparse_fills import (
     gaps_in,
     refuse_zeros_as_gaps,
 )
-from erasable.preprocessing._stored_categories import StoredModes
-from erasable.preprocessing._stored_fills import StoredGaps
+
+
+def places_before(before: Ints, now: Ints) -> Ints:
+    """Return where each of some ascending numbers was among others; -1 if it was not there."""
+    places = np.searchsorted(before, now)
+    found = np.isin(now, before)
+    return np.where(found, places, -1)
+
+
+def differ(one: NDArray[Any], two: NDArray[Any]) -> Flags:
+    """Tell which elements differ in value or type; NaN does not differ from NaN."""
+    if one.dtype == two.dtype != object:
+        return np.asarray((one != two) & ((one == one) | (two == two)), dtype=np.bool_)
+    pairs = zip(one.tolist(), two.tolist(), strict=True)
+    return np.array(
+        [type(a) is not type(b) or (a != b and not (a != a and b != b)) for a, b in pairs],
+        dtype=np.bool_,
+    )
+
 
 _OF_OBJECTS = ("most_frequent", "constant")
 

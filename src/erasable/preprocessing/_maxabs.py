@@ -10,8 +10,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core import _sparse_kernels as kernels
-from erasable.core._schema import Fields, Sizes, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import VALUES, Affine
 from erasable.core.deletion import Outcome

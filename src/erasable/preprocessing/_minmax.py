@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._schema import Fields, Sizes, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Floats
 from erasable.core.changes import Affine
 from erasable.core.errors import InvalidParameterError, MagnitudeError

@@ -17,9 +17,8 @@ from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import Change
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.values import Values
-from erasable.preprocessing._categories import find, name_of
+from erasable.preprocessing._categories import find, name_of, plain
 from erasable.preprocessing._encoder import Encoder
-from erasable.preprocessing._fixed import plain
 
 
 class OneHotEncoder(Encoder):

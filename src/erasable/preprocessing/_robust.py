@@ -14,8 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from erasable.core._schema import Fields, Sizes, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, Change
 from erasable.core.deletion import Outcome
@@ -26,7 +25,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.quantiles import Quantiles
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
-from erasable.preprocessing._sparse_columns import blocks, values_of
+from erasable.preprocessing._sparse_fills import blocks, values_of
 
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 

@@ -11,8 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
 from erasable.core._deleting import learn_and_compare
-from erasable.core._schema import Fields, Part, Relation
-from erasable.core._schema_models import column_map
+from erasable.core._schema import Fields, Part, Relation, column_map
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import NOTHING, Change
 from erasable.core.deletion import Outcome

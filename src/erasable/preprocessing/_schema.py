@@ -7,9 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._schema import Fields, Part, Sizes, join, refuse
-from erasable.core._schema_arrays import Array, Objects
-from erasable.core._schema_models import MOST_QUANTA, grid, refuse_many
+from erasable.core._schema import (
+    MOST_QUANTA,
+    Array,
+    Fields,
+    Objects,
+    Part,
+    Sizes,
+    grid,
+    join,
+    refuse,
+    refuse_many,
+)
 from erasable.preprocessing._categories import has_gap
 
 

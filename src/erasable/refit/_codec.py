@@ -12,11 +12,13 @@ whether two are one depends on which conversions had nothing to do.
 
 from __future__ import annotations
 
+import copyreg
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.sparse import csc_array, csc_matrix, csr_array, csr_matrix
@@ -25,9 +27,147 @@ from sklearn.utils import Bunch
 
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.params import function_path
-from erasable.refit import _objects
 from erasable.refit._boosters import decode_booster, encode_booster, is_booster
-from erasable.refit._names import Known, find, is_named, resolves
+from erasable.refit._names import CONSTRUCTED, Known, find, find_class, is_named, resolves
+
+Encode = Callable[[Any], Any]
+
+_NAMES, _VERSION, _RESULTS = "feature_names_in_", "_sklearn_version", "cv_results_"
+# An address; how long a search took to fit the best candidate.
+_HISTORY = (_VERSION, "_stop_words_id", "refit_time_")
+_TREES = ("sklearn.neighbors._ball_tree", "sklearn.neighbors._kd_tree")
+_QUERY_COUNTS = slice(7, 11)  # in the state of such a tree
+
+
+def encode_estimator(estimator: BaseEstimator, encode: Encode) -> dict[str, Any]:
+    """Encode the attributes of an estimator; names of features are kept apart."""
+    state = estimator.__getstate__()
+    if not isinstance(state, dict):
+        raise _unkept(estimator)
+    names = state.get(_NAMES)
+    kept = {
+        name: _without_times(value) if name == _RESULTS else value
+        for name, value in sorted(state.items())
+        if name not in (*_HISTORY, _NAMES)
+    }
+    return {
+        "is": "estimator",
+        "class": function_path(type(estimator)),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "attributes": {name: encode(value) for name, value in kept.items()},
+    }
+
+
+def decode_estimator(
+    tree: Mapping[str, Any], decode: Encode, started: Encode, known: Known
+) -> BaseEstimator:
+    """Make an estimator and give it its attributes."""
+    cls = find_class(tree["class"], known)
+    if not issubclass(cls, BaseEstimator):
+        raise ArtifactError(
+            f"the file names {tree['class']!r}; expected an estimator; fit and save again"
+        )
+    made = started(_blank(cls))
+    state = {name: decode(value) for name, value in sorted(tree["attributes"].items())}
+    if tree["feature_names"] is not None:
+        state[_NAMES] = object_array(tree["feature_names"])
+    if cls.__module__.startswith("sklearn."):
+        state[_VERSION] = sklearn.__version__
+    made.__setstate__(state)
+    return made
+
+
+def encode_object(value: Any, encode: Encode) -> dict[str, Any]:
+    """Encode any other object by what it would put into a pickle.
+
+    Raise InvalidParameterError if it can only be made by code that the pickle names.
+    """
+    reduced: Any = value.__reduce_ex__(2)
+    if isinstance(reduced, str) or any(part is not None for part in reduced[3:]):
+        raise _unkept(value)
+    make, args = reduced[:2]
+    state = reduced[2] if len(reduced) > 2 else None
+    cls = type(value)
+    if make is cls and cls.__module__ in CONSTRUCTED:
+        given: tuple[Any, ...] = args
+    elif args and args[0] is cls and _only_makes(make):
+        given = ()
+        if getattr(make, "__name__", "").startswith("__pyx_unpickle_"):
+            state = args[2] or state  # after a checksum of the fields
+        elif len(args) > 1:
+            raise _unkept(value)
+    else:
+        raise _unkept(value)
+    if cls.__module__ in _TREES and isinstance(state, tuple):
+        state = (*state[: _QUERY_COUNTS.start], 0, 0, 0, 0, *state[_QUERY_COUNTS.stop :])
+    if not (state is None or isinstance(state, dict) or hasattr(cls, "__setstate__")):
+        raise _unkept(value)
+    return {
+        "is": "object",
+        "class": function_path(cls),
+        "args": encode(given),
+        "state": encode(state),
+    }
+
+
+def decode_object(tree: Mapping[str, Any], decode: Encode, started: Encode, known: Known) -> Any:
+    """Make an object and give it its state; only what is made of numbers is made by a call."""
+    cls = find_class(tree["class"], known)
+    args = decode(tree["args"])
+    if args and cls.__module__ not in CONSTRUCTED:
+        raise ArtifactError(
+            f"the file names {tree['class']!r} with arguments; expected a class of scikit-learn's "
+            "compiled trees and losses; fit and save again"
+        )
+    made: Any = started(cls(*args) if cls.__module__ in CONSTRUCTED else _blank(cls))
+    state = decode(tree["state"])
+    if hasattr(cls, "__setstate__"):
+        if state is not None:
+            made.__setstate__(state)
+    elif state is not None:
+        made.__dict__.update(state)
+    return made
+
+
+def object_array(items: list[Any]) -> NDArray[Any]:
+    """Put items into an array without looking into them."""
+    made = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        made[place] = item
+    return made
+
+
+def _blank(cls: Any) -> Any:
+    """Make an object without running its constructor."""
+    return cls.__new__(cls)
+
+
+def _only_makes(make: Any) -> bool:
+    """Tell whether a function does nothing but make an object that is still blank."""
+    if make is copyreg.__newobj__:  # type: ignore[attr-defined]
+        return True
+    name = getattr(make, "__name__", "")
+    own = getattr(make, "__module__", "").startswith("sklearn.")
+    return own and (name == "newObj" or name.startswith("__pyx_unpickle_"))
+
+
+def _without_times(results: Any) -> Any:
+    if not isinstance(results, dict):
+        return results
+    return {name: value for name, value in results.items() if not str(name).endswith("_time")}
+
+
+def _unkept(value: Any) -> InvalidParameterError:
+    return unkept(f"a {function_path(type(value))}")
+
+
+def unkept(what: str) -> InvalidParameterError:
+    """Make the error for something that an estimator holds."""
+    return InvalidParameterError(
+        f"the fitted estimator holds {what}, of which no plain copy can be made; expected arrays, "
+        "numbers, text and objects of scikit-learn; wrap another estimator"
+    )
+
 
 _PLAIN = (type(None), bool, int, float, str)
 _SPARSE = {kind.__name__: kind for kind in (csc_array, csc_matrix, csr_array, csr_matrix)}
@@ -108,19 +248,19 @@ class _Encoder:
         if is_booster(kind):
             return encode_booster(value)
         if kind is object or not resolves(kind, self.known):
-            raise _objects.unkept(f"a {function_path(kind)}")
+            raise unkept(f"a {function_path(kind)}")
         if isinstance(value, BaseEstimator):
-            return _objects.encode_estimator(value, self.encode)
-        return _objects.encode_object(value, self.encode)
+            return encode_estimator(value, self.encode)
+        return encode_object(value, self.encode)
 
     def _named(self, value: Any) -> dict[str, Any]:
         if not resolves(value, self.known):
-            raise _objects.unkept(f"the function {function_path(value)}")
+            raise unkept(f"the function {function_path(value)}")
         return {"is": "named", "name": function_path(value)}
 
     def _scalar(self, value: np.generic) -> dict[str, Any]:
         if value.dtype.kind in "OV":
-            raise _objects.unkept(f"a {function_path(type(value))}")
+            raise unkept(f"a {function_path(type(value))}")
         if isinstance(value, np.str_):
             return {"is": "word", "text": str(value)}
         return {"is": "scalar", "array": self._array(np.array(value))}
@@ -132,7 +272,7 @@ class _Encoder:
         if len(kinds) == 1:
             (only,) = kinds
             if only is str:
-                return {"is": kind, "of": "str", "items": _objects.object_array(items)}
+                return {"is": kind, "of": "str", "items": object_array(items)}
             fits = only is float or only is bool
             fits |= only is int and all(-_INT64 <= item < _INT64 for item in items)
             if fits or (issubclass(only, np.generic) and np.dtype(only).kind in "biufc"):
@@ -150,14 +290,14 @@ class _Encoder:
             return {"is": "masked", **{name: self._array(part) for name, part in parts.items()}}
         if type(array) is not np.ndarray:
             if not isinstance(array, np.memmap):
-                raise _objects.unkept(f"a {function_path(type(array))}")
+                raise unkept(f"a {function_path(type(array))}")
             array = np.asarray(array)
         if array.dtype.kind in "UT":
             text = {"is": "text", "dtype": array.dtype.str if array.dtype.kind == "U" else "T"}
             return {**text, "array": array.astype(object)}
         if array.dtype.hasobject:
             if array.dtype != object:
-                raise _objects.unkept(f"an array of {array.dtype}")
+                raise unkept(f"an array of {array.dtype}")
             items = array.reshape(-1).tolist()
             if all(type(item) in _PLAIN for item in items):
                 return np.ascontiguousarray(array)
@@ -172,7 +312,7 @@ class _Encoder:
         legacy = isinstance(value, np.random.RandomState)
         state = value.get_state(legacy=False) if legacy else value.bit_generator.state
         if state["bit_generator"] not in (_GENERATORS[:1] if legacy else _GENERATORS):
-            raise _objects.unkept(f"a {state['bit_generator']}")
+            raise unkept(f"a {state['bit_generator']}")
         return {"is": "generator", "legacy": legacy, "state": state}
 
 
@@ -204,11 +344,11 @@ class _Decoder:
             return made
 
         if kind == "estimator":
-            return _objects.decode_estimator(tree, self.decode, started, self.known)
+            return decode_estimator(tree, self.decode, started, self.known)
         if kind == "booster":
             return started(decode_booster(tree))
         if kind == "object":
-            return _objects.decode_object(tree, self.decode, started, self.known)
+            return decode_object(tree, self.decode, started, self.known)
         return started(self._generator(tree))
 
     def _leaf(self, tree: Mapping[str, Any]) -> Any:
@@ -255,7 +395,7 @@ class _Decoder:
         if kind == "structures":
             return _structures(tree)
         if kind == "objects":
-            items = _objects.object_array(self._decoded(tree["parts"]))
+            items = object_array(self._decoded(tree["parts"]))
             return items.reshape(tree["shape"])
         raise ArtifactError(
             f"the file holds a part of kind {kind!r}; expected one that this version knows; "
@@ -282,7 +422,7 @@ def _fields(array: NDArray[Any]) -> dict[str, Any]:
     """Take structures apart: between their fields there may be anything."""
     fields: Mapping[str, Any] = array.dtype.fields or {}
     if any(kind.shape or kind.names for kind, *_ in fields.values()):
-        raise _objects.unkept(f"an array of {array.dtype}")
+        raise unkept(f"an array of {array.dtype}")
     return {
         "is": "structures",
         "names": list(fields),

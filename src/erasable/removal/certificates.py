@@ -33,7 +33,7 @@ eigenvalues of :math:`V^{-1}\Sigma_i` and :math:`\varphi(a) = a - 1 - \log a`. F
   which takes the least, by eigenvalues: if those of :math:`\Sigma_1^{-1/2} S_1 \Sigma_1^{-1/2}` are
   in [lo, hi], then :math:`S_1 / hi \le \Sigma_1 \le S_1 / lo` in the order of matrices, and by Weyl
   :math:`a_j` is in :math:`[e_j / hi, e_j / lo]` with :math:`e_j` those of :math:`V^{-1} S_1`. For
-  epsilon, which adds up the largest, by the Stein loss. Both are in `erasable.removal._wishart`; in
+  epsilon, which adds up the largest, by the Stein loss. In
   one dimension both are chi-squared quantiles. All directions have to be covered, because the
   selection may have looked for the worst; that makes epsilon loose where records are few for the
   square of the number of features.
@@ -47,7 +47,8 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import multigammaln
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
@@ -61,7 +62,6 @@ from erasable.removal._reading import (
     read_pair,
     refuse_singular,
 )
-from erasable.removal._wishart import eigenvalue_ends, largest_excess, stein_radius
 
 __all__ = [
     "Certificate",
@@ -70,6 +70,66 @@ __all__ = [
     "certificate_from_moments",
     "random_removal_law",
 ]
+
+
+@lru_cache(maxsize=256)
+def _eigenvalue_ends(d: int, nu: int, delta: float) -> tuple[float, float]:
+    """Return what all eigenvalues are between, but for `delta`; the low end may be 0."""
+    if d == 1:
+        low, high = stats.chi2.ppf([delta / 2, 1 - delta / 2], nu) / nu
+        return float(low), float(high)
+    reach = np.sqrt(d) + np.sqrt(2 * np.log(2 / delta))
+    return max(np.sqrt(nu) - reach, 0.0) ** 2 / nu, float((np.sqrt(nu) + reach) ** 2 / nu)
+
+
+@lru_cache(maxsize=256)
+def _stein_radius(d: int, nu: int, delta: float) -> float:
+    """Return what the Stein loss is below, but for `delta`; needs ``nu >= d``."""
+
+    def radius(share: float) -> float:
+        s = share * (nu - d + 1) / 2
+        moment = d * s * (np.log(nu / 2) - 1) - d * (nu / 2 - s) * np.log1p(-2 * s / nu)
+        moment += multigammaln(nu / 2 - s, d) - multigammaln(nu / 2, d)
+        return float((moment - np.log(delta)) / s)
+
+    return radius(minimize_scalar(radius, bounds=(1e-6, 1 - 1e-6), method="bounded").x)
+
+
+def _largest_excess(values: Floats, radius: float) -> float:
+    r"""Bound ``tr B - log det B - d`` of B = A X, whose A is known and X in a Stein ball.
+
+    With eigenvalues a of A and x of X, aligned at worst (von Neumann), that is
+    :math:`\max \sum a_j x_j - 1 - \log a_j x_j` subject to
+    :math:`\sum 1/x_j - 1 + \log x_j \le` `radius`. Every multiplier gives a bound, by duality;
+    the best is returned.
+
+    Parameters
+    ----------
+    values : ndarray of shape (d,)
+        Eigenvalues of A, above 0.
+    radius : float
+    """
+    # One x alone cannot be larger than where it takes up the whole radius.
+    top = brentq(lambda y: np.expm1(-y) + y - radius, 0.0, radius + 1)
+
+    log_values, at_top = np.log(values), values * np.exp(top) - 1 - np.log(values) - top
+
+    def bound(log_multiplier: float) -> float:
+        multiplier = float(np.exp(log_multiplier))
+        # Stationary where values x**2 - (1 + multiplier) x + multiplier = 0; the lesser root is a
+        # local maximum, and after the greater one the gain rises again, up to the top.
+        square = (1 + multiplier) ** 2 - 4 * values * multiplier
+        root = 2 * multiplier / (1 + multiplier + np.sqrt(np.maximum(square, 0.0)))
+        y = np.log(root)
+        gain = values * root - 1 - log_values - y - multiplier * (1 / root - 1 + y)
+        gain = np.where((square >= 0) & (y <= top), gain, -np.inf)
+        gain = np.maximum(gain, at_top - multiplier * radius)
+        return float(multiplier * radius + gain.sum())
+
+    rough = {"xatol": 1e-2}  # the bound is flat where it is least, and valid everywhere
+    found = minimize_scalar(bound, bounds=(-20.0, 40.0), method="bounded", options=rough)
+    return bound(found.x)
+
 
 _NONCENTRALITY = 1e10  # beyond, scipy's noncentral chi-squared law answers NaN
 
@@ -228,7 +288,7 @@ def _with_known(
 def _least(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float) -> float:
     """Return twice the least divergence of the regions of a domain from the refit Gaussian."""
     away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
-    low, high = eigenvalue_ends(len(mean), domain.n - 1, delta)
+    low, high = _eigenvalue_ends(len(mean), domain.n - 1, delta)
     # Nearest to 1, where the excess is least.
     nearest = np.maximum(spread / high, 1.0 if low == 0 else np.minimum(spread / low, 1.0))
     return float(excess(nearest - 1).sum()) + _nearest(away, spread, size)
@@ -239,9 +299,9 @@ def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta
     away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
     d, nu = len(mean), domain.n - 1
     if d > 1:
-        farthest = largest_excess(spread, stein_radius(d, nu, delta))
+        farthest = _largest_excess(spread, _stein_radius(d, nu, delta))
     else:
-        farthest = max(float(excess(spread / end - 1)[0]) for end in eigenvalue_ends(d, nu, delta))
+        farthest = max(float(excess(spread / end - 1)[0]) for end in _eigenvalue_ends(d, nu, delta))
     return farthest + _farthest(away, spread, size)
 
 

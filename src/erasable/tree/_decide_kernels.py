@@ -9,13 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core._jit import inlined
-from erasable.tree._hash_kernels import mix64
+from erasable.core.arrays import Ints32, Words
+from erasable.tree._hash_kernels import mix32, mix64
 from erasable.tree._layout import (
+    BLOCK,
     CACHE,
     CAPACITY,
     COUNT,
+    HISTOGRAM,
     NONE,
     NOTHING,
     ROW_BITS,
@@ -31,10 +35,280 @@ from erasable.tree._layout import (
 )
 from erasable.tree._score_kernels import gain_of, is_pure, pick
 from erasable.tree._slot_kernels import by_column, weigh
-from erasable.tree._survey_kernels import survey
 
-_LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_EVERYTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
+_LARGEST = np.uint32(0xFFFFFFFF)
+_LAST = np.int32(0x7FFFFFFF)
+_RECORDS = 0xFFFFFFFF
+_16, _13 = np.uint32(16), np.uint32(13)
+_C, _D = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
+
+
+@inlined
+def _draw(drawn: Words, found: int, value: np.uint64) -> int:
+    """Put a value among those drawn, which are sorted and of which the highest may fall out."""
+    place = found
+    while place > 0 and drawn[place - 1] > value:
+        place -= 1
+    if place > 0 and drawn[place - 1] == value:
+        return found
+    if found < drawn.size:
+        found += 1
+    for j in range(found - 1, place, -1):
+        drawn[j] = drawn[j - 1]
+    drawn[place] = value
+    return found
+
+
+@inlined
+def _sort_codes(drawn: Words, found: int, code: Ints32) -> None:
+    for j in range(found):
+        value = np.int32(drawn[j] & _LOW)
+        place = j
+        while place > 0 and code[place - 1] > value:
+            code[place] = code[place - 1]
+            place -= 1
+        code[place] = value
+
+
+@inlined
+def _by_value(
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+) -> tuple[Any, Any]:
+    """Count the records of every value, and draw among those that there are."""
+    code, count, left = out.codes, out.counts, out.lefts
+    table, sizes, heads, drawn = work.histogram, work.sizes, work.heads, work.drawn
+    table[:n_values] = 0
+    sizes[:n_values] = 0
+    for i in range(m):
+        word = packed[work.rows[i]]
+        own = np.int64(word & _LOW)
+        heads[own] = word
+        sizes[own] += 1
+        if rules.criterion == SQUARES:
+            table[own, 0] += work.weights[i]
+            table[own, 1] += work.weights[i] * work.y[i]
+        else:
+            table[own, work.y[i]] += work.weights[i]
+    found = 0
+    for c in range(n_values):
+        if sizes[c]:
+            value = (mix32((heads[c] >> _32) ^ key) << _32) | (heads[c] & _LOW)
+            if found < drawn.size or value < drawn[found - 1]:
+                found = _draw(drawn, found, value)
+    _sort_codes(drawn, found, code)
+    below, c = 0, 0
+    for j in range(found):
+        for s in range(left.shape[1]):
+            left[j, s] = left[j - 1, s] if j else 0
+        while c <= code[j]:
+            if sizes[c]:
+                below += sizes[c]
+                for s in range(left.shape[1]):
+                    left[j, s] += table[c, s]
+            c += 1
+        count[j, 0], count[j, 1] = sizes[code[j]], below
+    return found, np.int64(drawn[found - 1] & _LOW)
+
+
+@inlined
+def _by_rank(
+    packed: Words, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+) -> tuple[Any, Any]:
+    """Sort few records, and draw among their values only if there are more than are wanted."""
+    code, count, left = out.codes, out.counts, out.lefts
+    ranked, drawn = work.sorted, work.drawn
+    distinct = 0
+    for i in range(m):
+        value = ((packed[work.rows[i]] & _LOW) << _32) | np.uint64(i)
+        place = i
+        while place > 0 and ranked[place - 1] > value:
+            ranked[place] = ranked[place - 1]
+            place -= 1
+        ranked[place] = value
+    for i in range(m):
+        distinct += i == 0 or ranked[i] >> _32 != ranked[i - 1] >> _32
+    found: Any = 0
+    last: Any = 0
+    every = distinct <= drawn.size
+    if not every:
+        for i in range(m):
+            if i == 0 or ranked[i] >> _32 != ranked[i - 1] >> _32:
+                word = packed[work.rows[np.int64(ranked[i] & _LOW)]]
+                value = (mix32((word >> _32) ^ key) << _32) | (word & _LOW)
+                if found < drawn.size or value < drawn[found - 1]:
+                    found = _draw(drawn, found, value)
+        _sort_codes(drawn, found, code)
+        last = np.int64(drawn[found - 1] & _LOW)
+    j, before = 0, 0
+    for s in range(left.shape[1]):
+        left[0, s] = 0
+    for i in range(m):
+        k = np.int64(ranked[i] & _LOW)
+        if rules.criterion == SQUARES:
+            left[j, 0] += work.weights[k]
+            left[j, 1] += work.weights[k] * work.y[k]
+        else:
+            left[j, work.y[k]] += work.weights[k]
+        c = np.int32(ranked[i] >> _32)
+        if i > 0 and ranked[i] >> _32 != ranked[i - 1] >> _32:
+            before = i
+        ends = i == m - 1 or np.int32(ranked[i + 1] >> _32) != c
+        if ends and (every or c == code[j]):
+            code[j], count[j, 0], count[j, 1] = c, i + 1 - before, i + 1
+            j += 1
+            if j == code.size or (not every and j == found):
+                break
+            for s in range(left.shape[1]):
+                left[j, s] = left[j - 1, s]
+    return j, last
+
+
+@inlined
+def _hash(hashes: NDArray[np.uint32], n: int, key: np.uint32) -> Any:
+    """Put priorities in the place of hashes, as `mix32` does; return the lowest.
+
+    A loop of its own, of words of 32 bits, of which the processor takes eight at once.
+    """
+    lowest = _LARGEST
+    for i in range(n):
+        x = np.uint32(hashes[i] ^ key)
+        x = np.uint32(np.uint32(x ^ np.uint32(x >> _16)) * _C)
+        x = np.uint32(np.uint32(x ^ np.uint32(x >> _13)) * _D)
+        x = np.uint32(x ^ np.uint32(x >> _16))
+        hashes[i] = x
+        lowest = min(lowest, x)
+    return lowest
+
+
+@inlined
+def _draw_from_all(packed: Words, m: int, key: np.uint64, work: Work) -> Any:
+    """Draw among the values of the records at hand, and fetch their codes."""
+    rows, codes, hashes, drawn = work.rows, work.codes, work.hashes, work.drawn
+    found, highest = 0, _EVERYTHING
+    for start in range(0, m, BLOCK):
+        n = min(BLOCK, m - start)
+        for i in range(n):
+            word = packed[rows[start + i]]
+            codes[start + i] = np.int32(word & _LOW)
+            hashes[i] = np.uint32(word >> _32)
+        if np.uint64(_hash(hashes, n, np.uint32(key))) << _32 > highest:
+            continue
+        for i in range(n):
+            value = (np.uint64(hashes[i]) << _32) | np.uint64(codes[start + i])
+            if value < highest:
+                found = _draw(drawn, found, value)
+                if found == drawn.size:
+                    highest = drawn[found - 1]
+    return found
+
+
+@inlined
+def _bound(work: Work, code: Ints32, found: int) -> Any:
+    """Set out the codes drawn in fours; return how many there are, with those that fill up."""
+    bounds = work.bounds
+    n_bounds = (found + 3) // 4 * 4
+    for j in range(bounds.size):
+        bounds[j] = code[j] if j < found else _LAST
+    return n_bounds
+
+
+@inlined
+def _find_bins(codes: Ints32, n: int, bounds: Ints32, n_bounds: int, bins: Ints32) -> None:
+    """Tell for each record how many of the values drawn are below its own."""
+    for i in range(n):
+        bins[i] = 0
+    for j in range(0, n_bounds, 4):
+        a, b, c, d = bounds[j], bounds[j + 1], bounds[j + 2], bounds[j + 3]
+        for i in range(n):
+            x = codes[i]
+            bins[i] += np.int32(x > a) + np.int32(x > b) + np.int32(x > c) + np.int32(x > d)
+
+
+@inlined
+def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
+    """Count the records between the values drawn, and apart from these those that have them.
+
+    Times in the bag are counted in the upper half of a word, records in the lower; there are less
+    than ``2**27`` of these. Where records have weights, they are counted in a word of their own.
+    Every other record is counted apart, because a sum that was just written is slow to read.
+    """
+    bounds, bins, tallies = work.bounds, work.bins, work.tallies
+    for j in range(2 * found + 1):
+        for s in range(tallies.shape[2]):
+            tallies[0, j, s] = tallies[1, j, s] = 0
+    n_bounds = _bound(work, code, found)
+    for start in range(0, m, BLOCK):
+        n = min(BLOCK, m - start)
+        codes, y = work.codes[start : start + n], work.y[start : start + n]
+        weights = work.weights[start : start + n]
+        _find_bins(codes, n, bounds, n_bounds, bins)
+        if rules.weighted:
+            last = tallies.shape[2] - 1
+            for i in range(n):
+                j = bins[i]
+                place = 2 * j + np.int64(bounds[j] == codes[i])
+                if rules.criterion == SQUARES:
+                    tallies[i & 1, place, 0] += weights[i]
+                    tallies[i & 1, place, 1] += weights[i] * y[i]
+                else:
+                    tallies[i & 1, place, y[i]] += weights[i]
+                tallies[i & 1, place, last] += 1
+            continue
+        for i in range(n):
+            j = bins[i]
+            place = 2 * j + np.int64(bounds[j] == codes[i])
+            if rules.criterion == SQUARES:
+                tallies[i & 1, place, 0] += (weights[i] << 32) + 1
+                tallies[i & 1, place, 1] += weights[i] * y[i]
+            else:
+                tallies[i & 1, place, y[i]] += (weights[i] << 32) + 1
+
+
+@inlined
+def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
+    """Make of tallies how many records have each value drawn, and what is up to it."""
+    count, left = out.counts, out.lefts
+    tallies, n_upto = work.tallies, 0
+    for j in range(found):
+        n_own = 0
+        for s in range(left.shape[1]):
+            between = tallies[0, 2 * j, s] + tallies[1, 2 * j, s]
+            own = tallies[0, 2 * j + 1, s] + tallies[1, 2 * j + 1, s]
+            if not rules.weighted and (rules.criterion != SQUARES or s == 0):
+                n_own += own & _RECORDS
+                n_upto += (between & _RECORDS) + (own & _RECORDS)
+                between, own = between >> 32, own >> 32
+            left[j, s] = between + own + (left[j - 1, s] if j else 0)
+        if rules.weighted:
+            s = tallies.shape[2] - 1
+            n_own = tallies[0, 2 * j + 1, s] + tallies[1, 2 * j + 1, s]
+            n_upto += tallies[0, 2 * j, s] + tallies[1, 2 * j, s] + n_own
+        count[j, 0], count[j, 1] = n_own, n_upto
+
+
+@inlined
+def survey(
+    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+) -> tuple[Any, Any]:
+    """Draw values of a feature among those of the `m` records in `work`, and count the records.
+
+    `packed` has the hash and the code of each row's value; `key` has 32 bits. `out` is overwritten.
+    Return how many values were drawn, `sample` or all, and the code of the one drawn last.
+    """
+    if m <= SMALL:
+        return _by_rank(packed, m, key, rules, work, out)
+    if n_values <= HISTOGRAM and n_values <= m + 8:
+        return _by_value(packed, n_values, m, key, rules, work, out)
+    found = _draw_from_all(packed, m, key, work)
+    _sort_codes(work.drawn, found, out.codes)
+    _tally(work, m, found, out.codes, rules)
+    _add_up(work, found, rules, out)
+    return found, np.int64(work.drawn[found - 1] & _LOW)
+
+
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ROW = (1 << ROW_BITS) - 1

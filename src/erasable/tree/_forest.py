@@ -16,10 +16,9 @@ from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 from erasable.tree._columns import Columns, turn
 from erasable.tree._flat import Flat, forest_hash
-from erasable.tree._grown import Grown, bag_of
+from erasable.tree._grown import Bag, Grown, bag_of
 from erasable.tree._hash_kernels import bag_weights
 from erasable.tree._layout import Rules, Table, Work, beside, work_for
-from erasable.tree._plants import Bag
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""

@@ -1,6 +1,6 @@
 """Draws of values, and counts at these, of blocks of records in the nodes of a level.
 
-The law they keep: what is drawn and counted is what `erasable.tree._survey_kernels` draws and
+The law they keep: what is drawn and counted is what `erasable.tree._decide_kernels` draws and
 counts of the records of a node together. A draw is the set of distinct values with the lowest
 priorities,
 of equal ones the lower values, so that the draws of two sets of records join; counts add up.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace import Workspace
-from erasable.workspace.backups import manifest
+from erasable.workspace.backups import archive
 from erasable.workspace.backups.archive import MANIFEST, Archive, Writer
 from erasable.workspace.identity.keys import Keys
 
@@ -30,8 +30,8 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "backup.tar"
 
 
-def read(path: Path, keys: Path) -> manifest.Manifest:
-    return manifest.read_manifest(Archive(path), Keys.read(keys))
+def read(path: Path, keys: Path) -> archive.Manifest:
+    return archive.read_manifest(Archive(path), Keys.read(keys))
 
 
 def keys_of(backup: Path) -> Path:

@@ -20,9 +20,9 @@ from effort import examples
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
 from erasable.workspace.data import delimited, parquet
-from erasable.workspace.data.identifiers import Ids
+from erasable.workspace.data.column_types import Widening
+from erasable.workspace.data.pulling import Ids
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.widening import Widening
 
 VISITS = pa.table({"id": [1, 2, 3], "who": ["a", "b", None], "x": [0.5, 1.5, None]})
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace.data import databases
+from erasable.workspace.data.column_types import Widening
 from erasable.workspace.data.databases import place_of
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.widening import Widening
 from naming import named
 
 SECRET = "Bloggs"

@@ -18,7 +18,7 @@ import pytest
 
 from erasable.cli import domains, identities
 from erasable.core.errors import ErasableError, SourceError
-from erasable.workspace.data.encodings import HEAD, kind_of_file, why_not_utf8
+from erasable.workspace.data.dialects import HEAD, kind_of_file, why_not_utf8
 from erasable.workspace.data.sources import Source
 
 SECRET = "marker-anna"

@@ -12,7 +12,7 @@ from contexts import make_context
 from erasable.core.errors import SourceError
 from erasable.workspace.data import pulling
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.spooling import Spool, overflow_errors
+from erasable.workspace.data.pulling import Spool, overflow_errors
 
 KNOWN = DataSet(1, "v", {}, "id", (), (("id", "int64"), ("note", "string")), 1, 1, None)
 

@@ -14,7 +14,7 @@ from contexts import make_context, scan
 
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
-from erasable.workspace.data import catalogue, databases, datasets, pulling, spooling, syncing
+from erasable.workspace.data import catalogue, databases, datasets, pulling, syncing
 from erasable.workspace.data.sources import Source
 
 QUERY = "SELECT * FROM visits WHERE id >= 0"
@@ -48,7 +48,7 @@ def test_a_query_is_read_by_a_cursor_of_the_server(server: Any, shop: str, datab
 def test_a_query_is_added_appended_and_synced(
     server: Any, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledger: str
 ) -> None:
-    monkeypatch.setattr(spooling, "_HELD", 10_000)
+    monkeypatch.setattr(pulling, "_HELD", 10_000)
     if ledger == "postgres":
         with backends.on(server):
             context, _ = make_context(tmp_path / "ws")
@@ -92,7 +92,7 @@ def test_a_server_that_goes_midway_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     verb: str,
 ) -> None:
-    monkeypatch.setattr(spooling, "_HELD", 1)
+    monkeypatch.setattr(pulling, "_HELD", 1)
     context, _ = make_context(tmp_path / "ws")
     source = Source.parse(shop, QUERY)
     if verb != "add":

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import ErasableError
+from erasable.workspace.domains.fresh import alike, sample
 from erasable.workspace.domains.predicates import Predicate
-from erasable.workspace.domains.samples import alike, sample
 
 TABLE = pa.table(
     {

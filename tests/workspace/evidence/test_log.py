@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 from erasable.core.errors import EvidenceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
-from erasable.workspace.evidence.heads import read_head
+from erasable.workspace.evidence.envelope import read_head
 from erasable.workspace.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
 from erasable.workspace.evidence.wire import pack
 from erasable.workspace.identity.keys import Keys

@@ -20,7 +20,7 @@ from erasable.core.errors import (
     WorkspaceServerError,
     WorkspaceVersionError,
 )
-from erasable.workspace.ledger import postgres, refusals
+from erasable.workspace.ledger import postgres
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.ledger.schema import identity, meta
 
@@ -224,4 +224,4 @@ def test_the_driver_is_missing(server: Server, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_waiting_is_as_long_as_it_says() -> None:
-    assert postgres._SETTINGS["lock_timeout"] == f"{refusals.WAIT:.0f}s"
+    assert postgres._SETTINGS["lock_timeout"] == f"{postgres.WAIT:.0f}s"

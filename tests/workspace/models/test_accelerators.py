@@ -196,11 +196,11 @@ def test_what_others_are_writing_stays(tmp_path: Path) -> None:
 def test_one_of_another_version_of_software_is_told_of(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:
-    from erasable.workspace.models import accelerators, outcomes
+    from erasable.workspace.models import deleting
 
-    newer = {**accelerators.software(), "numpy": "0"}
-    monkeypatch.setattr(accelerators, "software", lambda: newer)
-    monkeypatch.setattr(outcomes, "software", lambda: newer)
+    newer = {**deleting.software(), "numpy": "0"}
+    monkeypatch.setattr(deleting, "software", lambda: newer)
+    monkeypatch.setattr(deleting, "software", lambda: newer)
     with pytest.warns(AcceleratorWarning, match=r"cannot be used \(other versions") as told:
         _erase(workspace, person(1))
     assert len(told) == len(MODELS)
@@ -240,20 +240,20 @@ def test_a_fragment_that_changed_behind_the_ledger_is_found(
 def test_what_others_have_written_is_not_taken(folder: Path, workspace: Workspace) -> None:
     """Whoever writes into the folder, but has not the keys, changes no model."""
     from erasable.workspace.context import Context
-    from erasable.workspace.models import accelerators, catalogue
+    from erasable.workspace.models import catalogue, deleting
 
     context = Context.open(folder)
     with context.ledger.reading() as connection:
         version = catalogue.current(connection, catalogue.find(connection, "risk"))
     assert version is not None
     assert version.key is not None
-    found = accelerators.find(context, version)
+    found = deleting.find(context, version)
     assert not isinstance(found, str)
     _, model = found
     model._held.records.matrix[:] = 7.0
     for secret, is_taken in ((b"", False), (b"guess", False), (secret_of(context.keys), True)):
         MappedFile.make(context.disk, folder_of(version.key), version.key, model, secret)
-        assert isinstance(accelerators.find(context, version), str) is not is_taken
+        assert isinstance(deleting.find(context, version), str) is not is_taken
 
 
 @pytest.mark.parametrize("has_keys", [False, True])

@@ -15,8 +15,8 @@ import pytest
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.models import commands, fitting
-from erasable.workspace.models.commands import check_command
+from erasable.workspace.models import fitting
+from erasable.workspace.models.fitting import check_command
 
 NEEDS_A_SHELL = {
     "cat {model} | wc -c": "a pipe", "cat {model} > copy": "a redirection",
@@ -137,7 +137,7 @@ def test_the_shell_tells_a_sign_that_was_forgotten(
 ) -> None:
     """A negative control, of signs that are harmless to run."""
     (tmp_path / "a").touch()
-    monkeypatch.delitem(commands._SIGNS, sign)
+    monkeypatch.delitem(fitting._SIGNS, sign)
     line = {"*": "cat a*", "?": "cat ?", "$": "cat $HOME"}[sign]
     assert _misread([line] * 60, tmp_path, check_command)
 

@@ -14,9 +14,8 @@ import pytest
 
 from cli.running import erasable
 from erasable.core.errors import InvalidDataError, WorkspaceError
-from erasable.core.stored_columns import StoredColumns
+from erasable.core.stored_table import StoredColumns
 from erasable.workspace import Workspace
-from erasable.workspace.models import reading
 from erasable.workspace.store.accelerators import FOLDER
 
 N, D = 9_000, 5
@@ -238,10 +237,10 @@ def test_text_is_refused_for_what_it_is(made: Path, tmp_path: Path) -> None:
 
 
 def test_the_default_is_half_of_the_machine(made: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    from erasable.workspace.models import stored_features
+    from erasable.workspace.models import reading
 
     workspace = copied(made, tmp_path / "ws", None)
-    monkeypatch.setattr(stored_features, "half_of_memory", lambda: SMALL)
+    monkeypatch.setattr(reading, "half_of_memory", lambda: SMALL)
     read: list[int] = []
     right = reading.features_of
     monkeypatch.setattr(reading, "features_of", lambda *given: read.append(1) or right(*given))

@@ -13,7 +13,7 @@ import erasable
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.models import hooks, pending_hooks
+from erasable.workspace.models import hooks
 from erasable.workspace.requests import process, swapping
 from erasable.workspace.requests.failures import Patience
 from erasable.workspace.requests.working import Worker
@@ -147,8 +147,8 @@ def test_a_model_without_a_hook_by_now_is_let_go(
 def test_a_model_that_somebody_fits_is_left_for_later(workspace: Workspace, copied: Path) -> None:
     context = workspace.context
     with context.ledger.transaction() as connection:
-        pending_hooks.add(context, connection, "risk")
-        pending_hooks.add(context, connection, "scale")
+        hooks.add(context, connection, "risk")
+        hooks.add(context, connection, "scale")
     other = Context.open(context.root)
     with context.lock(["model:risk"]):
         (told,) = hooks.run_due(other).values()

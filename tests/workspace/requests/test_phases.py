@@ -7,7 +7,7 @@ from pathlib import Path
 from contexts import visits, write_csv
 
 from erasable.workspace import Workspace
-from erasable.workspace.requests.phases import measured, phase
+from erasable.workspace.requests.steps import measured, phase
 
 
 def test_phases_add_up_and_end_with_the_block() -> None:

@@ -12,9 +12,9 @@ from s3_server import Server
 
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
 from erasable.workspace.store import crash_points
+from erasable.workspace.store.buckets import S3Bucket
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import CLAIM, ObjectStore
-from erasable.workspace.store.s3 import S3Bucket
 
 MARKER = b"marker-patient-007"
 

@@ -24,7 +24,7 @@ from erasable.core.passes import Remote
 from erasable.core.trust import reading
 
 if TYPE_CHECKING:
-    from erasable.core.stateful import Stateful
+    from erasable.core.estimator import Erasable
 
 _SUFFIX, _NEXT = ".records", ".next"
 _MADE = (ARRAYS, NOW, CHANGE)
@@ -52,7 +52,7 @@ def refuse_others(path: Any, *, records: bool) -> None:
             )
 
 
-def save_records(model: Stateful, path: Any) -> None:
+def save_records(model: Erasable, path: Any) -> None:
     """Keep the records of a model that is about to be saved under `path`.
 
     Of a model that was loaded from there, only what has changed is written. What was there before
@@ -85,7 +85,7 @@ def save_records(model: Stateful, path: Any) -> None:
             _make_of_records(files, key, model)
 
 
-def _make_of_records(files: Folder, key: str, model: Stateful) -> None:
+def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
     """Keep the live records alone, of which the model learns again when it is loaded."""
     held = model._attached()
     remote = isinstance(held.records.matrix, Remote)
@@ -93,7 +93,7 @@ def _make_of_records(files: Folder, key: str, model: Stateful) -> None:
     MappedFile.make(files, key + _NEXT, label_of(model), records)
 
 
-def settle_records(model: Stateful, path: Any) -> None:
+def settle_records(model: Erasable, path: Any) -> None:
     """Put in place what was prepared, once the model's file is there.
 
     Raises
@@ -107,7 +107,7 @@ def settle_records(model: Stateful, path: Any) -> None:
     _OPEN.pop(model, None)
 
 
-def drop_records(model: Stateful, path: Any) -> None:
+def drop_records(model: Erasable, path: Any) -> None:
     """Remove the records of an earlier model: those of a model that is saved without any."""
     if isinstance(path, str | os.PathLike):
         files, key = _place(path)
@@ -149,12 +149,12 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
     return kept
 
 
-def make_ready(model: Stateful) -> Stateful:
+def make_ready(model: Erasable) -> Erasable:
     """Have a model know all that it needs in order to delete, and what its file says of it.
 
     Returns
     -------
-    Stateful
+    Erasable
         The model, or a copy where another one still holds records that it has deleted.
 
     Raises
@@ -175,7 +175,7 @@ def make_ready(model: Stateful) -> Stateful:
     return model
 
 
-def label_of(model: Stateful) -> str:
+def label_of(model: Erasable) -> str:
     """Return what tells a model, and the values of its records, from all others."""
     return _label(model.digest(), model._info.written_values(model._held))
 

@@ -19,8 +19,7 @@ from typing import Any
 
 from erasable.core.errors import ErasableError
 from erasable.core.mapped.disk import Files
-from erasable.core.mapped.layout import BLOCK
-from erasable.core.mapped.memory import change_file, sole_use
+from erasable.core.mapped.memory import BLOCK, change_file, sole_use
 
 __all__ = [
     "Change",

@@ -20,13 +20,55 @@ from scipy.sparse import csr_array
 from erasable.core._derived import Derived
 from erasable.core.arrays import of_objects
 from erasable.core.kept import Kept, UnkeptError, attributes_of
-from erasable.core.mapped.block_bytes import BlockBytes
 from erasable.core.mapped.texts import Names, as_texts
 from erasable.core.passes import Stored
 from erasable.core.row_arrays import Slot
 from erasable.core.sparse import csr_of
 
-__all__ = ["put_together", "take_apart"]
+__all__ = ["BlockBytes", "put_together", "take_apart"]
+
+
+class BlockBytes:
+    """Slices of the memory of a matrix, which is read block by block; forgotten rows are 0.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    """
+
+    def __init__(self, matrix: Stored) -> None:
+        self._matrix = matrix
+        self._width = matrix.shape[1] * matrix.dtype.itemsize
+        self.size = matrix.shape[0] * self._width
+        self._last: tuple[int, NDArray[np.uint8]] | None = None
+
+    def __getitem__(self, at: slice) -> NDArray[np.uint8]:
+        """Copy some bytes, from `start` to `stop`, of as many blocks as these lie in."""
+        starts = self._matrix.starts * self._width
+        out = np.empty(at.stop - at.start, np.uint8)
+        number = int(np.searchsorted(starts, at.start, side="right")) - 1
+        done = 0
+        while done < out.size:
+            low = at.start + done - int(starts[number])
+            part = self._block(number)[low : low + out.size - done]
+            out[done : done + part.size] = part
+            done += part.size
+            number += 1
+        return out
+
+    def _block(self, number: int) -> NDArray[np.uint8]:
+        if self._last is None or self._last[0] != number:
+            matrix = self._matrix
+            first, stop = matrix.starts[number : number + 2].tolist()
+            values = (
+                matrix.block(number, gaps=True) if stop > first else np.empty((0, 0), matrix.dtype)
+            )
+            if matrix.gone is not None:
+                values[matrix.gone[first:stop]] = 0.0
+            self._last = number, values.ravel().view(np.uint8)
+        return self._last[1]
+
 
 _PLAIN = (type(None), bool, int, float, str)
 _SMALL = 1024  # bytes of an array that goes among the plain values

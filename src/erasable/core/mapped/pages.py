@@ -40,8 +40,18 @@ from erasable.core.mapped.description import (
     write,
 )
 from erasable.core.mapped.disk import Files
-from erasable.core.mapped.layout import BLOCK, PAGE, gaps, in_a_row, laid_out, pieces_of, rounded
-from erasable.core.mapped.memory import Memory, Overlaid, lock
+from erasable.core.mapped.memory import (
+    BLOCK,
+    PAGE,
+    Memory,
+    Overlaid,
+    gaps,
+    in_a_row,
+    laid_out,
+    lock,
+    pieces_of,
+    rounded,
+)
 from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.row_arrays import Slot
 

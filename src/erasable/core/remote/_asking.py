@@ -18,9 +18,8 @@ from erasable.core._mixed import Mixed
 from erasable.core.arrays import Ints
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Block, Pass
-from erasable.core.remote._jobs import BlockCall, HeldBlock, Job, Shelf
+from erasable.core.remote._jobs import BlockCall, HeldBlock, Job, Shelf, give_back
 from erasable.core.remote._masking import Masked, masked
-from erasable.core.remote._memory import give_back
 from erasable.core.row_arrays import PerRow, Scratch, Written
 from erasable.core.threads import in_threads
 

@@ -22,7 +22,7 @@ from erasable.core.errors import ErasableError
 from erasable.core.remote._asking import overwrite
 from erasable.core.remote._jobs import HeldBlock, Job, Layout, Shelf, Source
 from erasable.core.remote._masking import mask
-from erasable.core.stored_columns import StoredColumns
+from erasable.core.stored_table import StoredColumns
 from erasable.core.threads import in_threads
 
 

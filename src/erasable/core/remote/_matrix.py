@@ -8,15 +8,21 @@ before anything is asked of it again.
 
 from __future__ import annotations
 
+import io
+import itertools
+import pickle
 import secrets
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce as fold
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._mixed import Mixed, stacked
@@ -26,18 +32,207 @@ from erasable.core.last_read import LastRead
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.remote._asking import Answer, Fetch, Forget, RunPass
-from erasable.core.remote._calling import RunHidden, called, shown
-from erasable.core.remote._counted import Counted
-from erasable.core.remote._jobs import BlockCall, Drop, Job, Layout, Source
+from erasable.core.remote._jobs import BlockCall, Drop, Job, Layout, Shelf, Source
 from erasable.core.remote._loading import Keep
-from erasable.core.remote._masking import unmasked
+from erasable.core.remote._masking import mask, unmasked
 from erasable.core.remote._workers import Workers, asked, lost_again, placed, refuse_raised
 from erasable.core.row_arrays import PerRow, RowArray, Scratch, Written
+from erasable.core.threads import in_threads
+
+
+class Counted:
+    """Which rows count in a pass.
+
+    Attributes
+    ----------
+    mask : ndarray of shape (n_rows,), bool
+    blocks : list of int
+        Those in which rows count.
+    alone : ndarray of int64, or None
+        The rows that count, where these are fewer than what changes of those that blocks know.
+    """
+
+    def __init__(self, live_rows: Ints | None, starts: Ints, said: Flags) -> None:
+        n = int(starts[-1])
+        self._starts = starts
+        self.mask: Flags = np.ones(n, dtype=np.bool_)
+        self.alone: Ints | None = None
+        bounds = starts
+        if live_rows is not None:
+            bounds = np.searchsorted(live_rows, starts)
+            self.mask[:] = False
+            self.mask[live_rows] = True
+            if live_rows.size < np.count_nonzero(self.mask != said):
+                self.alone = live_rows
+        self._ranks, self.sizes = bounds[:-1], np.diff(bounds)
+        self.blocks: list[int] = np.flatnonzero(self.sizes).tolist()
+
+    def block(self, number: int) -> Block:
+        """Return a block without values, of which row arrays can be cut."""
+        first, stop = self._starts[number : number + 2].tolist()
+        size = int(self.sizes[number])
+        every = size == stop - first
+        rows = NO_ROWS if every else np.broadcast_to(np.int64(0), size)
+        matrix = np.broadcast_to(np.float64(0.0), (stop - first, 1))
+        return Block(matrix, rows, every, first, int(self._ranks[number]))
+
+
+Bytes = NDArray[np.uint8]
+
+_TRIES = 6
+"""How often functions are sent out without any of them coming back."""
+
+_ALONE = threading.Lock()
+
+_GIVEN, _RETURNED = 2, 3  # parts of a stream, of which blocks take others
+
+
+def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
+    """Pickle something, and mask that.
+
+    Examples
+    --------
+    >>> sent = hidden({"city": "Bonn"}, 7, 0)
+    >>> b"Bonn" in sent.tobytes(), shown(sent, 7, 0)
+    (False, {'city': 'Bonn'})
+    """
+    buffer = io.BytesIO()
+    pickle.dump(thing, buffer, protocol=5)
+    data = np.frombuffer(buffer.getbuffer(), np.uint8)
+    mask(data, pad, number, part)
+    return data
+
+
+def shown(data: Bytes, pad: int, number: int, part: int = _RETURNED) -> Any:
+    """Return what was hidden; see `hidden`."""
+    data = np.array(data)
+    mask(data, pad, number, part)
+    found = pickle.loads(data.data)
+    data[:] = 0
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Call(Job):
+    """Call functions; return what they return.
+
+    Attributes
+    ----------
+    pad : int
+        What they and what they return are masked with.
+    functions : mapping of int to ndarray of uint8
+    """
+
+    loads = True
+    pad: int
+    functions: Mapping[int, Bytes]
+
+    def run(self, shelf: Shelf, n_threads: int) -> dict[int, Bytes]:
+        """See `Job`."""
+        functions = {
+            number: shown(data, self.pad, number, _GIVEN) for number, data in self.functions.items()
+        }
+
+        def call(number: int) -> Bytes:
+            return hidden(functions[number](), self.pad, number)
+
+        # The functions are unpickled by now, and with them the BLAS libraries that they use are
+        # loaded, so that the limit reaches these. It holds for the whole process, and the first
+        # job to end would lift it for the others: so a process runs one such job at a time.
+        with _ALONE, threadpool_limits(1):
+            return dict(zip(functions, in_threads(call, functions, n_threads), strict=True))
+
+
+@dataclass(frozen=True, repr=False)
+class RunHidden(RunPass):
+    """Find and write what has records as they are; return what `shown` takes."""
+
+    loads = True
+
+    def run(self, shelf: Shelf, n_threads: int) -> Answer:
+        """See `Job`."""
+        answer, pad = super().run(shelf, n_threads), secrets.randbits(128)
+        answer.partial = hidden((answer.partial, answer.written), pad, 0), pad, 0
+        answer.written = {}
+        return answer
+
+
+def called(workers: Workers, token: str, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
+    """Have workers call functions; yield what these return, in their order.
+
+    Parameters
+    ----------
+    workers : Workers
+    token : str
+        Name of the records.
+    functions : iterable of callable
+        They can be pickled. As many are here at once as workers have threads.
+
+    Raises
+    ------
+    ClusterError
+        Workers are lost again and again.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from erasable.core.remote import do
+    >>> class Here(Workers):
+    ...     def threads(self):
+    ...         return {"here": 2}
+    ...     def ask(self, jobs, aside=False):
+    ...         return {name: do(job, name, 2) for name, job in jobs.items()}
+    >>> list(called(Here(), "7c", [partial(pow, 2, n) for n in range(5)]))
+    [1, 2, 4, 8, 16]
+    """
+    pad, rest = secrets.randbits(128), iter(enumerate(functions))
+    waiting: dict[int, Bytes] = {}
+    found: dict[int, Made] = {}
+    wanted, left = 0, _TRIES
+    while True:
+        threads = workers.threads()
+        if not threads:
+            raise ClusterError("no worker is left; expected one or more; start some")
+        room = max(0, sum(threads.values()) - len(waiting))
+        for number, function in itertools.islice(rest, room):
+            waiting[number] = hidden(function, pad, number, _GIVEN)
+        if not waiting:
+            return
+        jobs = {
+            worker: Call(token, pad, {number: waiting[number] for number in numbers})
+            for worker, numbers in _dealt(list(waiting), threads).items()
+        }
+        answers = asked(workers, jobs, aside=True)
+        left = _TRIES if answers else left - 1
+        if not left:
+            raise ClusterError(
+                f"workers were lost again and again while they learned from the records of "
+                f"{len(waiting)} members or nodes; expected them to stay: give workers more memory"
+            )
+        for answer in answers.values():
+            for number, data in answer.items():
+                found[number] = shown(data, pad, number)
+                del waiting[number]
+        while wanted in found:
+            yield found.pop(wanted)
+            wanted += 1
+
+
+def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int]]:
+    """Deal numbers to workers, one to each in turn, and no more than they have threads."""
+    own: dict[str, list[int]] = {}
+    rest = iter(numbers)
+    for turn in range(max(threads.values())):
+        for worker in (name for name, count in threads.items() if count > turn):
+            if (number := next(rest, None)) is None:
+                return own
+            own.setdefault(worker, []).append(number)
+    return own
+
 
 _BRIEF = 2**23
 """So many values are looked at in about the time that a scheduler takes for a task."""
 
-_TRIES = 6
 """How often a block is brought to a worker that is lost before it has answered."""
 
 

@@ -16,8 +16,7 @@ from erasable.core.remote._jobs import Drop, Job, Layout, Source
 from erasable.core.remote._loading import Collect, Describe, Keep, collected
 from erasable.core.remote._matrix import RemoteMatrix
 from erasable.core.remote._workers import Workers, asked, placed
-from erasable.core.stored_columns import kinds_of
-from erasable.core.stored_table import Uses, joint_type, refuse_others
+from erasable.core.stored_table import Uses, joint_type, kinds_of, refuse_others
 
 
 def remote_table(workers: Workers, sources: Sequence[Source], uses: Uses) -> Table:

@@ -12,9 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._deleting import learn_and_compare
-from erasable.core._schema import Fields
-from erasable.core._schema_arrays import Array
-from erasable.core._schema_models import column_map, refuse_many, refuse_unbounded
+from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError, MagnitudeError
@@ -25,8 +23,7 @@ from erasable.core.params import decode_params
 from erasable.core.passes import at_hand
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted, power_below, weight_units
-from erasable.ensemble._boosting._bin_passes import Features, without_negative
-from erasable.ensemble._boosting._bins import Binned
+from erasable.ensemble._boosting._bins import Binned, Features, without_negative
 from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
 from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
 from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given

@@ -6,17 +6,208 @@ records that trees learn from; of fewer values than there may be edges, all. Cod
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from hashlib import blake2b
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core.arrays import Flags, Floats, Ints, Words
-from erasable.core.passes import run
+from erasable.core.errors import InvalidDataError
+from erasable.core.ids import shorten
+from erasable.core.passes import Block, Pass, run
+from erasable.core.row_arrays import PerLiveRow, Written
 from erasable.core.tape import Tape
-from erasable.ensemble._boosting._bin_kernels import hash_edges, lose
-from erasable.ensemble._boosting._bin_passes import Codes, Edges, Features
+from erasable.ensemble._boosting._bin_kernels import (
+    copy_columns,
+    find_codes,
+    find_edges,
+    hash_edges,
+    lose,
+)
 from erasable.ensemble._boosting._layout import Bins
+
+_TOGETHER = 8
+_NOT_COUNTED: Ints = np.empty(0, dtype=np.int64)
+
+
+class Features(NamedTuple):
+    """What the columns of a table are, and how their cells are read as numbers.
+
+    Attributes
+    ----------
+    names : list of str or int
+    categorical : ndarray of shape (n_features,), bool
+
+    Examples
+    --------
+    >>> features = Features(["dose", "city"], np.array([False, True]))
+    >>> features.numbers(np.array([["0.5", "7"], [2, np.nan]], dtype=object))
+    array([[0.5, 7. ],
+           [2. , nan]])
+    """
+
+    names: list[Any]
+    categorical: Flags
+
+    def numbers(self, table: Any) -> Floats:
+        """Read an ndarray or `Mixed` of all columns."""
+        if isinstance(table, np.ndarray) and table.dtype != object:
+            return np.ascontiguousarray(table, dtype=np.float64)
+        columns = [self.column(table[:, f], f) for f in range(len(self.names))]
+        return np.ascontiguousarray(np.column_stack(columns))
+
+    def column(self, column: NDArray[Any], feature: int) -> Floats:
+        """Read a column, each cell on its own."""
+        if column.dtype != object:
+            return column.astype(np.float64)
+        if self.categorical[feature]:
+            cells = column.tolist()
+            known = {cell: _category(cell) for cell in set(cells)}
+            return np.fromiter(map(known.__getitem__, cells), np.float64, len(cells))
+        try:
+            numbers = column.astype(np.float64)
+            if np.isinf(numbers).any():
+                raise ValueError
+        except (ValueError, OverflowError):
+            raise InvalidDataError(
+                f"column {shorten(self.names[feature])} holds text; expected numbers where "
+                "categorical_features= has no categories; add the column to these, encode or drop "
+                "it"
+            ) from None
+        return numbers
+
+
+def _category(cell: Any) -> float:
+    """Return a number for a category, another one for every text.
+
+    Text that is a whole number, in its shortest form, is the same category as the number. Others
+    are hashes from 2**52 on, which floats hold.
+
+    >>> _category("7"), _category("07") == _category("7"), _category("07") >= 2**52
+    (7.0, False, True)
+    """
+    if type(cell) is not str:
+        return float(cell)
+    if len(cell) < 16 and cell.isascii() and cell.isdigit() and (cell[0] != "0" or cell == "0"):
+        return float(cell)
+    word = int.from_bytes(blake2b(cell.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    return float((word >> 12) | 2**52)
+
+
+def _columns(block: Block, features: Sequence[int], kinds: Features) -> Iterator[Floats]:
+    """Yield the values of the rows that count, one feature after the other.
+
+    A category below 0 is a gap, as in scikit-learn.
+    """
+    places = np.array([block.place(f) for f in features])
+    if block.matrix.dtype == object:
+        for f, place in zip(features, places.tolist(), strict=True):
+            column = kinds.column(block.matrix[block.positions, place], f)
+            yield without_negative(column) if kinds.categorical[f] else column
+        return
+    for start in range(0, places.size, _TOGETHER):
+        some = places[start : start + _TOGETHER]
+        columns = np.empty((some.size, block.size))
+        copy_columns(block.matrix, block.rows, block.every, some, columns)
+        coded = kinds.categorical[list(features)[start : start + _TOGETHER]]
+        columns[coded] = without_negative(columns[coded])
+        yield from columns
+
+
+def without_negative(codes: Floats) -> Floats:
+    """Return codes of categories with gaps for those below 0."""
+    return np.where(codes < 0, np.nan, codes)
+
+
+class Edges(Pass[list[Floats]]):
+    """Find the distinct values with the lowest hashes, ascending, of some features.
+
+    Parameters
+    ----------
+    features : list of int
+    keys : ndarray of shape (n_features,), uint64
+        Of all features.
+    most : int
+        How many values, at most.
+    kinds : Features
+    """
+
+    takes_gaps = True
+    finds_records = True
+
+    def __init__(self, features: list[int], keys: Words, most: int, kinds: Features) -> None:
+        self._features, self._keys, self._most = features, keys, most
+        self._kinds = kinds
+
+    def _lowest(self, f: int, values: Floats) -> Floats:
+        found = np.empty(self._most)
+        return found[: find_edges(values, self._keys[f], self._most, found)].copy()
+
+    def of_block(self, block: Block) -> list[Floats]:
+        """See `Pass`."""
+        columns = _columns(block, self._features, self._kinds)
+        return [self._lowest(f, column) for f, column in zip(self._features, columns, strict=True)]
+
+    def merge(self, one: list[Floats], other: list[Floats]) -> list[Floats]:
+        """See `Pass`."""
+        return [
+            self._lowest(f, np.concatenate(both))
+            for f, *both in zip(self._features, one, other, strict=True)
+        ]
+
+
+class Codes(Pass[Ints]):
+    """Write the codes of some features; count the records whose value is an edge.
+
+    Parameters
+    ----------
+    features : list of int
+    edges : list of ndarray
+        Of each of these features.
+    kinds : Features
+    most : int
+        How many edges a feature may have.
+    learned : ndarray of shape (n_rows_that_count,), bool
+        Whether records are counted.
+    codes : ndarray of shape (n_rows_that_count, len(features)), uint8
+    """
+
+    takes_gaps = True
+    finds_records = True
+
+    def __init__(
+        self,
+        features: list[int],
+        edges: list[Floats],
+        kinds: Features,
+        most: int,
+        learned: Flags,
+        codes: NDArray[np.uint8],
+    ) -> None:
+        self._features, self._edges, self._most = features, edges, most
+        self._kinds = kinds
+        self._learned, self._codes = PerLiveRow(learned), Written(codes)
+
+    def of_block(self, block: Block) -> Ints:
+        """See `Pass`."""
+        counts = np.zeros((len(self._features), self._most), dtype=np.int64)
+        learned, codes = self._learned.of(block), self._codes.of(block)
+        own, others = np.flatnonzero(learned), np.flatnonzero(~learned)
+        for place, column in enumerate(_columns(block, self._features, self._kinds)):
+            edges = self._edges[place]
+            told = edges, bool(self._kinds.categorical[self._features[place]]), place, codes
+            counted = counts[place, : edges.size]
+            find_codes(column[own] if others.size else column, own, *told, counted)
+            if others.size:
+                find_codes(column[others], others, *told, _NOT_COUNTED)
+        return counts
+
+    def merge(self, one: Ints, other: Ints) -> Ints:
+        """See `Pass`."""
+        return one + other
 
 
 @dataclass(eq=False, slots=True)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import kernel
-from erasable.core._schema import Fields, Sizes, join, refuse
-from erasable.core._schema_arrays import Array
+from erasable.core._schema import Array, Fields, Sizes, join, refuse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash
 from erasable.core.grid import MAX_ROWS

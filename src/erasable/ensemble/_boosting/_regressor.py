@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from erasable.core._schema import Decimal, Fields, Sizes, refuse
-from erasable.core._schema_models import grid
+from erasable.core._schema import Decimal, Fields, Sizes, grid, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.weighted import power_below

@@ -6,19 +6,232 @@ from typing import Any
 
 import numpy as np
 
+from erasable.core._jit import kernel
 from erasable.core._schema import LARGEST
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
+from erasable.selection._memory import check_memory
 from erasable.selection._records import codes_of
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities._base import Problem, Utility
-from erasable.selection.utilities._feature_counts import CountSamples, ExpectedCounts
-from erasable.selection.utilities._group_counts import ExpectedGroupCounts
 from erasable.selection.utilities._reading import read_categories, read_classes, refuse_measurements
+
+
+class ExpectedCounts(SetFunction):
+    """The expected logarithm of how many of each cell stay.
+
+    Where owners decide on their own, the law of how many stay is kept for each cell, and grows by
+    one convolution when one is chosen; where they are alike it is a table by how many were chosen.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_records, n_features), int64
+    weights : ndarray of shape (n_cells,), float64
+        How many of all the records count in a cell.
+    logarithms : ndarray of shape (most + 1,), float64
+        What 0..most records of a cell are worth; `most` is one more than can be chosen.
+    bound : Bound
+        Without units, and with one law for all the records of a cell.
+    """
+
+    sweeps = True
+
+    def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, bound: Bound) -> None:
+        self.cells, self.weights, self.bound, self.n = cells, weights, bound, len(cells)
+        self.steps = np.diff(logarithms)  # what one more adds to the logarithm
+        self.tables = [np.diff(law.expectations(logarithms[:-1])) for law in bound.laws]
+        self.factor = np.where(bound.block < 0, bound.probability, 1.0)
+        self.chosen = np.zeros(len(weights), dtype=np.int64)
+        self.pmf: dict[int, Floats] = {}
+        self.block_of = np.full(len(weights), -1, dtype=np.int64)
+        self.block_of[cells] = bound.block[:, None]
+        self.worth = np.empty(len(weights))
+        for cell in range(len(weights)):
+            self._weigh(cell)
+
+    def _weigh(self, cell: int) -> None:
+        """Compute what one more of the cell, who stays, adds."""
+        block = self.block_of[cell]
+        if block >= 0:
+            step = self.tables[block][self.chosen[cell]]
+        else:
+            pmf = self.pmf.get(cell)
+            step = self.steps[0] if pmf is None else pmf @ self.steps[: len(pmf)]
+        self.worth[cell] = self.weights[cell] * step
+
+    def gains(self, items: Ints) -> Floats:
+        self.n_evaluations += len(items)
+        out = np.empty(len(items))
+        _gains_of_rows(items, self.cells, self.worth, self.factor, out)
+        return out
+
+    def _add(self, j: int) -> None:
+        s = float(self.bound.probability[j])
+        for cell in self.cells[j].tolist():
+            self.chosen[cell] += 1
+            if self.block_of[cell] < 0:
+                self.pmf[cell] = np.convolve(self.pmf.get(cell, np.ones(1)), [1 - s, s])
+            if self.chosen[cell] < len(self.steps) - 1:
+                self._weigh(cell)
+
+
+class CountSamples(Samples):
+    """How many of each cell stay, in each sample, and what one more would add there.
+
+    The parameters are those of `ExpectedCounts`, with how many samples there are.
+    """
+
+    def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, n_samples: int) -> None:
+        check_memory(
+            12.0 * n_samples * len(weights),
+            f"counts in {n_samples} samples", "draw fewer samples",
+        )  # fmt: skip
+        self.cells, self.weights, self.steps = cells, weights, np.diff(logarithms)
+        self.counts = np.zeros((len(weights), n_samples), dtype=np.int32)
+        self.worth = np.empty((len(weights), n_samples))
+        self.worth[:] = (weights * self.steps[0])[:, None]
+
+    def gains(self, j: int) -> Floats:
+        out = np.zeros(self.worth.shape[1])
+        _add_rows(self.worth, self.cells[j], out)
+        return out
+
+    def add(self, j: int, stays: Flags) -> None:
+        for cell in self.cells[j].tolist():
+            self.counts[cell] += stays
+            self.worth[cell] = self.weights[cell] * self.steps[self.counts[cell]]
+
+    def totals(self, weights: Floats) -> Floats:
+        items, ones = np.arange(len(self.cells)), np.ones(len(self.cells))
+        out = np.empty(len(items))
+        _gains_of_rows(items, self.cells, self.worth @ weights, ones, out)
+        return out
+
+
+@kernel
+def _gains_of_rows(items: Ints, cells: Ints, worth: Floats, factor: Floats, out: Floats) -> None:
+    """Write what each of some records would add."""
+    for at in range(len(items)):
+        j = items[at]
+        total = 0.0
+        for feature in range(cells.shape[1]):
+            total += worth[cells[j, feature]]
+        out[at] = factor[j] * total
+
+
+@kernel
+def _add_rows(table: Floats, rows: Ints, out: Floats) -> None:
+    """Add some rows of a table to `out`."""
+    for at in range(len(rows)):
+        for column in range(len(out)):
+            out[column] += table[rows[at], column]
+
+
+class ExpectedGroupCounts(SetFunction):
+    """The expected logarithm of how many of each cell stay, of groups that decide on their own.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_records, n_features), int64
+    weights : ndarray of shape (n_cells,), float64
+    logarithms : ndarray of shape (most + 1,), float64
+        What 0..most records of a cell are worth; `most` is one more than can be chosen.
+    bound : Bound
+        With units, and without blocks.
+
+    Raises
+    ------
+    InvalidInputError
+        It would not fit into memory.
+    """
+
+    sweeps = True
+
+    def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, bound: Bound) -> None:
+        assert bound.unit is not None
+        self.cells, self.weights, self.n = cells, weights, len(cells)
+        self.probability, self.unit = bound.probability, bound.unit
+        self.steps = np.diff(logarithms)  # what one more adds to the logarithm
+        n_groups = min(len(logarithms) - 2, int(bound.unit.max()) + 1)
+        check_memory(
+            16.0 * (n_groups + 1) * len(weights), f"counts of {n_groups:,} groups",
+            "choose fewer records",
+        )  # fmt: skip
+        # Row 0 is for all groups without a chosen record: their counts are equal.
+        self.row_of = np.zeros(int(bound.unit.max()) + 1, dtype=np.int64)
+        self.stays = np.zeros(n_groups + 1)
+        self.counts = np.zeros((n_groups + 1, len(weights)), dtype=np.int64)
+        self.worth = np.tile(weights * self.steps[0], (n_groups + 1, 1))
+        self.n_rows = 1
+
+    def gains(self, items: Ints) -> Floats:
+        self.n_evaluations += len(items)
+        out = np.empty(len(items))
+        _gains_of_groups(items, self.cells, self.row_of[self.unit[items]], self.worth, out)
+        return out * self.probability[items]
+
+    def _add(self, j: int) -> None:
+        if self.probability[j] == 0:  # it never stays, and is not counted
+            return
+        row = self.row_of[self.unit[j]]
+        if row == 0:
+            row = self.row_of[self.unit[j]] = self.n_rows
+            self.stays[row] = self.probability[j]
+            self.n_rows += 1
+        for cell in self.cells[j].tolist():
+            self.counts[row, cell] += 1
+            here = np.flatnonzero(self.counts[:, cell])
+            out = np.empty(len(here) + 1)
+            _weigh(self.counts[here, cell], self.stays[here], self.steps, out)
+            self.worth[:, cell] = self.weights[cell] * out[-1]
+            self.worth[here, cell] = self.weights[cell] * out[:-1]
+
+
+@kernel
+def _gains_of_groups(items: Ints, cells: Ints, rows: Ints, worth: Floats, out: Floats) -> None:
+    """Write what each of some records would add, were they to stay."""
+    for at in range(len(items)):
+        total = 0.0
+        for feature in range(cells.shape[1]):
+            total += worth[rows[at], cells[items[at], feature]]
+        out[at] = total
+
+
+@kernel
+def _weigh(counts: Ints, stays: Floats, steps: Floats, out: Floats) -> None:
+    """Write what one more record of a cell adds: for each of its groups, then for any other.
+
+    A group of which one more is chosen stays where that counts, and its own count is sure. For the
+    others before it the law of how many stay is kept, and for those after it the expected step as
+    a function of how many there are without them.
+    """
+    n, total = len(counts), counts.sum()
+    after = np.empty((n + 1, total + 1))
+    after[n] = steps[: total + 1]
+    before = total
+    for g in range(n - 1, -1, -1):
+        m, s = counts[g], stays[g]
+        before -= m
+        for c in range(before + 1):
+            after[g, c] = (1.0 - s) * after[g + 1, c] + s * after[g + 1, c + m]
+    out[n] = after[0, 0]
+    law = np.zeros(total + 1)
+    law[0] = 1.0
+    before = 0
+    for g in range(n):
+        m, s = counts[g], stays[g]
+        value = 0.0
+        for c in range(before + 1):
+            value += law[c] * after[g + 1, c + m]
+        out[g] = value
+        before += m
+        for c in range(before, -1, -1):
+            law[c] = (1.0 - s) * law[c] + (s * law[c - m] if c >= m else 0.0)
+
 
 _LEAST = 1e-200  # of a smoothing, by which counts are divided
 

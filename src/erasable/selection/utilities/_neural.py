@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from erasable.core.errors import InvalidInputError, InvalidParameterError
+import numpy as np
+from numpy.typing import NDArray
+
+from erasable.core.arrays import Floats
+from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.selection._memory import check_memory
 from erasable.selection.utilities._base import Utility
 from erasable.selection.utilities._gaussian import (
     VarianceProblem,
@@ -13,7 +19,200 @@ from erasable.selection.utilities._gaussian import (
     read_kernel,
     read_noise,
 )
-from erasable.selection.utilities._tangent_kernel import TangentKernel, read_inputs
+from erasable.selection.utilities._reading import read_numbers
+
+_BLOCK = 2**28  # bytes that the gradients of a block of records take
+_AT_ONCE = 256  # records whose gradients are computed together
+
+
+class TangentKernel:
+    """The tangent kernel of one model, between any two sets of records.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Takes a float tensor of shape (n, ...) and returns one of shape (n,) or (n, n_outputs).
+
+    Raises
+    ------
+    ImportError
+        torch is not installed.
+    InvalidParameterError
+        No module, nothing to learn in it, or one whose outputs depend on more than the record.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.torch = torch = _import_torch()
+        _check_model(model, torch)
+        self.model = model
+        named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        self.learned = {
+            name: _copy(each) for name, each in named.items() if each.requires_grad
+        }  # of buffers none is
+        self.constant = {
+            name: _copy(each) for name, each in named.items() if name not in self.learned
+        }
+        self.n_parameters = sum(each.numel() for each in self.learned.values())
+        self.device = next(iter(self.learned.values())).device
+
+    def __call__(self, X: NDArray[Any], Z: NDArray[Any] | None = None) -> Floats:
+        """Return the kernel of the records X with the targets Z, by default with themselves.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, ...)
+        Z : ndarray of shape (m, ...), default=None
+
+        Returns
+        -------
+        ndarray of shape (n, n) or (n, m), float64
+
+        Raises
+        ------
+        InvalidInputError, InvalidDataError
+            It would not fit into memory; the model does not take the records, returns another
+            shape, or has gradients that are not finite.
+        """
+        n, m = len(X), len(X if Z is None else Z)
+        of_record = 8.0 * self.n_parameters * self._n_outputs(X)
+        rows = max(1, int(_BLOCK // of_record))
+        check_memory(
+            # Two blocks of gradients, each once in pieces and once joined.
+            8.0 * n * m + 4.0 * of_record * min(rows, max(n, m)),
+            f"the tangent kernel of {n:,} records, of {self.n_parameters:,} parameters",
+            "choose from fewer records, pass fewer targets, or freeze parameters that change little"
+            " with requires_grad_(False)",
+        )
+        K = np.empty((n, m))
+        for here, left in self._gradients(X, rows):
+            if Z is not None:
+                for there, right in self._gradients(Z, rows):
+                    K[here, there] = _product(left, right)
+                continue
+            for there, right in self._gradients(X[: here.start], rows):
+                K[here, there] = _product(left, right)
+                K[there, here] = K[here, there].T
+            own = _product(left, left)
+            K[here, here] = (own + own.T) / 2
+        if not np.isfinite(K).all():
+            raise InvalidDataError(
+                "the gradients of the model are NaN or infinite; expected finite ones; scale the "
+                "features, or look for NaN in the parameters"
+            )
+        return K
+
+    def _gradients(self, X: NDArray[Any], rows: int) -> Iterator[tuple[slice, Any]]:
+        """Yield blocks of records with their gradients, (n_rows, n_outputs * n_parameters)."""
+        func = self.torch.func
+        each = func.vmap(func.jacrev(self._of_one), in_dims=(None, 0), chunk_size=_AT_ONCE)
+        for start in range(0, len(X), rows):
+            here = slice(start, min(start + rows, len(X)))
+            try:
+                parts = each(self.learned, self._tensor(X[here]))
+            except RuntimeError as error:
+                raise _failure(X, error) from error
+            n = here.stop - here.start
+            yield here, self.torch.cat([part.reshape(n, -1) for part in parts.values()], dim=1)
+
+    def _of_one(self, learned: dict[str, Any], x: Any) -> Any:
+        return self._outputs(learned, x[None])[0]
+
+    def _outputs(self, learned: dict[str, Any], x: Any) -> Any:
+        return self.torch.func.functional_call(self.model, {**learned, **self.constant}, (x,))
+
+    def _n_outputs(self, X: NDArray[Any]) -> int:
+        with self.torch.no_grad():
+            try:
+                found = self._outputs(self.learned, self._tensor(X[:2]))
+            except Exception as error:  # whatever a model of the user's own raises
+                raise _failure(X, error) from error
+        shape = tuple(getattr(found, "shape", ()))
+        if len(shape) not in (1, 2) or shape[0] != len(X[:2]) or 0 in shape:
+            got = f"shape {shape}" if hasattr(found, "shape") else shorten(found)
+            raise InvalidInputError(
+                f"the model returns {got} for {len(X[:2])} records; expected (n_records,) or "
+                "(n_records, n_outputs); wrap it in a module that returns that"
+            )
+        return shape[1] if len(shape) == 2 else 1
+
+    def _tensor(self, X: NDArray[Any]) -> Any:
+        return self.torch.tensor(X, dtype=self.torch.float64, device=self.device)
+
+
+def read_inputs(X: Any) -> NDArray[np.floating]:
+    """Return what a model takes: a table of finite numbers, or an array of more dimensions.
+
+    Raises
+    ------
+    InvalidDataError
+        It is not a table of finite numbers.
+    """
+    if np.ndim(X) <= 2:
+        return read_numbers(X)
+    array = np.asarray(X)
+    is_number = np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array)
+    if not is_number or not array.size or not np.isfinite(array).all():
+        raise InvalidDataError(
+            f"X is {array.dtype} of shape {array.shape}, or holds NaN or infinity; expected finite "
+            "numbers, one entry for each record; leave those records out"
+        )
+    return array
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            "the tangent kernel of a model needs torch, which is not installed; expected it, or a "
+            "kernel that was computed elsewhere; pip install torch, or pass 'precomputed'"
+        ) from error
+    return torch
+
+
+def _check_model(model: Any, torch: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidParameterError(
+            f"model={shorten(model)}; expected a torch.nn.Module or 'precomputed'; pass one, or "
+            "its tangent kernel as X"
+        )
+    if any(torch.nn.parameter.is_lazy(each) for each in model.parameters()):
+        raise InvalidParameterError(
+            f"model={shorten(model)} has parameters without a shape; expected them made; call the "
+            "model once"
+        )
+    if not any(each.requires_grad for each in model.parameters()):
+        raise InvalidParameterError(
+            f"model={shorten(model)} has no parameter that is learned; expected some with "
+            "requires_grad; call model.requires_grad_()"
+        )
+    unsettled = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
+    for module in model.modules():
+        if module.training and isinstance(module, unsettled):
+            raise InvalidParameterError(
+                f"model={shorten(model)} has a {type(module).__name__} in training mode; expected "
+                "outputs that depend on their record alone; call model.eval()"
+            )
+
+
+def _copy(tensor: Any) -> Any:
+    """Return a copy, in float64 where it holds real numbers."""
+    copied = tensor.detach().clone()
+    return copied.double() if copied.is_floating_point() else copied
+
+
+def _product(left: Any, right: Any) -> Floats:
+    product: Floats = (left @ right.T).detach().cpu().numpy()
+    return product
+
+
+def _failure(X: NDArray[Any], error: Exception) -> InvalidInputError:
+    told = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return InvalidInputError(
+        f"the model fails on records of shape {X.shape[1:]}: {told}; expected a module of one "
+        "float64 tensor (n_records, ...) without chance in it; check it with model(x) for two of "
+        "them"
+    )
 
 
 class NeuralVariance(Utility):

@@ -14,14 +14,44 @@ from sqlalchemy import Connection, select
 from erasable.audit import RMIA, AuditReport, LiRA, audit_deletion, audit_membership
 from erasable.core.errors import ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.ids import shorten
-from erasable.workspace.audits.entries import tell
+from erasable.workspace import locking
 from erasable.workspace.audits.subjects import AskCommand, given, reads_of, subject
 from erasable.workspace.context import Context
-from erasable.workspace.ledger.schema import task
+from erasable.workspace.evidence import entries, log
+from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.using import opened
 from erasable.workspace.requests import intake
+
+KIND = "model-audited"
+
+
+def tell(
+    context: Context, name: str, version: Version, report: AuditReport, request: str | None
+) -> None:
+    """Enter an audit in the log; `request` is that whose deletion was audited."""
+    body = entries.audited(
+        context.keys, version.number, version.commitment, report.to_dict(), request
+    )
+    with (
+        context.lock(reads=locking.models([name])),
+        context.ledger.transaction() as connection,
+    ):
+        log.append(context, connection, KIND, name, body, context.now())
+
+
+def newest(connection: Connection) -> dict[str, dict[str, Any]]:
+    """Return what the log says of the newest audit of each model, by the model's name."""
+    rows = connection.execute(
+        select(log_entry.c.position, log_entry.c.body)
+        .where(log_entry.c.kind == KIND)
+        .order_by(log_entry.c.position)
+    )
+    found = [unpack(body, f"entry {position} of the log") for position, body in rows]
+    return {each["subject"]: each for each in found}
+
 
 _ATTACKS = {"rmia": RMIA, "lira": LiRA}
 _CARRIED_OUT = ("swapped", "purged", "completed")

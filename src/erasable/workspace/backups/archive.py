@@ -11,10 +11,15 @@ import hashlib
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
+from erasable.workspace.evidence.envelope import peek, seal, unseal
+from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.identity.keys import Keys
+from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.store.disk import disk_errors
 
 MANIFEST = "manifest.json"
@@ -181,3 +186,84 @@ def _header(name: str, size: int) -> bytes:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o600
     return member.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
+
+
+PAYLOAD_TYPE = "application/vnd.erasable.backup+json"
+
+_SHAPES = {
+    "version": int,
+    "workspace": str,
+    "made_at": str,
+    "erasable": str,
+    "revision": str,
+    "key_id": str,
+    "secret": str,
+    "log_size": int,
+    "log_root": str,
+    "tables": [{"name": str, "columns": [str], "n_rows": int}],
+    "members": [{"name": str, "size": int, "sha256": str}],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says of itself.
+
+    Attributes
+    ----------
+    workspace : str
+        Its id.
+    made_at : str
+        When the ledger was read, RFC 3339.
+    erasable : str
+        The version that made it.
+    revision : str
+        Of the ledger's tables.
+    key_id, secret : str
+        Which public key and which secret the workspace has; neither is told.
+    log_size : int
+    log_root : str
+        Hexadecimal.
+    tables : list of dict
+        name, columns and n_rows, in an order in which they can be loaded.
+    members : list of dict
+        Of the archive but for the manifest: name, size (bytes) and sha256.
+    version : int
+    """
+
+    workspace: str
+    made_at: str
+    erasable: str
+    revision: str
+    key_id: str
+    secret: str
+    log_size: int
+    log_root: str
+    tables: list[dict[str, Any]]
+    members: list[dict[str, Any]]
+    version: int = 1
+
+    def sealed(self, keys: Keys) -> bytes:
+        """Return it signed, as it is written."""
+        return pack(seal(keys.signer, pack(asdict(self)), PAYLOAD_TYPE))
+
+
+def read_manifest(archive: Archive, keys: Keys) -> Manifest:
+    """Check the manifest of a backup, and all of the backup against it."""
+    data = archive.read(MANIFEST)
+    sealed = unpack(data, f"the manifest of the backup {str(archive.path)!r}")
+    claimed = unpack(peek(sealed), "the manifest of the backup")
+    if (claimed.get("key_id"), claimed.get("secret")) != (keys.key_id, keys.fingerprint):
+        raise EvidenceError(
+            f"the keys are not those of the workspace in the backup {str(archive.path)!r}; "
+            "expected its key file; name it with --keys or in ERASABLE_KEYS"
+        )
+    said = unpack(unseal(sealed, keys.public_pem, PAYLOAD_TYPE), "the manifest of the backup")
+    if pack(sealed) != data:
+        raise damaged(archive.path, "its manifest was altered")
+    if said.get("version") != 1 or not fits(said, _SHAPES) or set(said) != set(_SHAPES):
+        raise damaged(archive.path, "its manifest is of a newer version of erasable, or none")
+    found = Manifest(**{each.name: said[each.name] for each in fields(Manifest)})
+    if [Member(**each) for each in found.members] != archive.members:
+        raise damaged(archive.path, "it holds something else than its manifest says")
+    return found

@@ -16,8 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.backups import tables
-from erasable.workspace.backups.archive import Writer
-from erasable.workspace.backups.manifest import Manifest
+from erasable.workspace.backups.archive import Manifest, Writer
 from erasable.workspace.context import Context
 from erasable.workspace.data.holders import compare_index_with_data
 from erasable.workspace.evidence import consistency, log, suppressions

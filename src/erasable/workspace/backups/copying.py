@@ -24,10 +24,9 @@ from erasable.workspace.backups.restore import check_receipts
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
 from erasable.workspace.identity.keys import KEYS
-from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.models import pending_hooks
+from erasable.workspace.models import hooks
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.own import refuse_own
 
@@ -99,7 +98,7 @@ def copy(
     with source.lock(), source.ledger.holding() as reading, removed_on_failure(ground):
         kept = source.disk.path(KEYS)
         context = ground.begin(source.disk.read(KEYS) if kept.is_file() else None)
-        copied = Copied(str(ground.root), hooks_due=pending_hooks.due(source, reading))
+        copied = Copied(str(ground.root), hooks_due=hooks.due(source, reading))
         ledger = context.ledger
         try:
             copied.n_files = _copy_files(source, reading, context)
@@ -131,7 +130,7 @@ def _copy_tables(
     counts = {}
     with source.progress("copying tables", len(tables.kept())) as advance:
         for table in tables.kept():
-            copied = partial(rows.read, reading, table)
+            copied = partial(tables.read, reading, table)
             counts[table.name] = tables.load_compared(writing, table, copied, schema=schema)
             advance()
     return counts

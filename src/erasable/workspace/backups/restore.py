@@ -18,14 +18,13 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, WorkspaceVersionError
 from erasable.workspace.backups import tables
-from erasable.workspace.backups.archive import Archive, damaged
+from erasable.workspace.backups.archive import Archive, Manifest, damaged, read_manifest
 from erasable.workspace.backups.backup import files_of, troubles
-from erasable.workspace.backups.manifest import Manifest, read_manifest
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log, receipts, seals
-from erasable.workspace.evidence.heads import read_kept
+from erasable.workspace.evidence.envelope import read_kept
 from erasable.workspace.identity import outside, subjects, suppression
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
 from erasable.workspace.identity.outside import Listed

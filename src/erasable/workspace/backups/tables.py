@@ -7,17 +7,94 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, Table
+from sqlalchemy import JSON, Connection, MetaData, Table, func, select
 
 from erasable.core.errors import EvidenceError, LedgerError
 from erasable.workspace.backups.archive import Archive, Writer, damaged
-from erasable.workspace.ledger import rows
+from erasable.workspace.ledger.kinds import Json
 from erasable.workspace.ledger.schema import PASSING, metadata
+
+AT_ONCE = 5_000
+"""Rows that are held as Python objects."""
+
+Row = tuple[Any, ...]
+
+
+def read(
+    connection: Connection, table: Table, columns: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """Yield the rows of a table in the order of its key.
+
+    A row has a value (int, float, str, bytes or None) for each of `columns`, by default all, in
+    their order; JSON is text.
+    """
+    is_sqlite = connection.dialect.name == "sqlite"
+    chosen = _chosen(table, columns)
+    kept = [isinstance(table.c[name].type, Json | JSON) for name in chosen]
+    names = [
+        f'"{name}"' if is_sqlite or not json_ else f'"{name}"::text'
+        for name, json_ in zip(chosen, kept, strict=True)
+    ]
+    order = ", ".join(f'"{column.name}"' for column in table.primary_key.columns)
+    with connection.exec_driver_sql(
+        f'SELECT {", ".join(names)} FROM "{table.name}" ORDER BY {order}',
+        execution_options={"yield_per": AT_ONCE},
+    ) as found:
+        for row in found:
+            yield tuple(
+                # SQLite makes a number of a text that looks like one.
+                json.dumps(value) if json_ and isinstance(value, int | float) else value
+                for value, json_ in zip(row, kept, strict=True)
+            )
+
+
+def write(
+    connection: Connection,
+    table: Table,
+    rows: Iterable[Row],
+    columns: Sequence[str] | None = None,
+    schema: str | None = None,
+) -> None:
+    """Write rows, as `read` yields them, into a table that is empty.
+
+    For `columns` see `read`; `schema` is None for SQLite.
+    """
+    chosen = _chosen(table, columns)
+    names = ", ".join(f'"{name}"' for name in chosen)
+    if connection.dialect.name == "sqlite":
+        values = ", ".join("?" * len(chosen))
+        left = iter(rows)
+        while some := list(islice(left, AT_ONCE)):
+            connection.exec_driver_sql(
+                f'INSERT INTO "{table.name}" ({names}) VALUES ({values})', some
+            )
+        return
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(f'COPY "{table.name}" ({names}) FROM STDIN') as to:
+        for row in rows:
+            to.write_row(row)
+    _set_counter(connection, table, schema)
+
+
+def _chosen(table: Table, columns: Sequence[str] | None) -> list[str]:
+    return [column.name for column in table.columns] if columns is None else list(columns)
+
+
+def _set_counter(connection: Connection, table: Table, schema: str | None) -> None:
+    """Have the next row get the number after the last; SQLite does by itself."""
+    column = table.autoincrement_column
+    if column is None:
+        return
+    last = connection.execute(select(func.max(column))).scalar()
+    if last is not None:
+        of = func.pg_get_serial_sequence(f'"{schema}"."{table.name}"', column.name)
+        connection.execute(select(func.setval(of, last)))
+
 
 _BYTES = "base64"
 
@@ -31,8 +108,8 @@ def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
     """Write every table into an archive; say of each its name, columns and number of rows."""
     said = []
     for table in kept():
-        left, n_rows, part = rows.read(connection, table), 0, 0
-        while some := list(islice(left, rows.AT_ONCE)):
+        left, n_rows, part = read(connection, table), 0, 0
+        while some := list(islice(left, AT_ONCE)):
             text = "".join(f"{json.dumps([_plain(value) for value in row])}\n" for row in some)
             writer.add(_member(table.name, part), text.encode())
             n_rows, part = n_rows + len(some), part + 1
@@ -65,7 +142,7 @@ def load(
 def load_compared(
     connection: Connection,
     table: Table,
-    given: Callable[[], Iterator[rows.Row]],
+    given: Callable[[], Iterator[Row]],
     columns: Sequence[str] | None = None,
     schema: str | None = None,
 ) -> int:
@@ -73,9 +150,9 @@ def load_compared(
 
     `given` is called twice. Raise LedgerError if a row arrived altered.
     """
-    rows.write(connection, table, given(), columns, schema)
+    write(connection, table, given(), columns, schema)
     n_rows = 0
-    for was, now in zip_longest(given(), rows.read(connection, table, columns)):
+    for was, now in zip_longest(given(), read(connection, table, columns)):
         if was != now:
             raise LedgerError(
                 f"row {n_rows + 1} of table {table.name!r} arrived altered; expected it as it "
@@ -85,7 +162,7 @@ def load_compared(
     return n_rows
 
 
-def _rows(archive: Archive, said: dict[str, Any]) -> Iterator[rows.Row]:
+def _rows(archive: Archive, said: dict[str, Any]) -> Iterator[Row]:
     part = 0
     while (member := _member(said["name"], part)) in archive:
         for line in archive.read(member).splitlines():

@@ -7,19 +7,153 @@ value, but not the identities of records or persons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlalchemy import Connection
 
 from erasable.core._arrow_files import CSV_NULLS
 from erasable.core.errors import SourceError
-from erasable.workspace.data.arrays import width
-from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.context import Context
+from erasable.workspace.data import fragments
+from erasable.workspace.data.arrays import several_lengths, width
+from erasable.workspace.data.catalogue import DataSet, parts
 from erasable.workspace.data.dialects import UNSAID, Dialect
+
+_PATTERN = r"^([+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?|(?i:true|false))$"
+
+
+def remarks(context: Context, connection: Connection, known: DataSet) -> list[str]:
+    """Name the columns of text in which a number has two spellings, a line each.
+
+    Ids and people are left out: they have always been read as text.
+    """
+    own = {known.id_column, *known.subject_columns}
+    columns = [name for name, kind in known.columns if kind == "string" and name not in own]
+    found: dict[str, set[str]] = {name: set() for name in columns}
+    for part in parts(connection, known.id, known.version) if columns else ():
+        read = fragments.read(context, part.key, part.sha256, columns)
+        for name in columns:
+            texts = pc.unique(read[name])
+            found[name].update(
+                texts.filter(pc.match_substring_regex(texts, _PATTERN)).drop_null().to_pylist()
+            )
+    return [
+        f"column {name!r} holds {pair[0]!r} and {pair[1]!r}, which may be one value in two "
+        f"spellings; where an earlier version read a later file otherwise, `erasable dataset sync "
+        f"{known.name}` from a source with all records mends it"
+        for name in columns
+        if (pair := two_of_one(found[name])) is not None
+    ]
+
+
+def two_of_one(texts: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two texts, in their order, that are one number or truth value.
+
+    >>> two_of_one(["1234", "01234", "7"]), two_of_one(["true", "TRUE"]), two_of_one(["7", "8"])
+    (('01234', '1234'), ('TRUE', 'true'), None)
+    """
+    seen: dict[Decimal | str, str] = {}
+    for text in sorted(texts):
+        value = Decimal(text) if text[-1].isdigit() else text.lower()
+        if value in seen:
+            return seen[value], text
+        seen[value] = text
+    return None
+
+
+class Widening:
+    """The types of the parts read so far, joined.
+
+    Parameters
+    ----------
+    place : str
+        What to call the source.
+
+    Examples
+    --------
+    >>> wide = Widening("shop.db")
+    >>> wide.add(pa.schema([("age", pa.null())]))
+    >>> wide.add(pa.schema([("age", pa.int64())]))
+    >>> wide.add(pa.schema([("age", pa.float64())]))
+    >>> wide.schema.field("age").type
+    DataType(double)
+    >>> wide.add(pa.schema([("age", pa.string())]))
+    Traceback (most recent call last):
+    erasable.core.errors.SourceError: column 'age' at 'shop.db' holds values of several types, ...
+    """
+
+    def __init__(self, place: str) -> None:
+        self._schema: pa.Schema | None = None
+        self._place = place
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The types, once there is a part."""
+        assert self._schema is not None
+        return self._schema
+
+    def add(self, schema: pa.Schema) -> None:
+        """Join the types of one more part; refuse types that have nothing in common."""
+        if self._schema is None:
+            self._schema = pa.schema(list(schema))
+        elif not schema.equals(self._schema):
+            self._schema = pa.schema([self._joined(field, schema) for field in self._schema])
+
+    def _joined(self, known: pa.Field, schema: pa.Schema) -> pa.Field:
+        pair = [pa.schema([pa.field("", kind.type)]) for kind in (known, schema.field(known.name))]
+        fixed = [n for each in pair if (n := width(str(each.field("").type)))]
+        if len(set(fixed)) > 1:
+            raise several_lengths(known.name, f"{min(fixed)} to {max(fixed)}")
+        try:
+            found = pa.unify_schemas(pair, promote_options="permissive").field(0).type
+        except (pa.ArrowException, ValueError, TypeError):
+            raise mixed(known.name, self._place) from None
+        return pa.field(known.name, found)
+
+    def cast(self, table: pa.Table) -> pa.Table:
+        """Bring a part to the types of all; refuse whole numbers that floats do not hold."""
+        return cast(table, self.schema, self._place)
+
+
+def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
+    """Bring a table to the columns and types of a schema; see `Widening.cast`."""
+    arrays = []
+    for field in schema:
+        column = table[field.name]
+        if column.type != field.type:
+            if column.null_count == len(column):
+                column = pa.chunked_array([pa.nulls(len(column), field.type)])
+            else:
+                try:
+                    column = column.cast(field.type)
+                except (pa.ArrowException, ValueError, TypeError):
+                    if pa.types.is_integer(column.type) and pa.types.is_floating(field.type):
+                        raise too_large(field.name, place) from None
+                    raise mixed(field.name, place) from None
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def too_large(name: str, place: str) -> SourceError:
+    """Return the error that says that whole numbers cannot become floats."""
+    return SourceError(
+        f"column {name!r} in {place!r} holds whole numbers that floats do not hold, and others "
+        "came that are not whole; expected only whole numbers, or none beyond 2**53"
+    )
+
+
+def mixed(name: str, place: str) -> SourceError:
+    """Return the error that says that a column has no type."""
+    return SourceError(
+        f"column {name!r} at {place!r} holds values of several types, or of one that tables have "
+        "not; expected numbers, text, booleans, days or times; convert it, or cast it in --query"
+    )
+
 
 _Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 

@@ -24,8 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import array_of
-from erasable.workspace.data.widening import mixed
+from erasable.workspace.data.column_types import array_of, mixed
 
 _AT_ONCE = 10_000  # rows held as Python objects, at most
 _FIRST = 1_000  # rows that are looked at for how long they are

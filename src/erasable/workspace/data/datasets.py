@@ -22,9 +22,9 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.ahead import Followers
 from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
+from erasable.workspace.data.column_types import cast
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.widening import cast
 from erasable.workspace.evidence import entries, log, reliance, seals
 from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing

@@ -26,12 +26,15 @@ from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
 from erasable.core.arrays import Ints
 from erasable.core.errors import SourceError
 from erasable.workspace.data.column_types import parse
-from erasable.workspace.data.dialects import Dialect, said_in, separator_of, told
-from erasable.workspace.data.encodings import (
+from erasable.workspace.data.dialects import (
     HEAD,
+    Dialect,
     conversion,
     kind_of_file,
     mark_of,
+    said_in,
+    separator_of,
+    told,
     why_not_utf8,
 )
 from erasable.workspace.data.files import check_there

@@ -19,9 +19,8 @@ import pyarrow.fs
 
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
-from erasable.workspace.data.files import check_there
-from erasable.workspace.data.stores import unreached
-from erasable.workspace.data.widening import cast
+from erasable.workspace.data.column_types import cast
+from erasable.workspace.data.files import check_there, unreached
 
 _GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
 

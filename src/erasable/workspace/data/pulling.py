@@ -11,30 +11,331 @@ to keep out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from hashlib import blake2b
 from itertools import chain
+from pathlib import Path
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from erasable.core._arrow_files import CSV_NULLS, ipc_batches, ipc_writer
 from erasable.core.errors import DialectWarning, InvalidIdsError, SourceError
 from erasable.core.ids import name_some
 from erasable.workspace.context import Context
-from erasable.workspace.data import fragments, subject_columns
+from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import Gate, plain
 from erasable.workspace.data.array_files import ArrayFiles
 from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.column_types import ColumnTypes
+from erasable.workspace.data.column_types import ColumnTypes, Widening
 from erasable.workspace.data.delimited import NearlyNumbers
-from erasable.workspace.data.identifiers import Ids
+from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.sources import Source
-from erasable.workspace.data.spooling import Spool, overflow_errors
-from erasable.workspace.data.widening import Widening
 from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
+from erasable.workspace.store.disk import disk_errors
+
+_GAPS = sorted({each.casefold() for each in CSV_NULLS if each} | {"none"})
+"""Texts that programs write for a gap, case folded."""
+
+
+def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
+    """Count the records with gaps in all of their subject columns.
+
+    >>> sent = pa.table({"to": ["0a", None, None], "from": [None, "0b", None]})
+    >>> count_without(sent, ["to", "from"])
+    1
+    """
+    gaps = [pc.is_null(records[column]) for column in subjects]
+    found: int = pc.sum(reduce(pc.and_, gaps)).as_py() or 0 if gaps else records.num_rows
+    return found
+
+
+def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
+    """Count the texts of each subject column that may have been meant as a gap.
+
+    `raw` has identities, not tokens.
+
+    >>> doubtful(pa.table({"patient": ["p1", "NA", None]}), ["patient"])
+    {'patient': 1}
+    """
+    found = dict.fromkeys(subjects, 0)
+    for column in subjects:
+        if pa.types.is_string(raw[column].type):
+            folded = pc.utf8_lower(pc.utf8_trim_whitespace(raw[column]))
+            found[column] = pc.sum(pc.is_in(folded, pa.array(_GAPS))).as_py() or 0
+    return found
+
+
+def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
+    """Say what may be a mistake in subject columns, a line each.
+
+    See `doubtful` for `counts`.
+
+    >>> remarks({"patient": 1, "doctor": 0}, 3, Looks([]))
+    ("in 1 of 3 records the subject column 'patient' holds what programs write for a gap ...",)
+    """
+    messages = [
+        f"in {n:,} of {n_records:,} records the subject column {column!r} holds what "
+        "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
+        "identity; leave it empty in the source where nobody is meant"
+        for column, n in counts.items()
+        if n
+    ]
+    messages += [
+        f"the subject column {column!r} holds values that look like addresses, and its type is "
+        "id: Ann@x.org and ann@x.org are two people there, and each is to be asked for as it is "
+        "spelled"
+        for column in looks.addresses
+    ]
+    return tuple(messages)
+
+
+def refuse_untyped(looks: Looks) -> None:
+    """Ask for the types of columns of a new data set for which none was named.
+
+    Do so only where values look like addresses or telephone numbers.
+
+    >>> refuse_untyped(Looks(["patient"]))
+    """
+    if looks.addresses:
+        raise InvalidIdsError(
+            f"{_described(looks.addresses)} values that look like addresses, and no type was "
+            "named; expected one, because by default Ann@x.org and ann@x.org are two people; write "
+            f"{_written(looks.addresses, 'email')}, or {_written(looks.addresses, 'id')} to keep "
+            "the two apart"
+        )
+    if looks.telephones:
+        raise InvalidIdsError(
+            f"{_described(looks.telephones)} values that look like telephone numbers, and no type "
+            "was named; expected one; bring each number to one spelling in the source, because "
+            "under any type two spellings are two people, and write "
+            f"{_written(looks.telephones, 'id')}"
+        )
+
+
+def _described(columns: Sequence[str]) -> str:
+    many = len(columns) > 1
+    named = " and ".join(map(repr, columns))
+    return f"the subject column{'s' if many else ''} {named} hold{'' if many else 's'}"
+
+
+def _written(columns: Sequence[str], kind: str) -> str:
+    return "--subject " + ",".join(f"{column}:{kind}" for column in columns)
+
+
+_HELD = 1 << 25  # bytes of records in memory, before they go to the disk
+
+
+class Spool:
+    """Takes records in any order, and hands them out part by part; a context.
+
+    Parameters
+    ----------
+    context : Context
+    place : str
+        What to call the source of the records.
+
+    Attributes
+    ----------
+    wide : Widening
+        The types of all records that came in.
+    place : str
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Spool(Context.create(folder), "x") as spool:
+    ...     spool.add(pa.table({"id": [1, 2, 3]}), pa.array([7, 0, 7], pa.int32()))
+    ...     spool.read([7])["id"].to_pylist(), spool.read([0, 7]).num_rows
+    ([1, 3], 3)
+    """
+
+    def __init__(self, context: Context, place: str) -> None:
+        self.wide = Widening(place)
+        self.place = place
+        self._site = context
+        self._held: list[tuple[pa.Table, pa.Array]] = []
+        self._n_bytes = 0
+        self._runs: list[_Run] = []
+        self._rest: tuple[pa.Table, NDArray[np.int64]] | None = None
+        self._open = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._held, self._rest = [], None
+        self._open.close()
+
+    def add(self, records: pa.Table, parts: pa.Array) -> None:
+        """Take in records with the columns of those before, and the part of each.
+
+        Their types are the same, or widen those before. `parts` are int32, from 0 to `PARTS` - 1.
+        """
+        self.wide.add(records.schema)
+        self._held.append((records, parts))
+        self._n_bytes += records.nbytes
+        if self._n_bytes >= _HELD:
+            self._spill()
+
+    def read(self, parts: Iterable[int]) -> pa.Table:
+        """Return the records of some parts, in the types of all."""
+        if self._rest is None:
+            self._rest = self._sorted()
+        wanted = list(parts)
+        found = [self._slice(*self._rest, part) for part in wanted]
+        for run in self._runs:
+            found += run.read(wanted)
+        tables = [self.wide.cast(table) for table in found if table.num_rows]
+        return pa.concat_tables([self.wide.schema.empty_table(), *tables])
+
+    @staticmethod
+    def _slice(table: pa.Table, bounds: NDArray[np.int64], part: int) -> pa.Table:
+        return table.slice(bounds[part], bounds[part + 1] - bounds[part])
+
+    def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Bring what is held into the order of its parts; return where each begins."""
+        held, self._held, self._n_bytes = self._held, [], 0
+        parts = pa.concat_arrays([pa.array([], pa.int32()), *(each for _, each in held)])
+        table = pa.concat_tables(
+            [self.wide.schema.empty_table(), *(self.wide.cast(each) for each, _ in held)]
+        )
+        del held
+        order = pc.sort_indices(parts)
+        bounds = np.searchsorted(parts.take(order).to_numpy(), np.arange(PARTS + 1))
+        with overflow_errors(self.place):
+            return table.combine_chunks().take(order), bounds
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = self._open.enter_context(self._site.scratch())
+        path = self._folder / f"{len(self._runs)}.arrow"
+        table, bounds = self._sorted()
+        run = _Run(path)
+        key = path.relative_to(self._site.root).as_posix()
+        with self._site.disk.filling(key) as file, ipc_writer(file, table.schema) as writer:
+            for part in range(PARTS):
+                if bounds[part] < bounds[part + 1]:
+                    batches = self._slice(table, bounds, part).to_batches()
+                    run.note(part, len(batches))
+                    for batch in batches:
+                        writer.write_batch(batch)
+        self._runs.append(run)
+
+
+@contextmanager
+def overflow_errors(place: str) -> Iterator[None]:
+    """Raise SourceError where texts are more than Arrow can sort together."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowCapacityError):
+        raise SourceError(
+            f"{place!r} has a column with more than 2 GB of text in the records that are kept "
+            "together, those of a person; expected less; leave the column out, or shorten its texts"
+        ) from None
+
+
+class _Run:
+    """A file of records in the order of their parts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._n_batches = 0
+        self._batches: dict[int, range] = {}  # of each part
+
+    def note(self, part: int, n_batches: int) -> None:
+        """Remember that the next batches are of a part."""
+        self._batches[part] = range(self._n_batches, self._n_batches + n_batches)
+        self._n_batches += n_batches
+
+    def read(self, parts: Iterable[int]) -> list[pa.Table]:
+        """Return the records of some parts."""
+        wanted = [number for part in parts for number in self._batches.get(part, ())]
+        with disk_errors(self.path):
+            return [pa.Table.from_batches([each]) for each in ipc_batches(self.path, wanted)]
+
+
+_BYTES = 16
+
+
+class Ids:
+    """A collection of ids, in no order; those that come twice are in it twice.
+
+    Examples
+    --------
+    >>> ids = Ids()
+    >>> ids.add(pa.array(["a", "b", None]))
+    >>> ids.add(pa.array(["b", "c"]))
+    >>> len(ids), ids.n_gaps, ids.n_repeated()
+    (4, 1, 1)
+    >>> ids.n_of(pa.array(["c", "d"]))
+    1
+    """
+
+    def __init__(self) -> None:
+        self.n_gaps = 0
+        self._parts: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def add(self, column: pa.Array | pa.ChunkedArray) -> None:
+        """Add ids, integers or text; gaps are counted."""
+        self.n_gaps += column.null_count
+        if len(column) > column.null_count:
+            self._parts.append(_keys(column))
+
+    def n_repeated(self) -> int:
+        """Count those that have come before."""
+        keys = self._sorted()
+        return int(np.count_nonzero(keys[1:] == keys[:-1]))
+
+    def n_of(self, column: pa.Array | pa.ChunkedArray) -> int:
+        """Count the values of a column that are among the ids."""
+        return self._n_found(_keys(column)) if len(column) > column.null_count else 0
+
+    def n_shared(self, other: Ids) -> int:
+        """Count the ids of another collection that are in this one, too."""
+        return sum(map(self._n_found, other._parts))
+
+    def _n_found(self, keys: NDArray[Any]) -> int:
+        own = self._sorted()
+        if not len(own) or keys.dtype != own.dtype:
+            return 0
+        at = np.searchsorted(own, keys)
+        at[at == len(own)] = 0
+        return int(np.count_nonzero(own[at] == keys))
+
+    def _sorted(self) -> NDArray[Any]:
+        """Bring all into one array, in order; that is done once."""
+        if len(self._parts) != 1:
+            parts, self._parts = self._parts, []
+            joined = np.concatenate(parts) if parts else np.empty(0, np.int64)
+            del parts
+            self._parts = [joined]
+        keys = self._parts[0]
+        if len(keys) > 1 and not bool(np.all(keys[1:] >= keys[:-1])):
+            keys.sort()
+        return keys
+
+
+def _keys(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    column = column.drop_null()
+    if pa.types.is_integer(column.type):
+        kind = np.uint64 if column.type == pa.uint64() else np.int64
+        return column.to_numpy(zero_copy_only=False).astype(kind).view(np.int64)  # type: ignore[no-any-return]
+    hashes = [blake2b(value.encode(), digest_size=_BYTES).digest() for value in column.to_pylist()]
+    return np.frombuffer(b"".join(hashes), f"S{_BYTES}").copy()
+
 
 _WHOLE = ("int64", "uint64")
 _AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
@@ -77,7 +378,7 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What may not be as it was meant, a line each."""
-        told = subject_columns.remarks(self.doubtful, self.n_read, self.looks)
+        told = remarks(self.doubtful, self.n_read, self.looks)
         if not self.absent:
             return told
         return (*told, f"no line of the source has {name_some(self.absent)}: these are gaps")
@@ -149,7 +450,7 @@ def pulled(
                 stacklevel=4,
             )
         if new:
-            subject_columns.refuse_untyped(found.looks)
+            refuse_untyped(found.looks)
             columns = tuple(
                 (each.name, "double" if pa.types.is_null(each.type) else str(each.type))
                 for each in spool.wide.schema
@@ -170,14 +471,14 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table, row: int) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in subject_columns.doubtful(raw, known.subject_columns).items():
+    for column, n in doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw, row)
     if stays is not None:
         found.left_out.add(raw[known.id_column].filter(pc.invert(stays)))
     found.n_suppressed += raw.num_rows - records.num_rows
-    found.n_without_subject += subject_columns.count_without(records, known.subject_columns)
+    found.n_without_subject += count_without(records, known.subject_columns)
     parts = fragments.parts_of(records, known.id_column, known.subject_columns)
     found.spool.add(records, parts)
 

@@ -18,15 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import DialectWarning, SourceError
-from erasable.workspace.data import stores
+from erasable.workspace.data import files
 from erasable.workspace.data.arrays import holds_arrays
-from erasable.workspace.data.column_types import ColumnTypes
+from erasable.workspace.data.column_types import ColumnTypes, Widening
 from erasable.workspace.data.delimited import csv_batches, settled
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.json_lines import json_batches
 from erasable.workspace.data.parquet import parquet_batches
-from erasable.workspace.data.widening import Widening
 from erasable.workspace.identity.canonical import BLANK
 from erasable.workspace.ledger.kinds import is_unicode
 
@@ -97,9 +96,9 @@ class Source:
     def _parsed(cls, text: str, query: str | None, dialect: Dialect) -> Source:
         if not text.strip() or "\0" in text or not is_unicode(text):
             raise SourceError(f"the source is no name of anything; {_EXPECTED}")
-        if stores.is_store(text):
+        if files.is_store(text):
             _refuse_query(text, query)
-            place = stores.store_place(text)
+            place = files.store_place(text)
             return cls("parquet", place, None, place)
         if "://" in text:
             from erasable.workspace.data.databases import place_of
@@ -128,7 +127,7 @@ class Source:
         [False, True, False]
         """
         at_end = text.rpartition("/")[2]
-        return "://" in text and "#" not in at_end and not stores.is_store(text)
+        return "://" in text and "#" not in at_end and not files.is_store(text)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the source for the ledger: kind, place, query, and the dialect if it is unusual.
@@ -170,7 +169,7 @@ class Source:
     @property
     def folder(self) -> Path | None:
         """In which it lies; None where that is no folder of this machine."""
-        local = self.kind != "sql" and not stores.is_store(self.place)
+        local = self.kind != "sql" and not files.is_store(self.place)
         return Path(self.place).parent if local else None
 
     def batches(
@@ -191,7 +190,7 @@ class Source:
         ------
         pyarrow.Table
             All with the same columns. From a database each has the types of its own values; see
-            `erasable.workspace.data.widening`.
+            `erasable.workspace.data.column_types`.
 
         Raises
         ------
@@ -238,7 +237,7 @@ class Source:
 
             yield from sql_batches(self._given, self.place, self.query)
         elif self.kind == "parquet":
-            store, path = stores.opened(self.place) if "://" in self.place else (None, self.place)
+            store, path = files.opened(self.place) if "://" in self.place else (None, self.place)
             yield from parquet_batches(self.place, text_columns, store, path)
         elif self.kind == "json":
             yield from json_batches(Path(self.place), text_columns)

@@ -23,8 +23,7 @@ from erasable.workspace.data.datasets import (
     writing,
 )
 from erasable.workspace.data.differences import same_rows
-from erasable.workspace.data.identifiers import Ids
-from erasable.workspace.data.pulling import Pulled, pulled
+from erasable.workspace.data.pulling import Ids, Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger.bulk import update_in

@@ -19,8 +19,7 @@ from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
-from erasable.workspace.evidence.envelope import peek, seal, unseal
-from erasable.workspace.evidence.heads import read_head
+from erasable.workspace.evidence.envelope import peek, read_head, seal, unseal
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
 from erasable.workspace.evidence.statements import (
     PREDICATE_TYPE,

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import envelope, log
-from erasable.workspace.evidence.heads import read_kept
+from erasable.workspace.evidence.envelope import read_kept
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.identity.suppression import listing

@@ -22,18 +22,233 @@ from __future__ import annotations
 import hashlib
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError
 
-from erasable.core.errors import WorkspaceBusyError, WorkspaceServerError, WorkspaceVersionError
-from erasable.workspace.ledger import rights
-from erasable.workspace.ledger.backend import Backend
-from erasable.workspace.ledger.refusals import WAIT, explained
+from erasable.core.errors import (
+    ErasableError,
+    LedgerError,
+    WorkspaceBusyError,
+    WorkspaceError,
+    WorkspaceServerError,
+    WorkspaceVersionError,
+)
+from erasable.workspace.ledger.backend import Backend, broken, no_disk
 from erasable.workspace.store.crash_points import crash_point
+
+_WRITING = ("INSERT", "UPDATE", "DELETE")
+
+
+def check(connection: Connection, schema: str) -> str:
+    """Return the role of a connection if it may read the tables of a schema, and no more.
+
+    It is empty if the role may write, or there are no tables.
+
+    Raise WorkspaceServerError if the role may not read all of it, or may write to some tables and
+    not to the rest.
+    """
+    there = connection.execute(_SCHEMA, {"schema": schema}).first()
+    if there is None:
+        return ""
+    if not there.may_use:
+        raise lacks(there.role, [f"the right USAGE on schema {schema!r}"])
+    rows = connection.execute(_RIGHTS, {"schema": schema}).all()
+    missing = [(row.what, _described(row)) for row in rows if not row.has]
+    unread = [right for what, right in missing if what == "SELECT"]
+    if unread:
+        raise lacks(there.role, unread)
+    if not any(row.has for row in rows if row.what in _WRITING):
+        return str(there.role) if rows else ""
+    if missing:
+        raise lacks(there.role, [right for _, right in missing])
+    return ""
+
+
+def check_making(connection: Connection, schema: str) -> None:
+    """Raise WorkspaceServerError unless the role may make tables in a schema.
+
+    If the schema is missing, the role has to be able to make it.
+    """
+    there = connection.execute(_SCHEMA, {"schema": schema}).first()
+    if there is not None:
+        missing = [
+            f"the right {right} on schema {schema!r}"
+            for right, has in (("USAGE", there.may_use), ("CREATE", there.may_create))
+            if not has
+        ]
+        if missing:
+            raise lacks(there.role, missing)
+        return
+    found = connection.execute(_DATABASE).one()
+    if not found.may_create:
+        raise lacks(found.role, [f"the right CREATE on database {found.name!r}"])
+
+
+def lacks(role: str, missing: list[str]) -> WorkspaceServerError:
+    """Return the error that says what a role lacks.
+
+    >>> str(lacks("ann", ["the right INSERT on table 'task'", "ownership of table 'task'"]))[:71]
+    "the database role 'ann' lacks the right INSERT on table 'task' and 1 mo"
+    """
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return WorkspaceServerError(
+        f"the database role {role!r} lacks {missing[0]}{more}; expected one that owns the schema "
+        "and all tables in it, or, to read alone, has USAGE on the schema and SELECT on every "
+        "table; grant it, or connect as another"
+    )
+
+
+def _described(row: object) -> str:
+    name, what, kind = row.name, row.what, row.kind  # type: ignore[attr-defined]
+    if what == "ownership":
+        return f"ownership of table {name!r}"
+    return f"the right {what} on {kind} {name!r}"
+
+
+_SCHEMA = text(
+    "SELECT current_user::text AS role, has_schema_privilege(oid, 'USAGE') AS may_use, "
+    "has_schema_privilege(oid, 'CREATE') AS may_create FROM pg_namespace WHERE nspname = :schema"
+)
+
+_DATABASE = text(
+    "SELECT current_user::text AS role, current_database()::text AS name, "
+    "has_database_privilege(current_database(), 'CREATE') AS may_create"
+)
+
+# VACUUM FULL takes the owner of the table or database, or, since PostgreSQL 17, MAINTAIN.
+_RIGHTS = text(
+    "WITH known AS (SELECT c.oid, c.relname, c.relkind, c.relowner FROM pg_class c "
+    "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = :schema) "
+    "SELECT relname::text AS name, 'table' AS kind, what, CASE "
+    "WHEN what <> 'ownership' THEN has_table_privilege(oid, what) "
+    "WHEN pg_has_role(relowner, 'USAGE') THEN true "
+    "WHEN (SELECT pg_has_role(datdba, 'USAGE') FROM pg_database "
+    "WHERE datname = current_database()) THEN true "
+    "WHEN current_setting('server_version_num')::int >= 170000 "
+    "THEN has_table_privilege(oid, 'MAINTAIN') ELSE false END AS has "
+    "FROM known, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'ownership']) AS what "
+    "WHERE relkind = 'r' UNION ALL "
+    "SELECT relname::text, 'sequence', 'USAGE', has_sequence_privilege(oid, 'USAGE') "
+    "FROM known WHERE relkind = 'S' ORDER BY 3, 1"
+)
+
+
+WAIT = 30.0
+"""Seconds that a transaction waits for another."""
+
+
+@contextmanager
+def explained(schema: str) -> Iterator[None]:
+    """Turn errors of the server, or of the driver, inside the block into ours.
+
+    They are WorkspaceServerError (no connection, or no right), WorkspaceBusyError (another process
+    holds the ledger for too long), WorkspaceDiskError and LedgerError (`schema` holds no ledger, or
+    a damaged one).
+    """
+    try:
+        yield
+    except ErasableError:
+        raise
+    except DBAPIError as error:
+        raise _as_error(error.orig, schema, lost=error.connection_invalidated) from None
+    except OSError as error:
+        raise no_disk(error.strerror or str(error)) from None
+    except Exception as error:
+        if not type(error).__module__.startswith("psycopg"):
+            raise
+        raise _as_error(error, schema, lost=False) from None  # of a COPY, which is the driver's own
+
+
+def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
+    code = getattr(said, "sqlstate", None) or ""
+    words = _first_line(said)
+    if code in ("55P03", "40001", "40P01"):
+        return WorkspaceBusyError(
+            "another process is at work on the ledger; expected it to end within "
+            f"{WAIT:.0f} seconds; run the command again"
+        )
+    if code[:2] in ("53", "58") and code != "53300":
+        return no_disk(words)
+    if code in ("42P01", "3F000"):
+        return LedgerError(
+            f"schema {schema!r} of the database holds no ledger; expected one; if `erasable init` "
+            "or `workspace copy` was cut off run it again, else restore the database from a backup"
+        )
+    if code == "42501":
+        return WorkspaceServerError(
+            f"the database does not allow it ({words}); expected a role that may make the schema "
+            f"{schema!r}, or owns it and its tables; grant that, or connect as another"
+        )
+    if code == "25006":
+        return WorkspaceServerError(
+            "the database can only be read; expected one that can be written to; connect to the "
+            "primary server"
+        )
+    if code == "57014":
+        return WorkspaceServerError(
+            f"the database server ended a statement ({words}); expected it to be let run; run the "
+            "command again, and ask the server's administrator if it is ended again"
+        )
+    if lost or code.startswith(("08", "57")):
+        return WorkspaceServerError(
+            f"the connection to the database was lost ({words}); expected it to last; a change "
+            "that was under way is done or not, never half; run the command again"
+        )
+    if _is_refused(said, code):
+        return _no_connection(words)
+    if code.startswith("22") or type(said).__name__ == "DataError":
+        return WorkspaceError(
+            "the database cannot hold a value of this command; expected text without zero bytes "
+            "and numbers that are finite"
+        )
+    return broken(words)
+
+
+def _is_refused(said: Any, code: str) -> bool:
+    """Tell whether there was a connection at all; what libpq says of that has no code."""
+    return (
+        code.startswith(("28", "3D"))
+        or code == "53300"
+        or (type(said).__name__ in ("OperationalError", "ConnectionTimeout") and not code)
+    )
+
+
+_REASONS = (
+    (("password", "fe_sendauth"), "the right password",
+     "give it in PGPASSWORD, or in the file .pgpass"),
+    (("does not exist",), "a database and a role that are there",
+     "make them, or correct the URL"),
+    (("pg_hba",), "a server that lets this role in from here", "ask its administrator"),
+    (("too many", "remaining connection"), "a server with connections to spare",
+     "run the command again later"),
+    (("starting up", "shutting down"), "a server that is up", "run the command again"),
+)  # fmt: skip
+
+
+def _no_connection(words: str) -> WorkspaceServerError:
+    expected, remedy = "a server that can be reached", "start it, or correct the URL"
+    for marks, *texts in _REASONS:
+        if any(mark in words for mark in marks):
+            expected, remedy = texts
+            break
+    return WorkspaceServerError(
+        f"the database server cannot be used ({words}); expected {expected}; {remedy}"
+    )
+
+
+def _first_line(said: Any) -> str:
+    """Return what was said without details and hints, which may hold values."""
+    primary = getattr(getattr(said, "diag", None), "message_primary", None)
+    lines = [line.strip() for line in str(primary or said).splitlines() if line.strip()]
+    # Where several addresses were tried, the first says as much as all of them.
+    kept = next((line for line in lines if "failed:" in line), lines[0] if lines else "no reason")
+    return " ".join(kept.removeprefix("connection failed:").removeprefix("- ").split())
+
 
 UNREACHED = (
     "the write-ahead log of the database server, and its archive",
@@ -86,16 +301,16 @@ class Postgres(Backend):
 
     def check_rights(self, connection: Connection) -> None:
         """Raise WorkspaceServerError unless the role may write all tables, or read all."""
-        self._reader = rights.check(connection, self.schema)
+        self._reader = check(connection, self.schema)
 
     def check_making(self, connection: Connection) -> None:
         """See that the role may make the schema, or tables in it; see `check_rights`."""
-        rights.check_making(connection, self.schema)
+        check_making(connection, self.schema)
 
     def refuse_reader(self) -> None:
         """Raise WorkspaceServerError if the role may only read."""
         if self.is_read_only:
-            raise rights.lacks(str(self._reader), ["the right to write to any table of the ledger"])
+            raise lacks(str(self._reader), ["the right to write to any table of the ledger"])
 
     def make_room(self, connection: Connection) -> None:
         """Make the schema, unless it is there."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.core.errors import (
+    InvalidParameterError,
     LedgerError,
     NotInWorkspaceError,
     WorkspaceBusyError,
     WorkspaceDiskError,
     WorkspaceServerError,
 )
+from erasable.workspace.context import Context
+from erasable.workspace.data.leavers import drop_unused
+from erasable.workspace.evidence import entries, log, seals
 from erasable.workspace.ledger import schema
 from erasable.workspace.ledger.kinds import tampered
+from erasable.workspace.models.training import software
 from erasable.workspace.store.artifacts import Stored
 
 NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
@@ -132,3 +137,88 @@ def current(connection: Connection, model: Model) -> Version | None:
 
 def _columns(table: Any, kind: type) -> list[Any]:
     return [getattr(table.c, field.name) for field in fields(kind)]
+
+
+AT_ONCE, REFRESH, NEVER = "at-once", "refresh", "never"
+POLICIES = (AT_ONCE, REFRESH, NEVER)
+
+
+def of(model: Model) -> str:
+    """Return the policy of a model, which the ledger names where it is another than usual."""
+    return model.policy or REFRESH
+
+
+def stored(policy: str) -> str | None:
+    """Return a policy as the ledger keeps it.
+
+    >>> stored("refresh"), stored("never")
+    (None, 'never')
+    """
+    if policy not in POLICIES:
+        raise InvalidParameterError(
+            f"the policy is {policy[:40]!r}; expected one of: {', '.join(POLICIES)}"
+        )
+    return None if policy == REFRESH else policy
+
+
+def new_version(
+    context: Context,
+    connection: Connection,
+    model_id: int,
+    number: int,
+    cause: str,
+    stored: Stored,
+    **values: Any,
+) -> None:
+    """Write a version of a model down, and supersede the one before."""
+    supersede(context, connection, model_id)
+    connection.execute(
+        insert(schema.model_version).values(
+            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
+            software=software(), created_at=context.now(), **values,
+        )
+    )  # fmt: skip
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(version=number))
+
+
+def supersede(context: Context, connection: Connection, model_id: int) -> None:
+    """Drop the file and the salt of the version in use: its digest can no longer be checked.
+
+    What went wrong with it does not count for the next one.
+    """
+    versions = schema.model_version
+    live = (versions.c.model_id == model_id) & versions.c.key.is_not(None)
+    for key in connection.execute(versions.select().with_only_columns(versions.c.key).where(live)):
+        connection.execute(insert(schema.garbage).values(key=key[0]))
+    connection.execute(
+        update(versions).where(live).values(
+            key=None, sha256=None, salt=None, superseded_at=context.now()
+        )
+    )  # fmt: skip
+    failed = (schema.failure.c.target == "model") & (schema.failure.c.target_id == model_id)
+    connection.execute(delete(schema.failure).where(failed))
+
+
+def retire(
+    context: Context, connection: Connection, model_id: int, name: str, now: datetime
+) -> None:
+    """Write down that there is a model no longer; let go of data that only this model needed.
+
+    `leavers.tidy` of its data sets is to come after it.
+    """
+    supersede(context, connection, model_id)
+    at = schema.model.c.id == model_id
+    connection.execute(update(schema.model).where(at).values(state="retired"))
+    tell(context, connection, "model-retired", name, now)
+    for each in find(connection, name).datasets:
+        drop_unused(context, connection, each)
+
+
+def tell(context: Context, connection: Connection, kind: str, name: str, now: datetime) -> None:
+    """Log what a model is now, and seal its file, in the caller's transaction."""
+    model = find(connection, name)
+    version = current(connection, model)
+    body = entries.model(context.keys, asdict(model), None if version is None else asdict(version))
+    log.append(context, connection, kind, name, body, now)
+    seals.put(context, connection, "model", model.id)

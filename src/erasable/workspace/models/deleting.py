@@ -8,8 +8,11 @@ retires it: records that come, or are corrected, so that it cannot learn, are an
 
 from __future__ import annotations
 
+import io
 import time
+import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,16 +21,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sqlalchemy import Connection
 
-from erasable.core.errors import ElsewhereError, TooFewRecordsError
-from erasable.core.estimator import Erasable
-from erasable.core.mapped.pages import MappedFile
+from erasable.core.errors import (
+    AcceleratorWarning,
+    ArtifactError,
+    ElsewhereError,
+    TooFewRecordsError,
+    WorkspaceError,
+)
+from erasable.core.estimator import Erasable, load
+from erasable.core.kept import UnkeptError
+from erasable.core.mapped.beside import make_ready
+from erasable.core.mapped.pages import MappedFile, StaleError
 from erasable.core.passes import Remote
 from erasable.core.records import Records
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import reliance
-from erasable.workspace.models import accelerators, estimates, recipes
-from erasable.workspace.models.catalogue import Model, Version
+from erasable.workspace.models import estimates, recipes
+from erasable.workspace.models.catalogue import Model, Version, new_version, retire, tell
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
 from erasable.workspace.models.model_columns import (
     ModelColumns,
@@ -37,18 +48,139 @@ from erasable.workspace.models.model_columns import (
     refuse_empty_targets,
     without,
 )
-from erasable.workspace.models.outcomes import (
-    Outcome,
-    at_rest,
-    is_own,
-    loaded_with,
-    of_change,
-    of_training,
-)
+from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import train
-from erasable.workspace.models.versions import new_version, retire, tell
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.models.training import Made, algorithm_of, software, to_bytes, train
+from erasable.workspace.store.accelerators import folder_of, secret_of
+from erasable.workspace.store.artifacts import LocalStore, Stored
+
+
+def keep(context: Context, key: str, model: Erasable, file: MappedFile | None = None) -> None:
+    """Write the accelerator of the artifact with a key, where the store is a folder.
+
+    It is left out for a model that learns again of all records, and where the disk is full: then
+    the one that the model was opened from goes with its version. `file` is the file that the model
+    was opened from, of which parts have changed.
+    """
+    if not isinstance(context.store, LocalStore):
+        return
+    try:
+        if file is not None:
+            file.prepare(model, key)
+            return
+        ready: Any = make_ready(model)
+        MappedFile.make(context.disk, folder_of(key), key, ready, secret_of(context.keys))
+    except (UnkeptError, OSError):
+        with suppress(OSError):  # what is left of it is removed with what nothing refers to
+            context.disk.remove_folder(folder_of(key))
+
+
+def is_there(context: Context, version: Version) -> bool:
+    """Tell whether a version seems to have an accelerator, without reading it."""
+    return version.key is not None and context.disk.path(folder_of(version.key)).is_dir()
+
+
+def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
+    """Return the accelerator of a version, and the model with its records; or why there is none."""
+    if not isinstance(context.store, LocalStore) or version.key is None:
+        return "it is kept in folders only"
+    if version.software != software():
+        return "other versions of software made it"
+    folder, secret = folder_of(version.key), secret_of(context.keys)
+    try:
+        file, model = MappedFile.open(context.disk, folder, version.key, secret)
+        model.get_params()  # that it was made with, of which a newer class may have more
+        model._attached().of(model)
+    except StaleError as error:
+        return str(error)
+    except AttributeError:
+        return "another version of its class made it"
+    return file, model
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A model as it is to be, and what was done to it."""
+
+    treatment: str
+    exactness: str
+    data: bytes
+    digest: str
+    algorithm: str
+    fitted: Erasable | None
+    file: MappedFile | None = None  # an accelerator of which parts have changed
+
+    def keep(self, context: Context, key: str) -> None:
+        """Have an accelerator for the artifact with a key, once the ledger refers to it."""
+        if self.fitted is not None:
+            keep(context, key, self.fitted, self.file)
+
+
+def of_training(model: Model, made: Made) -> Outcome:
+    """Say what came of training a model again."""
+    treatment = "retrained" if model.kind == "command" else "refitted"
+    exactness = "trained again"
+    if model.kind == "estimator":
+        assert made.fitted is not None
+        exactness = made.fitted.exactness
+    return Outcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
+
+
+def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFile, Erasable] | None:
+    """Open the model's accelerator, where it can be used."""
+    found = find(context, version)
+    if not isinstance(found, str):
+        return found
+    if is_there(context, version):
+        warnings.warn(
+            f"the accelerator of {model.name!r} cannot be used ({found}): all of its records "
+            "are read, and it is made again",
+            AcceleratorWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+def of_change(
+    loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
+) -> Outcome:
+    """Say what came of changing a model, that was loaded or has an accelerator."""
+    return Outcome(
+        treatment, loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
+        loaded, file,
+    )  # fmt: skip
+
+
+def loaded_with(
+    context: Context, model: Model, version: Version, records: Records
+) -> Erasable | None:
+    """Load a model with its records; None where it has to be fitted again."""
+    data = context.store.open(version.stored)
+    try:
+        # The files of the model and of the data have the hashes that the ledger knows.
+        return load(io.BytesIO(data), records, vouched=True, trusted=True)
+    except ElsewhereError:
+        return None  # it is fitted again, and is one of this machine from there on
+    except ArtifactError as error:
+        if version.software != software():
+            return None  # other numbers than this software comes to
+        raise WorkspaceError(
+            f"the model {model.name!r} does not fit its records, or what it was made with "
+            f"({error}); fit it again with `erasable model fit {model.name}`"
+        ) from error
+
+
+def is_own(estimator: Erasable, version: Version) -> bool:
+    """Tell whether a model can delete by itself, as it was made.
+
+    A pipeline that ends in a `Refit` is fitted again.
+    """
+    steps = getattr(estimator, "steps", None)  # without importing pipelines for it
+    return (
+        not is_refit(steps[-1][1] if steps else estimator)
+        and algorithm_of(estimator) == version.algorithm
+    )
+
 
 _MANY, _SHARE = 20, 0.002
 """Of the records of a model: from there on most pages of its accelerator change, so that writing it
@@ -130,7 +262,7 @@ def foresee(
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
     deletes = _deletes(estimator, version, n_deleted) or (
-        is_own(estimator, version) and accelerators.is_there(context, version)
+        is_own(estimator, version) and is_there(context, version)
     )
     return "deleted" if deletes else "refitted", estimator.exactness
 

@@ -7,9 +7,14 @@ salt of its commitment.
 
 from __future__ import annotations
 
+import difflib
+import re
+import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, insert, update
@@ -24,24 +29,99 @@ from erasable.workspace.data.leavers import drop_unused
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import (
-    accelerators,
     catalogue,
+    deleting,
     estimates,
-    pending_hooks,
-    policies,
+    hooks,
     preparing,
     recipes,
     unused,
-    versions,
     written,
 )
-from erasable.workspace.models.catalogue import Model
-from erasable.workspace.models.commands import check_command
+from erasable.workspace.models.catalogue import Model, new_version, tell
 from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_targets
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
-from erasable.workspace.models.versions import new_version, tell
+
+_PART = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\s+|.""", re.DOTALL)
+_SIGNS = {
+    "|": "a pipe", ">": "a redirection", "<": "a redirection", "&": "'&'", ";": "';'",
+    "(": "a bracket", ")": "a bracket", "`": "a backquote", "$": "a variable", "*": "a pattern",
+    "?": "a pattern", "[": "a pattern",
+}  # fmt: skip
+_PLACES = {"hook": ("model",), "command": ("data", "out")}
+"""Names in braces for each kind of command; the names of the other kind are mistakes."""
+_BRACES = re.compile(r"\{(\w+)\}")
+_FIRST_SIGNS = {"~": "'~'", "#": "a comment"}  # where a word begins with them
+_EXPANDED = re.compile(r"(?:\\.|[^\\$`])*([$`])", re.DOTALL)  # in double quotes
+_SHELLS = ("ash", "bash", "dash", "fish", "ksh", "sh", "zsh")
+
+
+def check_command(command: str, what: str) -> None:
+    """Refuse a command that needs a shell, or whose program is not there.
+
+    `what` is "hook" or "command".
+
+    >>> check_command("true {model}", "hook")
+    >>> check_command("true {model} && true", "hook")
+    Traceback (most recent call last):
+    erasable.core.errors.WorkspaceError: the hook 'true {model} && true' has '&', and is run ...
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        raise WorkspaceError(
+            f"the {what} {command!r} cannot be run: a quote in it does not end; expected a program "
+            "and its arguments; mend the quotes"
+        ) from None
+    if not words:
+        raise WorkspaceError(f"the {what} is empty; expected a program and its arguments")
+    found = _shell_syntax(command, any(Path(word).name in _SHELLS for word in words))
+    if found is not None:
+        raise WorkspaceError(
+            f"the {what} {command!r} has {found}, and is run without a shell; expected a program "
+            "and its arguments; write a script, or sh -c '...'; what is meant as it stands goes "
+            "into single quotes"
+        )
+    _refuse_mistaken_place(command, what)
+    if shutil.which(words[0]) is None:
+        raise WorkspaceError(
+            f"the {what} {command!r} cannot be run: its program {words[0]!r} is not there, or "
+            "may not be executed; expected the path of a program, or the name of one in PATH"
+        )
+
+
+def _refuse_mistaken_place(command: str, what: str) -> None:
+    """Refuse {modle}; other words in braces, as in awk '{print}', are the program's own."""
+    names = _PLACES[what]
+    others = {name for places in _PLACES.values() for name in places} - set(names)
+    for word in _BRACES.findall(command):
+        if word in others or (word not in names and difflib.get_close_matches(word, names)):
+            known = " and ".join(f"{{{name}}}" for name in names)
+            raise WorkspaceError(
+                f"the {what} {command!r} has {{{word}}}; expected no other path than {known}"
+            )
+
+
+def _shell_syntax(command: str, for_shell: bool) -> str | None:
+    """Name the first sign that a shell gives a meaning; in double quotes, a shell may be meant."""
+    begins = True
+    parts = _PART.findall(command)
+    for at, part in enumerate(parts):
+        if part == "\\\n" or (part.isspace() and "\n" in part and 0 < at < len(parts) - 1):
+            return "a line break"
+        if part.isspace():
+            begins = True
+            continue
+        if begins and part in _FIRST_SIGNS:
+            return _FIRST_SIGNS[part]
+        if part in _SIGNS:
+            return _SIGNS[part]
+        if part[0] == '"' and not for_shell and (sign := _EXPANDED.match(part)):
+            return _SIGNS[sign[1]]
+        begins = False
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +316,8 @@ def retire(context: Context, name: str) -> None:
                     "list them with `erasable model list`"
                 )
             reliance.check_one(context, connection, "model", name)
-            pending_hooks.discard(context, connection, name)  # another of that name owes nothing
-            versions.retire(context, connection, model.id, name, context.now())
+            hooks.discard(context, connection, name)  # another of that name owes nothing
+            catalogue.retire(context, connection, model.id, name, context.now())
         leavers.tidy(context, model.datasets)
         context.clean()
 
@@ -292,7 +372,7 @@ def _fit(
                     connection, name, plan.datasets, made.features, plan.target, prepared.left_out
                 )
         if made.fitted is not None and design is not None:
-            accelerators.keep(context, stored.key, made.fitted)
+            deleting.keep(context, stored.key, made.fitted)
         leavers.tidy(context, [each.id for each in plan.concerned])
         context.clean()
     chosen = None if made.features is None else list(made.features)
@@ -356,7 +436,7 @@ def _plan(
     prepare: str,
 ) -> _Plan:
     before = catalogue.known(connection, name)
-    stored = None if policy is None else policies.stored(policy)
+    stored = None if policy is None else catalogue.stored(policy)
     if features is not None and not features:
         raise WorkspaceError("features name no column; expected one or more")
     chosen = None if features is None else list(features)

@@ -9,15 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sqlalchemy import Connection
+
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import reliance
 from erasable.workspace.evidence.reliance import Trusted
 from erasable.workspace.locking.leases import OvertakenError
-from erasable.workspace.models import pending_hooks, using
+from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.training import run as run_command
 from erasable.workspace.store.disk import Disk
+
+_NAME = "hooks_due"
+
+
+def due(context: Context, connection: Connection) -> list[str]:
+    """Return the models that have changed and have a hook to run, by name."""
+    return [name for name in _every(context, connection) if hook_of(connection, name) is not None]
+
+
+def hook_of(connection: Connection, name: str) -> str | None:
+    """Return the hook of a model; None where it has none, or there is no such model any more."""
+    model = catalogue.known(connection, name)
+    return model.hook if model is not None and model.is_live else None
+
+
+def add(context: Context, connection: Connection, name: str) -> None:
+    """Write down that a model has changed, in the transaction that changes it."""
+    before = _every(context, connection)
+    if name not in before:
+        context.ledger.set(connection, _NAME, sorted([*before, name]))
+
+
+def discard(context: Context, connection: Connection, name: str) -> None:
+    """Write down that no hook of a model is due: it has ended well, or the model is retired."""
+    before = _every(context, connection)
+    left = [each for each in before if each != name]
+    if left != before:
+        context.ledger.set(connection, _NAME, left)
+
+
+def _every(context: Context, connection: Connection) -> list[str]:
+    names: list[str] = context.ledger.get(connection, _NAME, [])
+    return names
 
 
 def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None]:
@@ -32,7 +67,7 @@ def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None
         reliance.check_settings(
             context, connection
         )  # they name the models; `recorded` checks these
-        names = [name for name in pending_hooks.due(context, connection) if name not in but]
+        names = [name for name in due(context, connection) if name not in but]
     found: dict[str, str | None] = {}
     for name in names:
         try:
@@ -51,13 +86,13 @@ def _run_alone(context: Context, name: str) -> str | None:
     """Run a hook while no process changes the model; return what went wrong, if anything."""
     with context.lock(reads=locking.models([name]), wait=0.0):
         with context.ledger.reading() as connection:
-            hook = pending_hooks.hook_of(connection, name)
+            hook = hook_of(connection, name)
         message = None
         if hook is not None:
             message = _run(context, name, reliance.recorded(context, name, hook, "hook"))
     if message is None:
         with context.ledger.transaction() as connection:
-            pending_hooks.discard(context, connection, name)
+            discard(context, connection, name)
     return message
 
 

@@ -26,17 +26,23 @@ from erasable.workspace.data.differences import difference
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, deleting, pending_hooks, policies, staleness
-from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
+from erasable.workspace.models import catalogue, deleting, hooks, overview
+from erasable.workspace.models.catalogue import (
+    AT_ONCE,
+    NEVER,
+    NOT_THE_MODELS,
+    REFRESH,
+    Model,
+    Version,
+    tell,
+)
 from erasable.workspace.models.following import Arriving
-from erasable.workspace.models.policies import AT_ONCE, NEVER, REFRESH
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.versions import tell
 
 
 def set_policy(context: Context, name: str, policy: str) -> None:
     """Set when a model follows its data sets; refuse one that is retired or trained elsewhere."""
-    wanted = policies.stored(policy)
+    wanted = catalogue.stored(policy)
     with context.lock(locking.models([name])), context.ledger.transaction() as connection:
         found = catalogue.find(connection, name)
         _refuse_without_version(found)
@@ -104,19 +110,19 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
                 each
                 for each in catalogue.every(connection)
                 if each.is_live
-                and policies.of(each) != NEVER
-                and staleness.is_stale(connection, each)
+                and catalogue.of(each) != NEVER
+                and overview.is_stale(connection, each)
             ]
         found = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
         for each in found:
             _refuse_without_version(each)
-            if policies.of(each) == NEVER:
+            if catalogue.of(each) == NEVER:
                 raise WorkspaceError(
                     f"the model {each.name!r} never follows its data sets; expected one that may; "
                     f"give it another policy with `erasable model policy {each.name} refresh`, or "
                     f"fit it with `erasable model fit {each.name}`"
                 )
-        return [each for each in found if staleness.is_stale(connection, each)]
+        return [each for each in found if overview.is_stale(connection, each)]
 
     done: list[dict[str, Any]] = []
     failed: dict[str, WorkspaceError] = {}
@@ -198,7 +204,7 @@ class ModelFollowers(Followers):
         for model, made in self._prepared:
             deleting.adopt(self._context, connection, made, now, self._cause)
             if model.hook:
-                pending_hooks.add(self._context, connection, model.name)
+                hooks.add(self._context, connection, model.name)
         for each in sorted({id for model, _ in self._prepared for id in model.datasets}):
             leavers.drop_unused(self._context, connection, each)
 
@@ -224,7 +230,7 @@ def _changed(
         return [
             each
             for each in catalogue.models_of(connection, [known.id])
-            if each.is_live and policies.of(each) in follows
+            if each.is_live and catalogue.of(each) in follows
         ]
 
     own = locking.datasets([name])
@@ -244,7 +250,7 @@ def _changed(
             behind = [
                 each.name
                 for each in catalogue.models_of(connection, [known.id])
-                if policies.of(each) != NEVER and staleness.is_stale(connection, each)
+                if catalogue.of(each) != NEVER and overview.is_stale(connection, each)
             ]
     return replace(changed, models=tuple(followers.treatments), stale=tuple(behind))
 

@@ -39,8 +39,7 @@ from erasable.workspace.evidence import reliance
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, recipes
-from erasable.workspace.models.catalogue import Model
-from erasable.workspace.models.policies import NEVER, of
+from erasable.workspace.models.catalogue import NEVER, Model, of
 from erasable.workspace.models.following import may_follow
 from erasable.workspace.models.model_columns import named, target_of, without_label
 from erasable.workspace.requests import intake, restoring

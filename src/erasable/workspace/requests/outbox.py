@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from erasable.core.errors import EvidenceError, WorkspaceDiskError
 from erasable.workspace.context import Context
 from erasable.workspace.identity import outside
-from erasable.workspace.models import hooks, pending_hooks, published, publishing
+from erasable.workspace.models import hooks, published, publishing
 
 
 def is_due(context: Context) -> bool:
     """Tell whether a hook is to run, or a registry lacks the newest version of a model."""
     with context.ledger.reading() as connection:
-        if pending_hooks.due(context, connection):
+        if hooks.due(context, connection):
             return True
     return published.is_any_due(context)
 

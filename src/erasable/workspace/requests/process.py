@@ -21,14 +21,14 @@ from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusy
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, leavers, waiting
-from erasable.workspace.evidence import clock, receipts
+from erasable.workspace.evidence import log, receipts
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import failures, outbox, phases, steps
+from erasable.workspace.requests import failures, outbox, steps
 from erasable.workspace.requests.batches import (
     Batch,
     Choice,
@@ -150,7 +150,7 @@ def process(
     """
     if n_jobs < 1:
         raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
-    with phases.measured() as seconds:
+    with steps.measured() as seconds:
         done = carry_out(context, only, delivers=delivers, n_jobs=n_jobs)
     if isinstance(done, Setback):
         done.reraise(advice)
@@ -218,7 +218,7 @@ def carry_out(
         if delivers and (failed is None or done.requests):
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
-            with phases.phase("running hooks, publishing"):
+            with steps.phase("running hooks, publishing"):
                 done.hooks, messages = outbox.deliver(
                     context, erased=erased, before=before, updated=updated
                 )
@@ -285,12 +285,12 @@ def _carry_out_once(
     with context.lock([locking.STEPS]):
         pass  # no worker is at work any more for a process that has died
     with context.ledger.reading() as connection:
-        done.warnings += clock.set_back(context, connection)
+        done.warnings += log.set_back(context, connection)
     if _unfinished(context):
         done.requests += finish(context)
         done.n_resumed = len(done.requests)
     elif patience is None:
-        with phases.phase("purging the disk"):
+        with steps.phase("purging the disk"):
             context.clean()  # and files that cannot be removed are found before anything is done
     name = new_name()
     with _waiting_again(context, name, patience, n_before + len(done.requests)):
@@ -310,7 +310,7 @@ def _carry_out_once(
             longest = None if patience is None else _LONGEST_ADMISSION
             with (
                 context.lock([locking.ADMISSION], wait=longest),
-                phases.phase("putting all in place"),
+                steps.phase("putting all in place"),
                 context.ledger.transaction() as connection,
             ):
                 setback = check_claimed(connection, batch, claimed)
@@ -428,7 +428,7 @@ def _hold(context: Context, connection: Connection, setback: Setback) -> None:
 def _find_and_prepare(
     context: Context, batch: Batch, patience: Patience | None, n_jobs: int
 ) -> Setback | None:
-    with phases.phase("finding records"), context.ledger.reading() as connection:
+    with steps.phase("finding records"), context.ledger.reading() as connection:
         setback = look(context, connection, batch)
         if setback is not None:
             return setback
@@ -446,7 +446,7 @@ def _find_and_prepare(
         return found
     with context.ledger.reading() as connection:
         batch.narrowed = _narrowed(context, connection, batch)
-    with phases.phase("finding who has no record left"):
+    with steps.phase("finding who has no record left"):
         for erasure in batch.erasures:
             leavers.find_leavers(context, erasure)
     for row, version, _ in batch.models:
@@ -481,7 +481,7 @@ def finish(context: Context) -> list[str]:
     Hold the lock. Safe to call again after a crash, at whatever point. The disk is purged even
     where no request waits for it: what a denied one asked for may be in the write-ahead log.
     """
-    with phases.phase("purging the disk"):
+    with steps.phase("purging the disk"):
         context.clean()
         context.ledger.purge()
     waiting = _unfinished(context)
@@ -491,7 +491,7 @@ def finish(context: Context) -> list[str]:
         update_in(
             connection, request_table.c.state, ["swapped"], state="purged", changed_at=context.now()
         )
-    with phases.phase("signing receipts"), context.ledger.transaction() as connection:
+    with steps.phase("signing receipts"), context.ledger.transaction() as connection:
         receipts.issue(context, connection, waiting, context.now())
     return waiting
 

@@ -17,7 +17,7 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import pending_hooks, published, staleness
+from erasable.workspace.models import hooks, overview, published
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, OPEN
 
@@ -40,7 +40,7 @@ def status(context: Context) -> dict[str, Any]:
         states = _states(connection)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
-        behind = staleness.every(connection)
+        behind = overview.every(connection)
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
         failed = failures.listing(connection)
@@ -61,7 +61,7 @@ def status(context: Context) -> dict[str, Any]:
                 state: sum(each.state == state for each in failed) for state in ("waiting", "dead")
             },
             "published": published.listing(context, connection),
-            "hooks_due": pending_hooks.due(context, connection),
+            "hooks_due": hooks.due(context, connection),
             "restored": _restored(context, connection),
             "unreached": unreached(context.ledger, context.store, connection),
         }

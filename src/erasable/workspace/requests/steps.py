@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator
-from contextlib import ExitStack, closing, nullcontext, suppress
-from contextvars import copy_context
+import time
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import asdict
 from typing import Any
 
@@ -36,8 +37,40 @@ from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import Batch, Models
 from erasable.workspace.requests.failures import Setback
-from erasable.workspace.requests.phases import phase
 from erasable.workspace.store.artifacts import Stored
+
+_seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=None)
+
+
+@contextmanager
+def measured() -> Iterator[dict[str, float]]:
+    """Measure the phases inside of the block; yields their seconds, by their names.
+
+    >>> with measured() as seconds:
+    ...     with phase("one"), phase("two"):
+    ...         pass
+    >>> sorted(seconds)
+    ['one', 'two']
+    """
+    found: dict[str, float] = {}
+    token = _seconds.set(found)
+    try:
+        yield found
+    finally:
+        _seconds.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Count the time of the block to a phase; a phase inside of another counts to both."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        found = _seconds.get()
+        if found is not None:
+            found[name] = found.get(name, 0.0) + time.perf_counter() - began
+
 
 _PATIENCE = 0.05  # seconds between two looks at what others have done
 

@@ -14,7 +14,7 @@ from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.models import deleting, pending_hooks
+from erasable.workspace.models import deleting, hooks
 from erasable.workspace.requests import answering, searching
 from erasable.workspace.requests.batches import Batch
 
@@ -37,9 +37,9 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
         tasks += _model_tasks(batch, row, prepared, counts, matched)
     for row, prepared, _ in batch.prepared:
         if prepared.treatment == "retired":
-            pending_hooks.discard(context, connection, row.name)
+            hooks.discard(context, connection, row.name)
         elif row.hook:
-            pending_hooks.add(context, connection, row.name)
+            hooks.add(context, connection, row.name)
     by_request: dict[str, list[dict[str, Any]]] = {}
     for each in tasks:
         by_request.setdefault(each["request_id"], []).append(each)
