@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from erasable import Records
 from erasable.cluster import KMeans
-from erasable.core.remote import Job, Source, Workers, do, remote_table
+from erasable.core.remote import BlockSource, Job, Workers, do, remote_table
 from erasable.core.stored_table import Uses
 from erasable.ensemble import RandomForestClassifier
 from erasable.linear_model import LogisticRegression
@@ -46,7 +46,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-class Rows(Source):
+class Rows(BlockSource):
     """Records of one worker, drawn where they are read."""
 
     def __init__(self, number: int, n_rows: int) -> None:

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from cluster_plan import Counting
 
 from erasable import Records
-from erasable.core.remote import Source, remote_table
+from erasable.core.remote import BlockSource, remote_table
 from erasable.core.stored_table import Uses
 from erasable.removal import DomainRemoval
 from erasable.selection import NearestNeighbor, SubsetSelector
@@ -46,7 +46,7 @@ ALL = 8_000
 """So many records are all candidates, once."""
 
 
-class Part(Source):
+class Part(BlockSource):
     """Some rows of a file."""
 
     def __init__(self, path: str, number: int) -> None:

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.mapped import memory, objects, pages
-from erasable.core.mapped.description import Change
+from erasable.core.mapped.description import PreparedChange
 from erasable.core.mapped.disk import Folder
 from erasable.core.mapped.memory import PAGE, Memory, gaps
-from erasable.core.mapped.pages import MappedFile, settle
+from erasable.core.mapped.pages import MappedFile, recover
 from erasable.core.row_arrays import Slot
 
 POISON = 0xA5
@@ -120,7 +120,7 @@ def _protect(begin: int, size: int, how: int) -> None:
 def guarded(*, strict: bool = False) -> Iterator[None]:
     """Guard what is mapped in the block; in strict use no model is used after it was prepared."""
     guard = Guard()
-    apart, prepare, carry_out = pages.take_apart, MappedFile.prepare, Change.carry_out
+    apart, prepare, carry_out = pages.take_apart, MappedFile.prepare, PreparedChange.carry_out
 
     def watched_apart(root: Any) -> Any:
         found = apart(root)
@@ -133,7 +133,7 @@ def guarded(*, strict: bool = False) -> Iterator[None]:
         if strict and file._memory.size:
             guard.revoke(file)
 
-    def watched_carry_out(change: Change, *where: Any) -> None:
+    def watched_carry_out(change: PreparedChange, *where: Any) -> None:
         guard.look()
         carry_out(change, *where)
         guard.compare()
@@ -144,7 +144,7 @@ def guarded(*, strict: bool = False) -> Iterator[None]:
             (Memory, "arrays", lambda *given: guard.arrays(*given)),
             (Memory, "keep", lambda *given: guard.keep(*given)),
             (pages, "take_apart", watched_apart), (MappedFile, "prepare", watched_prepare),
-            (Change, "carry_out", watched_carry_out),
+            (PreparedChange, "carry_out", watched_carry_out),
         ):  # fmt: skip
             stack.enter_context(patch.object(place, name, value))
         yield
@@ -253,7 +253,7 @@ class Life:
         if strict:
             del model
             gc.collect()
-        assert settle(self.files, "m", str(self.label))
+        assert recover(self.files, "m", str(self.label))
         if not strict:
             assert model.digest() == expected
             rows = self.change(model, self.rows)

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from erasable import Records
-from erasable.core.remote import Job, Source, Workers, _jobs, do, remote_table
+from erasable.core.remote import BlockSource, Job, Workers, _jobs, do, remote_table
 from erasable.core.stored_table import Uses
 
 _numbers = itertools.count()
 
 
-class Slice(Source):
+class Slice(BlockSource):
     """Rows of a table that the test holds: what is pickled of it are positions."""
 
     tables: dict[str, pa.Table] = {}  # noqa: RUF012

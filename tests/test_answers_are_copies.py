@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler as TheirScaler
 
 from erasable import Records, all_estimators
-from erasable.core._by_class import ByClass
+from erasable.core._class_sums import ByClass
 from erasable.core.errors import ErasableError
 from erasable.core.estimator import Erasable
 from erasable.naive_bayes import GaussianNB

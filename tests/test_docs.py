@@ -104,7 +104,7 @@ def test_an_unknown_command_or_option_is_found(line: str) -> None:
 
 WALKTHROUGH = PAGES / "contributing" / "estimator.md"
 PACKAGE = ROOT / "src" / "erasable"
-SHOWN = [PACKAGE / name for name in ("neighbors/_centroid.py", "core/_by_class.py")]
+SHOWN = [PACKAGE / name for name in ("neighbors/_centroid.py", "core/_class_sums.py")]
 
 
 def _strange_blocks(page: str, source: str) -> list[str]:

@@ -25,7 +25,7 @@ from erasable.ensemble import BaggingClassifier, RandomForestClassifier, Sharded
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from erasable.tree._grown import Grown
+from erasable.tree._grown import UpdatableTree
 from erasable.tree._layout import DIRTY
 from erasable.utils._checks.compare import assert_same
 from interruptions import interrupt
@@ -194,13 +194,13 @@ def test_a_digest_after_one_that_was_interrupted(name: str) -> None:
 def test_hashes_that_are_marked_before_they_are_made_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hashed = Grown._hashed
+    hashed = UpdatableTree._hashed
 
-    def marked_first(self: Grown, nodes: Any, changed: Any, columns: Any) -> Any:
-        self.plant.nodes[nodes[changed], DIRTY] = 0
+    def marked_first(self: UpdatableTree, nodes: Any, changed: Any, columns: Any) -> Any:
+        self.growing.nodes[nodes[changed], DIRTY] = 0
         return hashed(self, nodes, changed, columns)
 
-    monkeypatch.setattr(Grown, "_hashed", marked_first)
+    monkeypatch.setattr(UpdatableTree, "_hashed", marked_first)
     for name in ("a tree", "a forest"):
         with pytest.raises(AssertionError, match="interrupted at"):
             sweep_digest(of_trees()[name], 9)

@@ -285,7 +285,7 @@ def undo_once(growth: Growth, models: Any) -> Any:
     whole = False
     try:
         growth.begin()
-        outcomes = [_adding._follow(growth, held, model) for held, model in models]
+        outcomes = [_adding._update_model(growth, held, model) for held, model in models]
         growth.finish()
         whole = True
         return outcomes

@@ -28,7 +28,7 @@ from effort import THOROUGH
 from erasable.audit import equality
 from erasable.cluster import KMeans
 from erasable.compose import make_column_transformer
-from erasable.core import classes, targets, unsettled
+from erasable.core import classes, targets, undecided_types
 from erasable.core._deleting import learn_anew
 from erasable.core.errors import ArtifactError, InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.records import Records
@@ -632,7 +632,7 @@ def test_control_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = numbers_for(GaussianNB()), objects(values_of(0, 1, 1.0))
     assert not keeps_the_law(GaussianNB(), X, y)
     monkeypatch.setattr(targets, "_typed", lambda undeclared: np.array(undeclared.tolist()))
-    monkeypatch.setattr(unsettled, "mixes_numbers", lambda y: False)
+    monkeypatch.setattr(undecided_types, "mixes_numbers", lambda y: False)
     for kinds in ((0, 1, 1.0), (False, True, 1), (0, 1, "1")):
         with pytest.raises(AssertionError):
             keeps_the_law(GaussianNB(), X, objects(values_of(*kinds)))
@@ -665,7 +665,7 @@ def test_control_of_large_integers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_control_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, imputer = tables("gaps and text", "numbers"), SimpleImputer(strategy="constant")
     assert not keeps_the_law(imputer, rows)
-    monkeypatch.setattr(unsettled, "_has_rows_without_text", lambda *given: False)
+    monkeypatch.setattr(undecided_types, "_has_rows_without_text", lambda *given: False)
     for records in (False, True):
         with pytest.raises(AssertionError):
             keeps_the_law(imputer, rows, records=records)

@@ -23,7 +23,7 @@ from erasable import load
 from erasable.cluster import DivideAndConquerKMeans, KMeans
 from erasable.cluster._tree import Merge
 from erasable.compose import ColumnTransformer
-from erasable.core.kept import Kept
+from erasable.core.persistent import Persistent
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Accepts
 from erasable.ensemble import BaggingRegressor, ShardedRegressor
@@ -31,7 +31,7 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import CategoricalNB
 from erasable.neighbors import KNeighborsClassifier
 from erasable.pipeline import _tables, make_pipeline
-from erasable.pipeline._engine import Engine, Tables
+from erasable.pipeline._engine import Engine, KeptTables
 from erasable.preprocessing import (
     MaxAbsScaler,
     OneHotEncoder,
@@ -242,14 +242,14 @@ def test_a_grid_that_stays_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_room_of_a_table_that_was_replaced_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tables, "_leave", lambda self, node: None)
+    monkeypatch.setattr(KeptTables, "_leave", lambda self, node: None)
     found = _live(_behind(Ridge()), "float64", 0, tmp_path)
-    assert any("_room" in place for places in found.values() for place in places)
+    assert any("_scratch" in place for places in found.values() for place in places)
     assert any("the file" in place for places in found.values() for place in places)
 
 
 def test_room_of_objects_in_files_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tables, "_kept_attributes", Kept._kept_attributes)
+    monkeypatch.setattr(KeptTables, "_kept_attributes", Persistent._kept_attributes)
     assert _live(WORDS, "words", 0, tmp_path)
 
 
@@ -260,13 +260,13 @@ def test_a_small_sparse_table_lies_in_its_room(owns: bool, monkeypatch: pytest.M
         monkeypatch.setattr(
             _tables, "csr_of", lambda *arrays: csr_array(arrays[:3], shape=arrays[3])
         )
-    room: dict[str, Any] = {}
+    scratch: dict[str, Any] = {}
     table = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
-    table = _tables.filled(table, np.array([1]), csr_array(np.array([[3.0, 4.0]])), room)
-    table = _tables.lengthened(table, 3, room)
+    table = _tables.filled(table, np.array([1]), csr_array(np.array([[3.0, 4.0]])), scratch)
+    table = _tables.lengthened(table, 3, scratch)
     assert table.toarray().tolist() == [[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]
     blank_rows(table, np.array([0, 1]))
-    assert bool(room["data"].any()) is not owns
+    assert bool(scratch["data"].any()) is not owns
 
 
 @pytest.mark.parametrize("keeps", [False, True])

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._reading import read_count, read_number
+from erasable.removal._inputs import read_count, read_number
 
 __all__ = [
     "Bound",

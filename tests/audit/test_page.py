@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from erasable.audit import AuditReport, Exposed, Group, Rate, _report
+from erasable.audit import AuditReport, Exposed, Rate, ReportGroup, _report
 from erasable.audit._statistics import separate
 
 VOID = {"meta", "line", "polyline"}
@@ -64,9 +64,9 @@ def report() -> AuditReport:
         access="recipe and data", attack="RMIA, 4 references", level=0.05,
         plan=("an AUC of 0.6 is found",),
         groups=(
-            Group("audited records", separate(members, others), {"mean rank": math.nan}),
-            Group("control", separate(others[:200], others[200:])),
-            Group("untested", None, {"distance": 0.25}),
+            ReportGroup("audited records", separate(members, others), {"mean rank": math.nan}),
+            ReportGroup("control", separate(others[:200], others[200:])),
+            ReportGroup("untested", None, {"distance": 0.25}),
         ),
         exposed=tuple(Exposed(each, 0.5) for each in HOSTILE),
         notes=("2 of the others were left out",), parameters={"gamma": 2.0}, seconds=1.25,
@@ -125,7 +125,7 @@ def test_every_text_is_escaped(report: AuditReport, field: str) -> None:
 
 def test_names_of_groups_and_parameters_are_escaped(report: AuditReport) -> None:
     name = '"><script>x</script>'
-    groups = (Group(name, report.groups[0].separation, {name: 0.1}),)
+    groups = (ReportGroup(name, report.groups[0].separation, {name: 0.1}),)
     found = Reader(replace(report, groups=groups, parameters={name: name}).to_html())
     assert "script" not in found.tags
     assert found.references == []

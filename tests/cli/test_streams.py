@@ -18,7 +18,7 @@ import pytest
 from cli.fuzzing import commands
 from cli.running import ROOT, erasable, make_tiny, told
 from erasable.cli import frame
-from erasable.cli.streams import Stream
+from erasable.cli.streams import OutputStream
 from naming import named
 
 FULL = Path("/dev/full")
@@ -227,10 +227,10 @@ def test_standard_input_that_is_closed(
 def test_a_command_that_minds_its_streams_is_noticed(
     tiny: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: Stream, text: str) -> int:
+    def fail(self: OutputStream, text: str) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Stream, "write", fail)
+    monkeypatch.setattr(OutputStream, "write", fail)
     shutil.copytree(tiny[0], tmp_path / "ws")
     with pytest.raises(OSError, match="No space"):
         ROOT.main(["request", "patient-7", "--workspace", str(tmp_path / "ws")])

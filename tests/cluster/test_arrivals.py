@@ -29,7 +29,7 @@ from erasable.preprocessing import StandardScaler
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are filed when it pays, however long the compiler takes in the background."""
-    monkeypatch.setattr(run_module, "at_hand", lambda *calls: True)
+    monkeypatch.setattr(run_module, "is_compiled", lambda *calls: True)
 
 
 def start(

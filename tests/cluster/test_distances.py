@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from cluster.oracles import distance, distances, nearest
 from effort import examples
-from erasable.cluster._distances import TILE, Points, distances_to, new_room, rank_nearest
+from erasable.cluster._distances import TILE, Points, distances_to, new_scratch, rank_nearest
 from erasable.cluster._lloyd_kernels import assign_some
 from subroutines import standalone
 
@@ -24,7 +24,7 @@ def kernel_distances(
 ) -> np.ndarray:
     k, d = centers.shape
     out = np.full((len(picks), k), np.nan)
-    distances_to(Points.queries(X), picks, centers, weights, new_room(d, k), out)
+    distances_to(Points.queries(X), picks, centers, weights, new_scratch(d, k), out)
     return out
 
 
@@ -94,7 +94,7 @@ def test_ties_go_to_the_lower_index() -> None:
     centers = rng.integers(0, 4, (7, 2)).astype(np.float64)
     picks = np.arange(200)
     labels, squared = np.empty(200, np.int32), np.empty(200)
-    assign_some(Points.queries(X), picks, centers, NO_WEIGHTS, new_room(2, 7), labels, squared)
+    assign_some(Points.queries(X), picks, centers, NO_WEIGHTS, new_scratch(2, 7), labels, squared)
     table = distances(X, centers)
     assert (np.sort(table, axis=1)[:, 0] == np.sort(table, axis=1)[:, 1]).mean() > 0.3
     assert np.array_equal(labels, nearest(X, centers))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from effort import examples
-from erasable.cluster._distances import TILE, Points, measure, new_room, rank_nearest
+from erasable.cluster._distances import TILE, Points, measure, new_scratch, rank_nearest
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import MOST_GROWTH, movement, new_moves
 from subroutines import standalone
@@ -30,10 +30,10 @@ def nearest(X: Any, centers: Any, weights: Any, pairs: bool) -> tuple[Any, Any, 
     points = Points.queries(X)
     labels, groups, bounds = np.empty(n, int), np.empty(n, int), np.empty(n)
     near, who, here = np.empty((3, TILE)), np.empty((2, TILE), np.int64), np.empty(TILE, np.float32)
-    room = new_room(d, k)
+    scratch = new_scratch(d, k)
     for start in range(0, n, TILE):
-        m = measure(points, points.rows, start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
+        m = measure(points, points.rows, start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
         tile_bounds(near, m, d, pairs, here)
         part = slice(start, start + m)
         labels[part] = who[0, :m]

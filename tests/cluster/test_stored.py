@@ -18,7 +18,7 @@ from erasable.cluster._run import plain_rule
 from erasable.cluster._stored import StoredLloyd
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.passes import Stored, run
 from erasable.core.remote._matrix import Call, hidden, shown
 from erasable.core.tape import Tape
@@ -45,7 +45,7 @@ class Blocks(Stored):
 
 def records_of(matrix: Stored, ids: Any = None) -> Records:
     ids = np.arange(matrix.shape[0]) if ids is None else ids
-    return Records.from_table(Table(matrix, None, ids, None, feature_names=None))
+    return Records.from_table(RecordArrays(matrix, None, ids, None, feature_names=None))
 
 
 def stored(X: np.ndarray, cuts: Any, ids: Any = None) -> Records:
@@ -204,7 +204,7 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
 def stored_groups(X: np.ndarray, cuts: Any, groups: Any, *, remote: bool) -> Records:
     if not remote:
         return Records.from_table(
-            Table(Blocks(X, cuts), None, np.arange(len(X)), groups, feature_names=None)
+            RecordArrays(Blocks(X, cuts), None, np.arange(len(X)), groups, feature_names=None)
         )
     columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
     others = {"id": np.arange(len(X)), "label": np.zeros(len(X)), "person": groups}

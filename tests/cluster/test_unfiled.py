@@ -29,7 +29,7 @@ def deleted(estimator: Any, ready_from: int, monkeypatch: pytest.MonkeyPatch) ->
         asked.append(calls)
         return len(asked) > ready_from
 
-    monkeypatch.setattr(_run, "at_hand", at_hand)
+    monkeypatch.setattr(_run, "is_compiled", at_hand)
     model = estimator.fit(np.random.default_rng(0).normal(size=(300, 4)))
     digests, filed = [], set()
     for ids in GONE:
@@ -56,7 +56,7 @@ def test_a_run_that_is_read_does_not_wait(tmp_path: Any, monkeypatch: pytest.Mon
     """Where each process deletes once, it would never be filed."""
     from erasable import load
 
-    monkeypatch.setattr(_run, "at_hand", lambda *calls: False)
+    monkeypatch.setattr(_run, "is_compiled", lambda *calls: False)
     model = KMeans(3, random_state=0).fit(np.random.default_rng(0).normal(size=(300, 4)))
     model.delete([1])
     assert not model._accelerator.run._filed

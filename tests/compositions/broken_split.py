@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from erasable.core.changes import ANYTHING, Change
+from erasable.core.changes import ANYTHING, TableChange
 from erasable.core.rows import Rows
 from erasable.core.values import Values
 from erasable.pipeline import _layout, _maps, _nodes
@@ -31,11 +31,11 @@ class _Again(_nodes.Stateless):
         layout, rows = self.step._layout, get(self.input)
         return _nodes.evaluate(layout.raw, lambda node: rows if node is layout.source else None)
 
-    def change(self, changes: Any) -> Change:
+    def change(self, changes: Any) -> TableChange:
         return ANYTHING
 
 
-def split_twice(node: _nodes.Node) -> Any:
+def split_twice(node: _nodes.GraphNode) -> Any:
     """Cut a node in two, and keep the whole transformer among the maps, to be cut again."""
     before, maps = _SPLIT(node)
     if maps and isinstance(maps[0], _Whole):

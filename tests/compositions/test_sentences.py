@@ -23,7 +23,7 @@ from twins import UnlikeTwinError, hold
 
 from erasable.compose import ColumnTransformer
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Change, union
+from erasable.core.changes import TableChange, union
 from erasable.linear_model import LogisticRegression
 from erasable.model_selection import _leave_one_out
 from erasable.pipeline import _engine, _layout, _maps, _nodes, make_pipeline
@@ -102,7 +102,7 @@ def _compose_backwards(maps: Any) -> Any:
 
 
 def _forgets_columns(told: Any) -> Any:
-    return Change(union(told).rows)
+    return TableChange(union(told).rows)
 
 
 BREAKS: dict[str, tuple[str, Any]] = {

@@ -16,7 +16,7 @@ import pytest
 
 from erasable import Records
 from erasable.core.remote import _dask, _matrix
-from erasable.tree._base import TreeModel
+from erasable.tree._estimators import TreeModel
 from visits_table import Visits, live, make
 from worker_processes import Processes, cluster_of, say
 

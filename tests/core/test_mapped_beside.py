@@ -220,7 +220,7 @@ def test_a_process_that_dies_has_saved_all_or_nothing(
             if last == "write":
                 patch.setattr("erasable.core.estimator.write_artifact", _die)
             elif last == "settle":
-                patch.setattr(beside, "settle_records", _die)
+                patch.setattr(beside, "recover_records", _die)
             else:
                 patch.setattr(beside, "save_records", _die)
             with pytest.raises(KeyboardInterrupt):
@@ -397,7 +397,7 @@ def _with_a_change(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = load(path, True)
     model.delete(IDS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr(beside, "settle_records", _die)
+        patch.setattr(beside, "recover_records", _die)
         with pytest.raises(KeyboardInterrupt):
             model.save(path, records=True)
     return path.with_name("risk.model.records") / "arrays"

@@ -17,7 +17,7 @@ import guarded_memory
 from effort import SEED
 from erasable.core.mapped.disk import Folder
 from erasable.core.mapped.memory import PAGE, Memory, lock
-from erasable.core.mapped.pages import MappedFile, settle
+from erasable.core.mapped.pages import MappedFile, recover
 from guarded_memory import BROKEN, compositions, guarded, live
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
@@ -64,7 +64,7 @@ def _settled(folder: Path) -> tuple[Any, Any, Any]:
     gone = root.pop("gone")
     root["new"] = np.full(2_000, 7)
     file.prepare(root, "two")
-    assert settle(files, "a", "two")
+    assert recover(files, "a", "two")
     return root, other, gone
 
 
@@ -121,7 +121,7 @@ def test_a_file_that_another_process_has_mapped_is_replaced(
     file.prepare(root, "two")
     change = (tmp_path / "a" / "change").read_bytes()
     for interrupted in (True, False):
-        assert settle(files, "a", "two")
+        assert recover(files, "a", "two")
         assert (bytes(mapped) == before) is elsewhere
         assert (path.stat().st_ino != inode) is elsewhere
         if interrupted:  # before the change was removed
@@ -142,7 +142,7 @@ def _change_in_a_fork(folder: Path, *, child_changes: bool) -> bool:
     def change() -> None:
         root["kept"][7] = -1.0
         file.prepare(root, "two")
-        assert settle(files, "a", "two")
+        assert recover(files, "a", "two")
 
     if not child:
         try:

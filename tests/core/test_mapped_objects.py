@@ -17,11 +17,11 @@ from sklearn.base import BaseEstimator
 from effort import examples
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
-from erasable.core.kept import UnkeptError
 from erasable.core.mapped import objects
 from erasable.core.mapped.beside import make_ready
 from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts, as_array, as_texts
+from erasable.core.persistent import UnsavableError
 from erasable.core.row_arrays import Slot, buffer_of
 from erasable.utils._checks.compare import trained
 from erasable.utils._checks.data_sets import FAST
@@ -123,9 +123,9 @@ def test_shared_objects_stay_shared() -> None:
 def test_functions_of_numpy_come_back() -> None:
     root = [np.abs, slice(None, 3), slice(1, 9, 2)]
     assert _through(root) == root
-    with pytest.raises(UnkeptError):
+    with pytest.raises(UnsavableError):
         take_apart(np.frompyfunc(len, 1, 1))
-    with pytest.raises(UnkeptError):
+    with pytest.raises(UnsavableError):
         put_together(["ufunc", 0, "load"], [])
 
 
@@ -137,7 +137,7 @@ def test_every_model_is_kept_but_those_of_others(estimator: Any) -> None:
     of_others &= not isinstance(getattr(estimator, "estimator", None), Erasable)
     try:
         take_apart(make_ready(model))
-    except UnkeptError:
+    except UnsavableError:
         assert of_others
     else:
         assert not of_others
@@ -173,7 +173,7 @@ def test_no_array_of_a_file_grows_into_another(room: str, monkeypatch: pytest.Mo
     n_found: int = 0
     for estimator in first_instances():
         ((_, model),) = trained(estimator, FAST[:1])
-        with contextlib.suppress(UnkeptError):
+        with contextlib.suppress(UnsavableError):
             description, arrays = take_apart(make_ready(model))
             slots = [Slot(each.size, np.uint8, bytearray(each[:])) for each in arrays]
             n_found += _in_rooms_of_others(put_together(description, slots))
@@ -203,7 +203,7 @@ class _Named(NamedTuple):
     ids=["lambda", "object", "named tuple", "function", "class", "records", "open", "module", "1j"],
 )
 def test_what_is_foreign_is_refused(value: Any) -> None:
-    with pytest.raises(UnkeptError):
+    with pytest.raises(UnsavableError):
         take_apart({"inside": [value]})
 
 
@@ -211,7 +211,7 @@ def test_what_is_foreign_is_refused(value: Any) -> None:
     "name", ["os:system", "erasable.core.grid:missing", "erasable.core.grid:np", "erasable.x:y"]
 )
 def test_no_other_class_is_made(name: str) -> None:
-    with pytest.raises(UnkeptError):
+    with pytest.raises(UnsavableError):
         put_together(["instance", 0, name, []], [])
 
 

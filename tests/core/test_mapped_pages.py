@@ -16,7 +16,7 @@ import pytest
 from effort import examples
 from erasable.core.mapped import pages
 from erasable.core.mapped.disk import Folder
-from erasable.core.mapped.pages import MappedFile, StaleError, settle
+from erasable.core.mapped.pages import MappedFile, StaleError, recover
 
 
 def _root() -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_change_is_there_after_it_was_settled(files: Folder) -> None:
     _change(root)
     file.prepare(root, "two")
     _assert_is(MappedFile.open(files, "a", "one")[1], _root())
-    assert settle(files, "a", "two")
+    assert recover(files, "a", "two")
     expected = _root()
     _change(expected)
     _assert_is(MappedFile.open(files, "a", "two")[1], expected)
@@ -72,7 +72,7 @@ def test_a_change_writes_what_it_changed(files: Folder) -> None:
     root["large"][7] = 0.0  # written to, and the same
     file.prepare(root, "two")
     assert files.path("a/change").stat().st_size < 4 * 4096 + 4 * 4096 + 3_000  # pages, hashes
-    settle(files, "a", "two")
+    recover(files, "a", "two")
     assert MappedFile.open(files, "a", "two")[1]["large"].sum() == 4.0
 
 
@@ -84,7 +84,7 @@ def test_hashes_follow_changes_and_growth(files: Folder) -> None:
         root["large"][rng.integers(1_500_000, size=9)] = n
         root[f"more {n}"] = np.full(300_000 * n + 1, 7.0)  # n = 0 goes into the description
         file.prepare(root, str(n + 1))
-        assert settle(files, "a", str(n + 1))
+        assert recover(files, "a", str(n + 1))
         shutil.copytree(files.path("a"), files.path("b"))  # all of it is checked there
         _assert_is(MappedFile.open(files, "b", str(n + 1))[1], root)
         assert files.path("b/arrays").read_bytes()[-_hashed(files) :] == _hashes(files)
@@ -113,7 +113,7 @@ def test_damage_behind_an_open_file_is_not_made_good(files: Folder) -> None:
                 written.write(b"x")
         root["large"][0] = -1.0
         file.prepare(root, "two")
-        assert settle(files, "a", "two")
+        assert recover(files, "a", "two")
         shutil.copytree(files.path("a"), files.path(f"b{damaged}"))
         if damaged:
             with pytest.raises(StaleError, match="damaged"):
@@ -127,12 +127,12 @@ def test_what_was_prepared_for_another_label_is_removed(files: Folder) -> None:
     file, root = MappedFile.open(files, "a", "one")
     _change(root)
     file.prepare(root, "two")
-    assert settle(files, "a", "one")
+    assert recover(files, "a", "one")
     assert not files.path("a/change").exists()
     _assert_is(MappedFile.open(files, "a", "one")[1], _root())
-    assert not settle(files, "a", "two")
+    assert not recover(files, "a", "two")
     assert not files.path("a").exists()
-    assert not settle(files, "a", "two")
+    assert not recover(files, "a", "two")
 
 
 def test_freed_places_are_overwritten_and_used_again(files: Folder) -> None:
@@ -141,7 +141,7 @@ def test_freed_places_are_overwritten_and_used_again(files: Folder) -> None:
         file, root = MappedFile.open(files, "a", str(n))
         root["x"] = np.full(5_000 - n, 12345.0 + n + 1)
         file.prepare(root, str(n + 1))
-        settle(files, "a", str(n + 1))
+        recover(files, "a", str(n + 1))
         data = files.path("a/arrays").read_bytes()
         assert np.float64(12345.0 + n).tobytes() not in data
         assert np.float64(12345.0 + n + 1).tobytes() in data
@@ -196,7 +196,7 @@ def test_a_change_that_is_interrupted_is_none(tmp_path: Path, n: int, torn: bool
         file.prepare(root, "two")
     except _Stop:
         assert n < 2
-    assert settle(Folder(tmp_path), "a", "one")
+    assert recover(Folder(tmp_path), "a", "one")
     _assert_is(MappedFile.open(Folder(tmp_path), "a", "one")[1], _root())
 
 
@@ -213,15 +213,15 @@ def test_a_change_is_completed_wherever_it_was_interrupted(
     shutil.copytree(files.path("a"), files.path("b"))
     for key in ("a", "b"):
         try:
-            settle(_Interrupted(tmp_path, n, torn), key, "two")
+            recover(_Interrupted(tmp_path, n, torn), key, "two")
         except _Stop:
             assert n < 4
     expected = _root()
     _change(expected)
-    assert settle(files, "a", "two")
+    assert recover(files, "a", "two")
     _assert_is(MappedFile.open(files, "a", "two")[1], expected)
     # Nobody goes back to what was current before; half of a change is not taken for it, though.
-    if settle(files, "b", "one"):
+    if recover(files, "b", "one"):
         with contextlib.suppress(StaleError):
             _assert_is(MappedFile.open(files, "b", "one")[1], _root())
 
@@ -257,7 +257,7 @@ def test_a_change_that_was_cut_short_is_none(tmp_path: Path) -> None:
     for size in (0, 7, 40, len(change) // 2, len(change) - 1):
         shutil.copytree(files.path("a"), files.path("b"))
         files.path("b/change").write_bytes(change[:size])
-        assert settle(files, "b", "one")
+        assert recover(files, "b", "one")
         shutil.rmtree(files.path("b"))
 
 
@@ -299,7 +299,7 @@ def test_a_change_without_the_secret_is_none(tmp_path: Path, key: bytes, is_take
     MappedFile.make(files, "a", "one", _root(), SECRET)
     before = files.path("a/arrays").read_bytes()
     _forged(files, "one", "one", [(4096, b"x" * 4096)], key)
-    assert settle(files, "a", "one", SECRET)
+    assert recover(files, "a", "one", SECRET)
     assert not files.path("a/change").exists()
     assert (files.path("a/arrays").read_bytes() != before) is is_taken
     if not is_taken:
@@ -320,7 +320,7 @@ def test_a_change_does_not_vouch_for_what_was_altered_meanwhile(
         with open(files.path("a/arrays"), "r+b") as written:
             written.seek(200_000)
             written.write(b"x")
-    assert settle(files, "a", "two", SECRET)
+    assert recover(files, "a", "two", SECRET)
     monkeypatch.setattr(pages, "check_blocks", lambda *args: (checked.append(1), check(*args)))
     if is_altered:
         with pytest.raises(StaleError, match="damaged"):

@@ -13,6 +13,7 @@ from erasable.core._schema import (
     Depending,
     DictOf,
     Fields,
+    FieldType,
     Flag,
     Integer,
     Labels,
@@ -21,7 +22,6 @@ from erasable.core._schema import (
     Names,
     Objects,
     OneOf,
-    Part,
     Text,
     Texts,
     Within,
@@ -45,7 +45,7 @@ def _texts(*cells: Any) -> Any:
     return out
 
 
-TAKEN: list[tuple[Part, Any]] = [
+TAKEN: list[tuple[FieldType, Any]] = [
     (COUNTS, np.array([0, 5])),
     (COLUMN, np.array([1.0, -1e308])),
     (Array("float64", (None,), gaps=True), np.array([NAN, 1.0])),
@@ -73,7 +73,7 @@ TAKEN: list[tuple[Part, Any]] = [
     (column_map(), {"shift": np.zeros(2), "scale": np.ones(2)}),
 ]
 
-REFUSED: list[tuple[Part, Any, str]] = [
+REFUSED: list[tuple[FieldType, Any, str]] = [
     (COUNTS, np.array([0, 6]), "f"),
     (COUNTS, np.array([-1, 0]), "f"),
     (COUNTS, np.array([[1]]), "f"),
@@ -132,12 +132,12 @@ REFUSED: list[tuple[Part, Any, str]] = [
 
 
 @pytest.mark.parametrize(("part", "value"), TAKEN)
-def test_a_part_takes(part: Part, value: Any) -> None:
+def test_a_part_takes(part: FieldType, value: Any) -> None:
     part.check(value, "f", {"n_features": 2})
 
 
 @pytest.mark.parametrize(("part", "value", "field"), REFUSED)
-def test_a_part_refuses(part: Part, value: Any, field: str) -> None:
+def test_a_part_refuses(part: FieldType, value: Any, field: str) -> None:
     with pytest.raises(ArtifactError, match=f"field '{field}'"):
         part.check(value, "f", {"n_features": 2})
 

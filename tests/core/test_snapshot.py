@@ -16,7 +16,7 @@ from erasable import Records
 from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
-from erasable.core.without import OpaqueError, Snapshot, each_without
+from erasable.core.leave_out import OpaqueError, Snapshot, each_without
 from erasable.preprocessing import MinMaxScaler, StandardScaler
 from erasable.utils._checks.compare import (
     Snapshot as Look,

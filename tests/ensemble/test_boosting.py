@@ -206,20 +206,20 @@ def test_any_life_ends_as_a_fit(part: int) -> None:
 
 
 def test_a_record_that_stays_in_the_sums_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_boosted, "follow", lambda bins, trees, ends, *rest: len(ends) - 1)
+    monkeypatch.setattr(_boosted, "take_rows_out", lambda bins, trees, ends, *rest: len(ends) - 1)
     with pytest.raises(AssertionError):
         live_through(range(30))
 
 
 def test_a_split_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _boosted.follow
+    real = _boosted.take_rows_out
 
     def kept(*arguments: Any) -> int:
         first = real(*arguments)
         np.minimum(arguments[-1], 1, out=arguments[-1])
         return first
 
-    monkeypatch.setattr(_boosted, "follow", kept)
+    monkeypatch.setattr(_boosted, "take_rows_out", kept)
     with pytest.raises(AssertionError):
         live_through(range(60))
 

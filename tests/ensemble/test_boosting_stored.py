@@ -217,13 +217,13 @@ def test_a_file_that_changes_between_the_passes_of_a_fit_changes_no_model(
     stays = Stays()
     records = stays.write(tmp_path)
     model = Classifier(max_iter=4, random_state=0).fit(records)
-    before, real = model.digest(), _bins.Codes.of_block
+    before, real = model.digest(), _bins.BinCodes.of_block
 
     def changed(self: Any, block: Any) -> Any:
         os.utime(tmp_path / "stays.parquet", ns=(7, 7))
         return real(self, block)
 
-    monkeypatch.setattr(_bins.Codes, "of_block", changed)
+    monkeypatch.setattr(_bins.BinCodes, "of_block", changed)
     with pytest.raises(InvalidDataError, match="Parquet file"):
         model.fit(records)
     assert model.digest() == before

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from erasable.linear_model import LogisticRegression
 from erasable.linear_model import _logistic_work as work_module
 from erasable.linear_model._certificate import distance_after_step
-from erasable.linear_model._lattice import STEP, settle
+from erasable.linear_model._lattice import STEP, round_intervals
 from linear_model.logistic_oracle import expected, optimum, small
 
 
@@ -74,28 +74,30 @@ def test_without_the_certificate_it_would_not(monkeypatch: pytest.MonkeyPatch) -
 def test_settling() -> None:
     half, low = np.full(1, 0.1 * STEP), np.zeros(1)
     for middle, certain in ((2.3, True), (2.45, False), (2.55, False), (-7.2, True)):
-        values, told = settle(np.array([middle * STEP]), low, half)
+        values, told = round_intervals(np.array([middle * STEP]), low, half)
         assert told is certain
         if certain:
             assert values[0] == round(middle) * STEP
     # A low part decides.
     at, thin = np.array([2.5 * STEP]), np.full(1, 1e-9 * STEP)
-    assert settle(at, np.array([1e-6 * STEP]), thin)[0][0] == 3 * STEP
-    assert settle(at, np.array([-1e-6 * STEP]), thin)[0][0] == 2 * STEP
-    assert not settle(at, low, thin)[1]
+    assert round_intervals(at, np.array([1e-6 * STEP]), thin)[0][0] == 3 * STEP
+    assert round_intervals(at, np.array([-1e-6 * STEP]), thin)[0][0] == 2 * STEP
+    assert not round_intervals(at, low, thin)[1]
 
 
 @pytest.mark.parametrize(("middle", "even"), [(2.5, 2), (3.5, 4), (-0.5, 0), (-1.5, -2)])
 def test_what_lies_on_a_boundary_becomes_even(middle: float, even: int) -> None:
-    values, certain = settle(np.array([middle * STEP]), np.zeros(1), np.full(1, 2.0**-62 * STEP))
+    values, certain = round_intervals(
+        np.array([middle * STEP]), np.zeros(1), np.full(1, 2.0**-62 * STEP)
+    )
     assert certain
     assert values[0] == even * STEP
     assert not np.signbit(values[0]) or even < 0
 
 
 def test_nothing_is_certain_where_nothing_is_known() -> None:
-    assert not settle(np.zeros(2), np.zeros(2), np.array([0.0, np.inf]))[1]
-    assert not settle(np.zeros(2), np.zeros(2), np.array([0.0, np.nan]))[1]
+    assert not round_intervals(np.zeros(2), np.zeros(2), np.array([0.0, np.inf]))[1]
+    assert not round_intervals(np.zeros(2), np.zeros(2), np.array([0.0, np.nan]))[1]
 
 
 @given(
@@ -116,7 +118,7 @@ def test_what_is_certain_is_a_function_of_the_optimum(
         high = float(middle)
         low = float(middle - Fraction(high))
         wide = np.full(1, half * (1 + 2.0**-30) + 2.0**-100 * STEP)
-        values, certain = settle(np.array([high]), np.array([low]), wide)
+        values, certain = round_intervals(np.array([high]), np.array([low]), wide)
         if certain:
             found.add(float(values[0] / STEP))
     assert len(found) < 2

@@ -150,7 +150,7 @@ def test_what_is_not_certain_is_canonical(most: int, monkeypatch: pytest.MonkeyP
     certain = assert_deletes(X, y).state()["coefficients"]
     real = Solver.settle
     monkeypatch.setattr(
-        "erasable.linear_model._solver.settle", lambda high, low, half: (high, False)
+        "erasable.linear_model._solver.round_intervals", lambda high, low, half: (high, False)
     )
     found = assert_deletes(X, y).state()["coefficients"]
     np.testing.assert_array_equal(found, certain)
@@ -160,7 +160,7 @@ def test_what_is_not_certain_is_canonical(most: int, monkeypatch: pytest.MonkeyP
 def test_without_the_canonical_solver_the_law_would_break(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: what a warm start happens to reach is not published."""
     monkeypatch.setattr(
-        "erasable.linear_model._solver.settle", lambda high, low, half: (high, False)
+        "erasable.linear_model._solver.round_intervals", lambda high, low, half: (high, False)
     )
     monkeypatch.setattr("erasable.linear_model._solver._MOST_STEPS", 1)
     X, y = far(0.0, 3.0, 3), labels(3)

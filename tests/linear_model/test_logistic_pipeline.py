@@ -15,7 +15,7 @@ from sklearn.base import TransformerMixin, clone
 
 from effort import examples
 from erasable import load
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
@@ -121,7 +121,7 @@ class Shares(TransformerMixin, Erasable):
         self._fit_rows()
         place = {column: position for position, column in enumerate(before.tolist())}
         origin = np.array([place.get(c, -1) for c in self.kept_.tolist()], dtype=np.int64)
-        self._change = Change(origin=origin)
+        self._change = TableChange(origin=origin)
         return Outcome("updated")
 
     def _state(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from erasable import Records
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.passes import Stored
 from erasable.core.portions import InOrder
 from erasable.linear_model import LogisticRegression, _logistic_work, _solver
@@ -41,7 +41,7 @@ def drawn(n: int, d: int, k: int, kind: Any, seed: int = 0) -> tuple[Any, Any]:
 
 
 def stored(X: Any, y: Any, starts: list[int]) -> Records:
-    return Records.from_table(Table(Cut(X, starts), y, np.arange(len(X)), None, None))
+    return Records.from_table(RecordArrays(Cut(X, starts), y, np.arange(len(X)), None, None))
 
 
 def fits(X: Any, y: Any, starts: list[int], **params: Any) -> tuple[Any, Any]:
@@ -114,8 +114,8 @@ def canonical(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no solver be certain: what is published is what the canonical one's rounding makes it."""
-    own = _solver.settle
-    monkeypatch.setattr(_solver, "settle", lambda *args: (own(*args)[0], False))
+    own = _solver.round_intervals
+    monkeypatch.setattr(_solver, "round_intervals", lambda *args: (own(*args)[0], False))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -36,7 +36,7 @@ from erasable.neural.approximate import (  # noqa: E402
     WeightedFineTune,
 )
 from erasable.neural.approximate._newton import _Any, _Linear  # noqa: E402
-from erasable.neural.approximate._subject import Subject  # noqa: E402
+from erasable.neural.approximate._subject import NetworkToForget  # noqa: E402
 from erasable.removal import DomainRemoval, remove_domain  # noqa: E402
 from neural import backbones  # noqa: E402
 
@@ -126,11 +126,11 @@ def test_salience_by_hand() -> None:
 
 def test_salun_teaches_other_classes() -> None:
     forget, retain = sets()
-    subject = Subject.of(line())
-    from erasable.neural.approximate._base import Work
+    subject = NetworkToForget.of(line())
+    from erasable.neural.approximate._method import UnlearningRun
     from erasable.neural.approximate._saliency import _others
 
-    work = Work(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
+    work = UnlearningRun(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
     taught = [_others(work) for _ in range(300)]
     drawn = np.stack(taught)
     assert (drawn != forget[1]).all()
@@ -246,15 +246,15 @@ def test_the_bound_is_not_that_of_the_linear_part_alone() -> None:
 def test_products_are_differences_of_gradients() -> None:
     forget, retain = sets()
     network = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Tanh(), torch.nn.Linear(6, 3))
-    subject = Subject.of(network)
-    from erasable.neural._learning import Plan
-    from erasable.neural.approximate._base import Work
+    subject = NetworkToForget.of(network)
+    from erasable.neural._learning import TrainingPlan
+    from erasable.neural.approximate._method import UnlearningRun
 
-    work = Work(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
+    work = UnlearningRun(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
     work.network.double()
     work.loss = lambda made, y: torch.nn.functional.cross_entropy(made, y, reduction="none")
     work.network.register_forward_pre_hook(lambda module, rows: rows[0].double())
-    system = _Any(work, Plan(batch_size=32), 0.1)
+    system = _Any(work, TrainingPlan(batch_size=32), 0.1)
     places = np.arange(70)
     vector = torch.randn(51, dtype=torch.float64)
     before = system.gradient(places)
@@ -265,13 +265,13 @@ def test_products_are_differences_of_gradients() -> None:
 
 def test_of_a_linear_layer_both_ways_agree() -> None:
     forget, retain = sets()
-    from erasable.neural._learning import Plan
-    from erasable.neural.approximate._base import Work
+    from erasable.neural._learning import TrainingPlan
+    from erasable.neural.approximate._method import UnlearningRun
 
     network = line()
-    subject = Subject.of(network)
-    work = Work(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
-    ways = _Any(work, Plan(), 0.1), _Linear(work, 0.1, work.network)
+    subject = NetworkToForget.of(network)
+    work = UnlearningRun(subject, subject.records(forget, "f"), subject.records(retain, "r"), 0)
+    ways = _Any(work, TrainingPlan(), 0.1), _Linear(work, 0.1, work.network)
     places, vector = np.arange(70), torch.randn(15, dtype=torch.float64)
     assert_allclose(*(way.gradient(places).numpy() for way in ways), rtol=1e-4, atol=1e-6)
     assert_allclose(*(way.product(places, vector).numpy() for way in ways), rtol=1e-4, atol=1e-6)

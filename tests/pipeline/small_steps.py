@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 
@@ -32,7 +32,7 @@ class Rarity(TransformerMixin, Erasable):
         self.counts_ = self.counts_ - np.count_nonzero(matrix[rows], axis=0)
         self.n_ -= len(rows)
         changed = matrix[live][:, self.rarity_ != before].any(axis=1)
-        self._change = Change(live[changed])
+        self._change = TableChange(live[changed])
         return Outcome("updated", counts={"rows_changed": int(changed.sum())})
 
     @property
@@ -92,7 +92,7 @@ class Occasional(TransformerMixin, Erasable):
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         before = self.kept_
         self._fit_rows()
-        self._change = Change(columns=np.array([not np.array_equal(before, self.kept_)]))
+        self._change = TableChange(columns=np.array([not np.array_equal(before, self.kept_)]))
         return Outcome("updated")
 
     def transform(self, X: Any) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import erasable
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer, make_column_transformer
-from erasable.core.changes import ANYTHING, NOTHING, VALUES, Affine, Change, union
+from erasable.core.changes import ANYTHING, NOTHING, VALUES, Affine, TableChange, union
 from erasable.linear_model import Ridge as LinearRidge
 from erasable.model_selection import leave_one_out
 from erasable.pipeline import Pipeline, fusing, make_pipeline
@@ -33,31 +33,31 @@ def table(n: int = 60, seed: int = 0) -> np.ndarray:
 
 
 def test_parts_of_a_change_occur_together() -> None:
-    change = Change(np.array([2]), np.array([True, False]), np.array([1, -1]))
+    change = TableChange(np.array([2]), np.array([True, False]), np.array([1, -1]))
     assert change
     assert not change.in_place
-    assert Change(np.array([2]), np.array([False, False])).still
-    assert not Change(np.array([], dtype=np.int64))
-    assert Change(np.array([], dtype=np.int64), origin=np.array([0, 2]))
+    assert TableChange(np.array([2]), np.array([False, False])).still
+    assert not TableChange(np.array([], dtype=np.int64))
+    assert TableChange(np.array([], dtype=np.int64), origin=np.array([0, 2]))
     assert VALUES
     assert ANYTHING
     assert not NOTHING
 
 
 def test_columns_that_nobody_takes_do_not_count() -> None:
-    change = Change(None, np.array([True, False, False]))
+    change = TableChange(None, np.array([True, False, False]))
     assert not change.of_columns([1, 2])
     assert change.of_columns([2, 0])
-    moved = Change(None, np.array([True, False]), np.array([1, 2]))
+    moved = TableChange(None, np.array([True, False]), np.array([1, 2]))
     assert not moved.of_columns([1]).known  # it is another column now
 
 
 def test_changes_are_joined() -> None:
-    rows = union([Change(np.array([4])), NOTHING, Change(np.array([1]))])
+    rows = union([TableChange(np.array([4])), NOTHING, TableChange(np.array([1]))])
     assert rows.rows is not None
     assert rows.rows.tolist() == [1, 4]
-    assert union([VALUES, Change(np.array([1]))]).rows is None
-    both = union([Change(origin=np.array([0])), Change(origin=np.array([0]))])
+    assert union([VALUES, TableChange(np.array([1]))]).rows is None
+    both = union([TableChange(origin=np.array([0])), TableChange(origin=np.array([0]))])
     assert not both.known
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from effort import examples
 from erasable.selection import BetaBinomial, Certain, Independent, PointMass, Uniform
 from erasable.selection._functions import SetFunction
-from erasable.selection._optimizers import Budget, Choice, maximize
+from erasable.selection._optimizers import Choice, CostBudget, maximize
 from erasable.selection.staying import Staying
 from erasable.selection.utilities import NearestNeighbor, _ranked
 
@@ -48,7 +48,7 @@ def made(similarity: object, staying: Staying, width: int = 8, k: int = K) -> Se
 
 
 def chosen(function: SetFunction, optimizer: str) -> tuple[Choice, float]:
-    return maximize(function, np.arange(N), Budget(K), optimizer), function.value
+    return maximize(function, np.arange(N), CostBudget(K), optimizer), function.value
 
 
 @settings(max_examples=examples(200))

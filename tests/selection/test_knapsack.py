@@ -11,8 +11,8 @@ import pytest
 from erasable.core.errors import InvalidInputError
 from erasable.selection import BetaBinomial, CVaR, Expected, NearestNeighbor, SubsetSelector
 from erasable.selection._knapsack import best_of_greedy
-from erasable.selection._objectives import Task, sampled
-from erasable.selection._optimizers import OPTIMIZERS, Budget, maximize
+from erasable.selection._objectives import SelectionTask, sampled
+from erasable.selection._optimizers import OPTIMIZERS, CostBudget, maximize
 from erasable.selection.staying import as_staying
 from selection import enumeration
 
@@ -62,7 +62,7 @@ def test_where_one_way_is_bad_the_other_is_taken(case: Any, optimizer: str, obje
 def _one_way(case: Any, by_ratio: bool) -> float:
     similarity, costs, k = case
     problem, bound = GIVEN.problem(similarity), as_staying(1.0).bind(len(similarity))
-    budget = Budget(k, np.asarray(costs), by_ratio=by_ratio)
+    budget = CostBudget(k, np.asarray(costs), by_ratio=by_ratio)
     function = problem.expected(bound, len(costs))
     maximize(function, np.arange(len(costs)), budget)
     return float(function.value)
@@ -133,9 +133,9 @@ def test_too_many_starts_are_refused() -> None:
 def test_samples_of_both_ways_are_the_same() -> None:
     """Which of them is better is no matter of luck: they are valued on the same samples."""
     problem = GIVEN.problem(RATIO_IS_BAD[0])
-    budget = Budget(10.0, np.array(RATIO_IS_BAD[1]))
+    budget = CostBudget(10.0, np.array(RATIO_IS_BAD[1]))
     none, items = np.zeros(0, dtype=np.int64), np.arange(2)
-    task = Task(problem, as_staying(0.5).bind(2, k=2), none, items, budget, "lazy", 3, 2)
+    task = SelectionTask(problem, as_staying(0.5).bind(2, k=2), none, items, budget, "lazy", 3, 2)
     best = best_of_greedy(lambda: sampled(task, 50), items, budget, "lazy", 3)
     assert [j for j, _ in best.chosen] == [1]
     assert best.function is not None

@@ -19,7 +19,7 @@ from erasable.selection import (
     SubsetSelector,
     Uniform,
 )
-from erasable.selection._optimizers import Budget, maximize
+from erasable.selection._optimizers import CostBudget, maximize
 from erasable.selection.staying import Staying
 from erasable.selection.utilities import NaiveBayes
 from selection import enumeration
@@ -129,7 +129,7 @@ def test_gains_are_not_computed_when_nothing_can_be_paid() -> None:
     problem = NaiveBayes().problem(rng.integers(0, 4, (50, 3)), rng.integers(0, 2, 50))
     function = problem.expected(Independent(0.5).bind(50), 3)
     assert function is not None
-    bought = maximize(function, np.arange(50), Budget(3.5, np.ones(50)))
+    bought = maximize(function, np.arange(50), CostBudget(3.5, np.ones(50)))
     assert len(bought) == 3
     assert function.n_evaluations == 3 * 50
 

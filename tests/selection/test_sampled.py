@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.selection import CVaR
-from erasable.selection._optimizers import Budget, maximize
+from erasable.selection._optimizers import CostBudget, maximize
 from erasable.selection._sampled import SampledFunction, cvar
 from erasable.selection.staying import Sampler, Staying
 from erasable.selection.utilities import Custom, NaiveBayes, NearestNeighbor, Problem
@@ -65,18 +65,18 @@ def test_optimizers_choose_within_the_budget(staying: Staying, optimizer: str) -
     rng = np.random.default_rng(0)
     problem = NearestNeighbor("precomputed").problem(rng.random((N, 20)))
 
-    def run(budget: Budget) -> tuple[list[int], float]:
+    def run(budget: CostBudget) -> tuple[list[int], float]:
         function = problem.expected(staying.bind(N, k=K), N)
         assert function is not None
         chosen = maximize(function, np.arange(N), budget, optimizer, np.random.default_rng(1))
         assert function.value == pytest.approx(sum(gain for _, gain in chosen))
         return [j for j, _ in chosen], function.value
 
-    chosen, _ = run(Budget(3))
+    chosen, _ = run(CostBudget(3))
     assert len(chosen) == len(set(chosen)) <= 3
-    assert run(Budget(3))[0] == chosen
+    assert run(CostBudget(3))[0] == chosen
     costs = np.array([1.0, 5.0, 1.0, 1.0, 9.0, 1.0, 2.0])
-    bought, _ = run(Budget(4.0, costs))
+    bought, _ = run(CostBudget(4.0, costs))
     assert 0 < costs[bought].sum() <= 4
     assert 4 not in bought
     if optimizer in ("lazy", "greedy"):

@@ -18,8 +18,8 @@ from erasable.selection import (
     SubsetSelector,
     expected_utility,
 )
-from erasable.selection._objectives import Task, sampled
-from erasable.selection._optimizers import Budget
+from erasable.selection._objectives import SelectionTask, sampled
+from erasable.selection._optimizers import CostBudget
 from erasable.selection._sampled import SampledFunction
 from erasable.selection._worst_cases import _InOthers
 from selection import enumeration
@@ -132,7 +132,7 @@ def test_the_three_sets_of_samples_have_no_draw_in_common() -> None:
     none, items = np.zeros(0, dtype=np.int64), np.arange(6)
     for seed in range(3):
         bound = Independent(0.5).bind(6, k=6)
-        task = Task(problem, bound, none, items, Budget(6), "lazy", seed, 6)
+        task = SelectionTask(problem, bound, none, items, CostBudget(6), "lazy", seed, 6)
         made = task.choose(lambda task=task: sampled(task, 2000))
         assert [j for j, _ in made.chosen] == list(range(6))
         found = _InOthers(CVaR(0.2, 2000), task)
@@ -143,7 +143,7 @@ def test_the_three_sets_of_samples_have_no_draw_in_common() -> None:
         assert np.corrcoef(sets[0], sampled_of(task).values)[0, 1] == pytest.approx(1)
 
 
-def sampled_of(task: Task) -> SampledFunction:
+def sampled_of(task: SelectionTask) -> SampledFunction:
     """A negative control: samples of the same seed are the same."""
     function = sampled(task, 2000)
     for j in range(6):

@@ -32,8 +32,8 @@ from erasable.workspace.ledger.schema import (
     step,
     suppression,
 )
-from erasable.workspace.requests.working import Done
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.requests.worker import Done
+from erasable.workspace.store.artifacts import StoredArtifact
 
 ONCE = ("request-acknowledged", "request-erased", "request-completed", "request-denied",
         "request-cancelled")  # fmt: skip
@@ -233,7 +233,7 @@ def _models(context: Context, connection: Connection) -> Iterator[tuple[str, lis
 
 def _what(context: Context, row: Any, names: dict[str, str]) -> str | None:
     if row["values_key"] is not None:
-        data = context.store.open(Stored(row["values_key"], row["values_sha256"]))
+        data = context.store.open(StoredArtifact(row["values_key"], row["values_sha256"]))
         ids = parquet_table(data, None)["visit"].to_pylist()
         return f"correct {ids[0] if ids else 'none'}"  # of records that are erased, none is left
     if row["condition"] is not None:

@@ -26,7 +26,7 @@ from erasable.ensemble._allotment import Bags, Shards
 from erasable.ensemble._boosting._boosted import Boosted
 from erasable.neighbors._index import Index
 from erasable.neighbors._targets import StoredLabels
-from erasable.tree._base import TreeModel
+from erasable.tree._estimators import TreeModel
 from erasable.tree._forest import Forest
 from soak import model_lives
 from soak.model_lives import FRAMES, BrokenError, live, main
@@ -153,7 +153,7 @@ def the_last_bag_does_not_learn_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_record_stays_in_boosted_trees(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Boosted, "_follow", lambda self, gone, use: (self.n_rounds, {}))
+    patch.setattr(Boosted, "_take_rows_out", lambda self, gone, use: (self.n_rounds, {}))
 
 
 CONTROLS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = [

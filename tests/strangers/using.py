@@ -19,7 +19,7 @@ from strangers.cases import Case
 from strangers.mutations import mutate
 
 try:
-    from erasable.core import _foreign as reader
+    from erasable.core import _untrusted_models as reader
 except ImportError:  # earlier versions
     from erasable.core import estimator as reader
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from effort import examples
 from erasable.core.tape import Tape
 from erasable.tree._codes import values_of
-from erasable.tree._columns import Columns
+from erasable.tree._columns import TreeColumns
 
 
-def check(columns: Columns, matrix: np.ndarray, live: list[int]) -> None:
+def check(columns: TreeColumns, matrix: np.ndarray, live: list[int]) -> None:
     low = columns.packed[:, :-1] & np.uint64(0xFFFFFFFF)
     for j in range(matrix.shape[1]):
         values, counts = np.unique(matrix[live, j], return_counts=True)
@@ -41,7 +41,7 @@ def test_codes_ascend_with_values(seed: int, n: int, order: str) -> None:
     first = np.column_stack([rng.normal(size=n), rng.integers(0, 3, n)])
     then = np.column_stack([coming, rng.integers(0, 40, 300)])
     matrix = np.concatenate([first, then])
-    columns, live = Columns.fit(first, np.arange(n), Tape(0)), list(range(n))
+    columns, live = TreeColumns.fit(first, np.arange(n), Tape(0)), list(range(n))
     for at in range(n, n + 300, 3):
         rows = np.arange(at, at + 3)
         columns.make_room(n + 300)
@@ -57,7 +57,7 @@ def test_codes_ascend_with_values(seed: int, n: int, order: str) -> None:
 
 def test_values_of_nobody_are_overwritten() -> None:
     matrix = np.arange(80.0)[:, np.newaxis] * 3.0
-    columns = Columns.fit(matrix, np.arange(80), Tape(0))
+    columns = TreeColumns.fit(matrix, np.arange(80), Tape(0))
     columns.forget(np.arange(0, 80, 2))
     left = columns.codes.values[columns.codes.values != 0.0]
     assert sorted(left.tolist()) == matrix[1::2, 0].tolist()

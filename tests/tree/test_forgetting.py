@@ -149,7 +149,7 @@ def test_nothing_of_a_record_is_left(kind: Any) -> None:
     values = tuple(X[5]) if is_classifier(kind) else (*X[5], y[5])
     marks = Marks(int(ids[5]), tuple(map(float, values)))
     assert traces(model, marks)  # the search finds it while it is there
-    rows = [tree.plant.rows for tree in model._accelerator.trees]
+    rows = [tree.growing.rows for tree in model._accelerator.trees]
     model.delete(ids[[5]])
     assert traces(model, marks) == set()
     for own in rows:
@@ -163,8 +163,8 @@ def test_memory_grows_with_the_records_and_not_with_the_columns(kind: Any) -> No
     X, y = rng.normal(size=(900, 120)), rng.integers(0, 2, 900)
     model = clone(kind).fit(X, y)
     for tree in model._accelerator.trees:
-        kept = sum(getattr(tree.plant, name).nbytes for name in ("codes", "counts", "lefts"))
-        assert kept < 2 * KEPT_BYTES * len(tree.plant.rows)
+        kept = sum(getattr(tree.growing, name).nbytes for name in ("codes", "counts", "lefts"))
+        assert kept < 2 * KEPT_BYTES * len(tree.growing.rows)
     model.delete([3])
     assert_same(model, refit(kind, X, y, np.delete(np.arange(900), 3)), "with many columns")
 
@@ -189,17 +189,17 @@ def test_records_that_do_not_fill_the_leaves_are_refused(tmp_path: Path) -> None
 
 def test_a_tree_that_forgets_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: one tree of four keeps a record."""
-    from erasable.tree._grown import Grown
+    from erasable.tree._grown import UpdatableTree
 
     X, y = data_for(KINDS[2])
     model = clone(KINDS[2]).fit(X, y)
-    remove, calls = Grown.remove, []
+    remove, calls = UpdatableTree.remove, []
 
     def forgetful(self: Any, *arguments: Any) -> Any:
         calls.append(self)
         return (0, 0) if len(calls) == 1 else remove(self, *arguments)
 
-    monkeypatch.setattr(Grown, "remove", forgetful)
+    monkeypatch.setattr(UpdatableTree, "remove", forgetful)
     model.delete([7])
     left = np.delete(np.arange(N), 7)
     with pytest.raises(AssertionError, match="differs"):

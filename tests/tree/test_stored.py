@@ -15,7 +15,7 @@ from sklearn.base import clone
 from erasable import Records
 from erasable.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from erasable.tree import DecisionTreeClassifier, _stored
-from erasable.tree._base import TreeModel
+from erasable.tree._estimators import TreeModel
 from erasable.tree._level_passes import Drawing
 from erasable.tree._stored import StoredForest
 from simulated_workers import Simulated, even, spread

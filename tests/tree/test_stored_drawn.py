@@ -27,7 +27,7 @@ from erasable.ensemble import (
     RandomForestRegressor,
 )
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from erasable.tree._base import TreeModel
+from erasable.tree._estimators import TreeModel
 from erasable.tree._stored import StoredForest
 from simulated_workers import Simulated, spread
 

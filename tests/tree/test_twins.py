@@ -96,7 +96,7 @@ def test_a_forest_is_the_mean_of_its_trees() -> None:
 
 def test_bags_are_poisson() -> None:
     forest = RandomForestClassifier(40, random_state=0, max_depth=1).fit(X, Y)
-    weights = np.concatenate([tree.plant.rows >> 27 for tree in forest._accelerator.trees])
+    weights = np.concatenate([tree.growing.rows >> 27 for tree in forest._accelerator.trees])
     assert len(weights) / 12_000 == pytest.approx(1.0 - np.exp(-1.0), abs=0.02)
     assert weights.sum() / 12_000 == pytest.approx(1.0, abs=0.03)
     assert (weights == 2).sum() / 12_000 == pytest.approx(np.exp(-1.0) / 2.0, abs=0.015)

@@ -21,7 +21,7 @@ from erasable.ensemble import (
     RandomForestRegressor,
 )
 from erasable.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from erasable.tree._base import TreeModel
+from erasable.tree._estimators import TreeModel
 from erasable.tree._forest import Forest
 from erasable.tree._rules import unit_for
 from erasable.utils.estimator_checks import parametrize_with_law_checks

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 from sklearn.utils.metadata_routing import UNUSED
 
-from erasable.core.kept import Kept
+from erasable.core.persistent import Persistent
 from erasable.core.tape import Tape
 from utils.controls import breaks
 from utils.honest import Totals
@@ -59,7 +59,7 @@ class Shallow(Totals):
 
 
 @breaks("check_deletes_from_files")
-class Sleepwalker(Totals, Kept):
+class Sleepwalker(Totals, Persistent):
     """Comes back from its files as another model."""
 
     def _after_reading(self):
@@ -70,7 +70,7 @@ _DIARIES: WeakKeyDictionary[Totals, list[object]] = WeakKeyDictionary()
 
 
 @breaks("check_nothing_left_in_files")
-class Diarist(Totals, Kept):
+class Diarist(Totals, Persistent):
     """Writes into its files which records it has deleted."""
 
     def _delete_rows(self, rows):

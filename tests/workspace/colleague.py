@@ -11,7 +11,7 @@ from contexts import write_csv
 
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.requests.working import Done
+from erasable.workspace.requests.worker import Done
 
 MODELS = {"risk": "visits", "scale": "visits", "tree": "visits", "lengths": "letters"}
 WAIT = 240.0  # seconds that a command waits for others

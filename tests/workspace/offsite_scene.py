@@ -11,7 +11,7 @@ import pytest
 from crashes import ENDED, MARKERS, make_workspace
 
 from erasable.workspace import Workspace
-from erasable.workspace.identity.outside import OUTSIDE
+from erasable.workspace.identity.external_files import OUTSIDE
 
 GONE = MARKERS
 """Who was erased after the backup was made."""

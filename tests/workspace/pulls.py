@@ -50,7 +50,7 @@ def put(folder: Path, *parts: list[Row], schema: pa.Schema = SCHEMA) -> Source:
     return Source.parse(str(folder))
 
 
-def add(context: Context, source: Source, name: str = "visits") -> datasets.Change:
+def add(context: Context, source: Source, name: str = "visits") -> datasets.DatasetChange:
     return datasets.add(context, name, source, id_column="visit", subjects=SUBJECTS)
 
 

@@ -29,9 +29,9 @@ from sqlalchemy import select
 from effort import in_turn
 from erasable.core.errors import ErasableError, WorkspaceServerError
 from erasable.workspace import Workspace
-from erasable.workspace.data import leavers
+from erasable.workspace.data import gone_subjects
 from erasable.workspace.evidence.envelope import seal
-from erasable.workspace.identity import outside
+from erasable.workspace.identity import external_files
 from erasable.workspace.ledger.schema import PASSING, metadata
 from erasable.workspace.store import crash_points
 
@@ -203,7 +203,7 @@ def import_list(workspace: Workspace) -> None:
         "entries": entries,
     }  # fmt: skip
     payload, signer = json.dumps(kept).encode(), workspace.context.keys.signer
-    workspace.import_suppression_list(seal(signer, payload, outside.PAYLOAD_TYPE))
+    workspace.import_suppression_list(seal(signer, payload, external_files.PAYLOAD_TYPE))
 
 
 OTHERS: dict[str, Callable[[Workspace], object]] = {
@@ -264,7 +264,7 @@ def stop_and_check(
         ]
     assert left == []
     with workspace.context.lock():
-        leavers.tidy(workspace.context)
+        gone_subjects.tidy(workspace.context)
         workspace.context.clean()
     assert workspace.verify_log() == []
     assert sorted(workspace.context.store.list()) == sorted(referred_to(workspace))

@@ -17,7 +17,7 @@ from erasable.core.errors import NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_prediction_is_of_one_model_though_another_takes_its_place(
     store, calls = workspace.context.store, []
     read = store.open
 
-    def meanwhile(stored: Stored) -> bytes:
+    def meanwhile(stored: StoredArtifact) -> bytes:
         if not calls:
             calls.append(stored)
             other.process()

@@ -17,7 +17,7 @@ from erasable.workspace.context import ARTIFACTS, LEDGER, LOCK, RESTORING, SCRAT
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS
 from erasable.workspace.ledger.address import PLACE
 from erasable.workspace.ledger.engine import Ledger
-from erasable.workspace.store import own
+from erasable.workspace.store import own_files
 from erasable.workspace.store.accelerators import FOLDER as ACCELERATORS
 from erasable.workspace.store.location import STORE
 
@@ -116,8 +116,16 @@ def test_what_is_exported_at_each_batch_is_not_written_there_either(tmp_path: Pa
 
 def test_all_of_its_names_are_known() -> None:
     restoring = {RESTORING, RESTORING_LOCK}
-    assert {ACCELERATORS, ARTIFACTS, KEYS, LOCK, PLACE, SCRATCH, STORE} | restoring == own._OWN
-    assert (own._LEDGER, own._KEYS) == (LEDGER, ELSEWHERE)
+    assert {
+        ACCELERATORS,
+        ARTIFACTS,
+        KEYS,
+        LOCK,
+        PLACE,
+        SCRATCH,
+        STORE,
+    } | restoring == own_files._OWN
+    assert (own_files._LEDGER, own_files._KEYS) == (LEDGER, ELSEWHERE)
 
 
 # -- who may read them -----------------------------------------------------------------------------

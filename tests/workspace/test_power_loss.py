@@ -15,7 +15,7 @@ from sqlalchemy import select
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import fragment, model_version
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def lost(path: Path) -> list[str]:
             for key, sha256 in rows:
                 try:
                     if key is not None:
-                        context.store.open(Stored(key, sha256))
+                        context.store.open(StoredArtifact(key, sha256))
                 except WorkspaceError as error:
                     missing.append(str(error))
     return missing

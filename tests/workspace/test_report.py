@@ -12,7 +12,7 @@ from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
-from erasable.workspace.models.published import Published, keep
+from erasable.workspace.models.published import Published, record_published
 
 VOID = {"meta", "br", "link", "path", "use", "rect"}
 
@@ -98,7 +98,7 @@ def test_it_shows_what_is_to_be_seen_to(tmp_path: Path) -> None:
     workspace.work(drain=True, attempts=1)
     target = Published("risk", "mlflow:risk", None, False, 1, "7", ["5", "6"], None, 0)
     with context.ledger.transaction() as connection:
-        keep(context, connection, [target])
+        record_published(context, connection, [target])
         restored = {"id": "B", "position": 0, "at": "2026-02-01T00:00:00Z", "made_at": "2026-01-01",
                     "log_size": 12, "head_size": None, "head_root": None, "list": None}  # fmt: skip
         context.ledger.set(connection, "restored", restored)

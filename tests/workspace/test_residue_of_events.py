@@ -11,7 +11,7 @@ from contexts import scan, visits, write_csv
 from traces import numbers_in, tokens_in
 
 from erasable.workspace import Workspace
-from erasable.workspace.data import waiting
+from erasable.workspace.data import waiting_corrections
 from erasable.workspace.models import catalogue
 
 PERSON = "marker-patient-2"
@@ -91,7 +91,10 @@ def left(workspace: Workspace) -> tuple[list[object], list[object]]:
     tokens = {each for each in workspace.context.keys.tokens("id", [PERSON]) if each}
     data = [*found(workspace, "was-marker", PERSON, numbers={WAS}), *tokens_in(path, tokens)]
     with workspace.context.ledger.reading() as connection:
-        files = [waiting.read(workspace.context, row) for row in waiting.waiting(connection)]
+        files = [
+            waiting_corrections.read(workspace.context, row)
+            for row in waiting_corrections.waiting(connection)
+        ]
     return data, [id for each in files for id in each["visit"].to_pylist() if id == "v7"]
 
 
@@ -123,7 +126,7 @@ CASE: dict[str, Any] = {"dropped": True, "kept": True, "end": "erased"}
 def test_without_narrowing_what_they_told_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "narrow", lambda *given, **more: [])
+    monkeypatch.setattr(waiting_corrections, "narrow", lambda *given, **more: [])
     assert left(live(tmp_path, **CASE, released="fitted again")[0])[1] == ["v7"]
 
 

@@ -20,7 +20,7 @@ from erasable.audit._deletion_method import audit_deletion_method
 from erasable.audit._equality import Difference, Equality, equality, refit
 from erasable.audit._influence import Influence, leave_one_out_influence
 from erasable.audit._membership import audit_membership, plan_membership
-from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._report import AuditReport, Exposed, ReportGroup
 from erasable.audit._statistics import Rate, Separation
 
 __all__ = [
@@ -31,10 +31,10 @@ __all__ = [
     "Difference",
     "Equality",
     "Exposed",
-    "Group",
     "Influence",
     "LiRA",
     "Rate",
+    "ReportGroup",
     "Separation",
     "audit_canaries",
     "audit_deletion",

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils.multiclass import type_of_target
 
 from erasable.audit._data import Sample, is_text
-from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._report import AuditReport, Exposed, ReportGroup
 from erasable.audit._sample_sizes import discernible_area, refuse_probability
 from erasable.audit._signals import Signal, signals_of
 from erasable.audit._statistics import RATES, Separation, separate
@@ -193,11 +193,11 @@ def audit_canaries(
             f"canaries is {shorten(canaries)}; expected what make_canaries returned"
         )
     after, scores = _compare(model, canaries, signal, level)
-    groups = [Group("after the deletion", after)]
+    groups = [ReportGroup("after the deletion", after)]
     knew = None
     if before is not None:
         knew, _ = _compare(before, canaries, signal, level)
-        groups.append(Group("before the deletion", knew))
+        groups.append(ReportGroup("before the deletion", knew))
     n = len(canaries.inserted)
     smallest = discernible_area(n, len(canaries.held_back), level=level, power=power)
     verdict, sentence, unsaid = _verdict(after, knew, level, smallest)

@@ -24,7 +24,7 @@ from erasable.audit._deletion_verdicts import (
     verdict_of_model,
 )
 from erasable.audit._equality import Equality, equality
-from erasable.audit._report import AuditReport, Group
+from erasable.audit._report import AuditReport, ReportGroup
 from erasable.audit._shadows import Recipe, fit
 from erasable.audit._signals import Signal
 from erasable.audit._statistics import (
@@ -254,7 +254,7 @@ def _unusual(ranks: Floats, others: Floats) -> float:
 
 def _groups(
     questions: Questions, told: Answers, refitted: Answers, learned: Answers | None
-) -> tuple[tuple[Group, ...], Floats]:
+) -> tuple[tuple[ReportGroup, ...], Floats]:
     """Measure each group, and return the ranks of the deleted records."""
     both = np.concatenate([told.signals, refitted.signals])
     rows = dict(questions.groups)
@@ -276,11 +276,11 @@ def _groups(
             measures["floor of the distance"] = float(
                 mean_distances(theirs, other, told.scale).mean()
             )
-        groups.append(Group(name, None, measures))
+        groups.append(ReportGroup(name, None, measures))
     return tuple(groups), uniform_ranks(both[:, rows["deleted"]])[0]
 
 
-def _differs_everywhere(groups: Sequence[Group]) -> bool:
+def _differs_everywhere(groups: Sequence[ReportGroup]) -> bool:
     least = min(group.measures["p value"] for group in groups if group.name == "deleted")
     others = [group for group in groups if group.name in ("retained", "same domain", "fresh")]
     return all(group.measures["p value"] <= least for group in others)
@@ -316,7 +316,7 @@ def _against_fresh(
     return AuditReport(
         "deletion", verdict, sentence, unsaid, judged="model", access="data and black box",
         attack="deleted against fresh records", level=level,
-        groups=(Group("deleted", told, {"records": told.n_members}),),
+        groups=(ReportGroup("deleted", told, {"records": told.n_members}),),
         exposed=most_exposed(questions.deleted, own), notes=tuple(notes),
         parameters={"p_value": told.p_value}, seconds=time.perf_counter() - start,
     )  # fmt: skip

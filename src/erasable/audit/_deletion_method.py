@@ -31,7 +31,7 @@ from erasable.audit._deletion_verdicts import (
     most_exposed,
     verdict_of_method,
 )
-from erasable.audit._report import AuditReport, Group
+from erasable.audit._report import AuditReport, ReportGroup
 from erasable.audit._shadows import Recipe, fit
 from erasable.audit._signals import Signal
 from erasable.audit._statistics import permute_models
@@ -288,7 +288,7 @@ def _groups(
     questions: Questions, arms: tuple[Answers, Answers], picks: Floats | None,
     attacks: Sequence[str], values: dict[tuple[str, str], float], source: np.random.Generator,
     prefix: str = "", only: str | None = None,
-) -> tuple[tuple[Group, ...], Floats]:  # fmt: skip
+) -> tuple[tuple[ReportGroup, ...], Floats]:  # fmt: skip
     """Measure each group, and return the area under the curve of each deleted record."""
     rows = {k: each for k, each in questions.groups.items() if only in (None, k)}
     own = rows["deleted"]
@@ -327,7 +327,7 @@ def _groups(
             floor = mean_distances(outputs[1], np.roll(outputs[1], 1, axis=0), scale)
             measures["distance"] = float(far.mean())
             measures["floor of the distance"] = float(floor.mean())
-        groups.append(Group(prefix + name, None, measures))
+        groups.append(ReportGroup(prefix + name, None, measures))
     return tuple(groups), areas
 
 

@@ -14,9 +14,9 @@ from erasable.audit._signals import signals_of
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.core.leave_out import each_without
 from erasable.core.passes import Stored
 from erasable.core.rows import Rows
-from erasable.core.without import each_without
 
 __all__ = ["Influence", "leave_one_out_influence"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from erasable.audit._attacks import RMIA, LiRA, control_scores
 from erasable.audit._data import Sample, apart
-from erasable.audit._report import AuditReport, Exposed, Group
+from erasable.audit._report import AuditReport, Exposed, ReportGroup
 from erasable.audit._sample_sizes import (
     detectable_rate,
     discernible_area,
@@ -166,8 +166,8 @@ def audit_membership(
     control = separate(*without, rates=rates, level=level)
     better = stands_out(*audited(scores), without, rates=rates, level=level)
     groups = (
-        Group("audited records", found),
-        Group("control: models that have not learned from them", control),
+        ReportGroup("audited records", found),
+        ReportGroup("control: models that have not learned from them", control),
     )
     verdict, sentence, unsaid = _verdict(found, control, better, level, power)
     shown = scores

@@ -18,7 +18,7 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = ["AuditReport", "Exposed", "Group", "page_of", "roc_svg"]
+__all__ = ["AuditReport", "Exposed", "ReportGroup", "page_of", "roc_svg"]
 
 _LEAST = 1e-3
 _N_POINTS = 200
@@ -120,7 +120,7 @@ def _listed(title: str, lines: tuple[str, ...]) -> str:
     return _section(title, f"<ul>{items}</ul>" if lines else "")
 
 
-def _groups(groups: tuple[Group, ...]) -> str:
+def _groups(groups: tuple[ReportGroup, ...]) -> str:
     """Return a table: of each group its area, its rates and its other measures."""
     rates = list(
         dict.fromkeys(
@@ -224,7 +224,7 @@ def _section(title: str, body: str) -> str:
 # -- the curves ------------------------------------------------------------------------------------
 
 
-def _curves(groups: tuple[Group, ...]) -> str:
+def _curves(groups: tuple[ReportGroup, ...]) -> str:
     drawn = [(group.name, group.separation) for group in groups if group.separation is not None]
     if not drawn:
         return ""
@@ -347,7 +347,7 @@ def _text(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class ReportGroup:
     """What was measured of a group of records.
 
     Attributes
@@ -361,7 +361,7 @@ class Group:
 
     Examples
     --------
-    >>> print(Group("fresh", None, {"distance": 0.25}))
+    >>> print(ReportGroup("fresh", None, {"distance": 0.25}))
     fresh: distance 0.25
     """
 
@@ -458,7 +458,7 @@ class AuditReport:
     attack: str
     level: float
     plan: tuple[str, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ReportGroup, ...] = ()
     exposed: tuple[Exposed, ...] = ()
     notes: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -476,7 +476,7 @@ class AuditReport:
         lines += [f"before it started: {line}" for line in self.plan]
         return "\n".join(lines)
 
-    def __getitem__(self, group: str) -> Group:
+    def __getitem__(self, group: str) -> ReportGroup:
         """Return a group by its name."""
         for each in self.groups:
             if each.name == group:

@@ -16,7 +16,7 @@ from erasable.core.arrays import Flags, Floats
 from erasable.core.errors import InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
-from erasable.core.without import each_without
+from erasable.core.leave_out import each_without
 
 __all__ = ["Recipe", "Shadows", "train_shadows"]
 

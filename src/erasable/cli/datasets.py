@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from erasable.cli import show
-from erasable.cli.frame import Group, command, opened
+from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.options import (
     DECIMAL,
     DELIMITER,
@@ -37,7 +37,7 @@ UPDATE = switch(
 QUERY = option("SQL", "What to select, where the source is a database.")
 
 
-group = typer.Typer(cls=Group, help="Bring data in, keep it up to date, look at it.")
+group = typer.Typer(cls=CommandGroup, help="Bring data in, keep it up to date, look at it.")
 
 app.add_typer(group, name="dataset", rich_help_panel="Data and models")
 

@@ -9,7 +9,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load, load_json, perhaps, public_key
-from erasable.cli.frame import Group, command, fail, opened, request_id
+from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import FOLDER, JSON, argument, option
 
 app = typer.Typer()
@@ -19,9 +19,9 @@ PANEL = "Evidence"
 OUTPUT = option("F", "Write it to a file, as it is to be handed out.")
 
 
-receipt = typer.Typer(cls=Group, help="Show receipts, and check them.")
+receipt = typer.Typer(cls=CommandGroup, help="Show receipts, and check them.")
 
-log = typer.Typer(cls=Group, help="Show the log, check it, and sign its head.")
+log = typer.Typer(cls=CommandGroup, help="Show the log, check it, and sign its head.")
 
 app.add_typer(receipt, name="receipt", rich_help_panel=PANEL)
 

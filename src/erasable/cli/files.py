@@ -130,7 +130,7 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
     ...     Path(folder, "out.txt").read_text()
     'done'
     """
-    from erasable.workspace.store.own import refuse_own
+    from erasable.workspace.store.own_files import refuse_own
 
     place = Path(path)
     if path:

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from erasable.cli import interrupts
-from erasable.cli.streams import Stream, forgiving
+from erasable.cli.streams import OutputStream, forgiving
 from erasable.core._interruptions import explained as became
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
 
@@ -186,12 +186,12 @@ class NoSuchCommandError(typer.BadParameter):
         self.name = name
 
 
-class Group(_Plain, TyperGroup):
+class CommandGroup(_Plain, TyperGroup):
     """Commands in the order they were registered.
 
     Examples
     --------
-    >>> Group(name="dataset").name
+    >>> CommandGroup(name="dataset").name
     'dataset'
     """
 
@@ -212,7 +212,7 @@ def _as_typed(param: Any) -> Any:
     return param
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The whole command line: it ends with an exit code of docs/cli.md, and tells errors in a line.
 
     Examples
@@ -361,7 +361,7 @@ def _interrupted(error: KeyboardInterrupt) -> int:
     return interrupts.exit_code(error)
 
 
-def _told(output: Stream, code: int) -> int:
+def _told(output: OutputStream, code: int) -> int:
     """Return the exit code, in view of whether what was printed could be written."""
     output.flush()
     if output.failed is None or code != 0:

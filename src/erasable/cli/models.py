@@ -10,7 +10,7 @@ import typer
 
 from erasable.cli import options, show
 from erasable.cli.files import perhaps, replacing
-from erasable.cli.frame import Group, command, fail, opened, request_id
+from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import (
     DASK,
     DECIMAL,
@@ -42,7 +42,7 @@ POLICY = option(
 )
 HOOK = option("CMD", "A command with {model} that runs after each update, without a shell.")
 
-group = typer.Typer(cls=Group, help="Train, look at, use and export models.")
+group = typer.Typer(cls=CommandGroup, help="Train, look at, use and export models.")
 
 app.add_typer(group, name="model", rich_help_panel="Data and models")
 

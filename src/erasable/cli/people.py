@@ -12,7 +12,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load_json, perhaps
-from erasable.cli.frame import Group, command, opened
+from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.identities import one, pair
 from erasable.cli.options import FOLDER, JSON, argument, option
 
@@ -29,9 +29,9 @@ TYPE = option(
 )
 
 
-subject = typer.Typer(cls=Group, help="What is kept of a person.")
+subject = typer.Typer(cls=CommandGroup, help="What is kept of a person.")
 
-suppress = typer.Typer(cls=Group, help="Who is kept out, because they were erased.")
+suppress = typer.Typer(cls=CommandGroup, help="Who is kept out, because they were erased.")
 
 app.add_typer(subject, name="subject", rich_help_panel=PANEL)
 

@@ -24,7 +24,7 @@ from erasable.cli.options import (
     argument,
     option,
 )  # fmt: skip
-from erasable.workspace.selection.choice import Selection
+from erasable.workspace.selection.choice import ChosenRecords
 
 SHOWN = 12
 """Classes that are printed for people."""
@@ -32,7 +32,7 @@ SHOWN = 12
 _NOTHING = 0.0005  # a share that would be printed as 0.0 %
 
 
-def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
+def print_json(chosen: ChosenRecords, output: str | None, plot: str | None) -> None:
     """Print one object; ids are in it where they went to no file."""
     show.print_json(
         {
@@ -46,7 +46,7 @@ def print_json(chosen: Selection, output: str | None, plot: str | None) -> None:
     )
 
 
-def print_summary(chosen: Selection) -> None:
+def print_summary(chosen: ChosenRecords) -> None:
     """Print what was chosen of what, what it is worth, and who is chosen."""
     pairs = [("chosen", f"{len(chosen.ids):,} of {show.words(chosen.n_records, 'record')}")]
     numbers = [name for name in chosen.features if name not in chosen.texts]
@@ -78,7 +78,7 @@ def print_summary(chosen: Selection) -> None:
     show.line()
 
 
-def _print_worth(chosen: Selection) -> None:
+def _print_worth(chosen: ChosenRecords) -> None:
     worst = chosen.worth[0].worst is not None
     rows = [
         (

@@ -16,7 +16,7 @@ from typing import Any
 _LAST = 2  # the number of standard error
 
 
-class Stream:
+class OutputStream:
     r"""A standard stream to which writing does not fail.
 
     Parameters
@@ -34,7 +34,7 @@ class Stream:
     >>> import io
     >>> closed = io.StringIO()
     >>> closed.close()
-    >>> stream = Stream(closed)
+    >>> stream = OutputStream(closed)
     >>> stream.write("done\n"), str(stream.failed)
     (5, 'I/O operation on closed file')
     """
@@ -94,7 +94,7 @@ class Stream:
 
 
 @contextlib.contextmanager
-def forgiving() -> Iterator[Stream]:
+def forgiving() -> Iterator[OutputStream]:
     """Have standard output and error be such streams inside the block; yields standard output.
 
     >>> with forgiving() as output:
@@ -104,7 +104,7 @@ def forgiving() -> Iterator[Stream]:
     True
     """
     before = sys.stdout, sys.stderr
-    output, errors = Stream(sys.stdout), Stream(sys.stderr)
+    output, errors = OutputStream(sys.stdout), OutputStream(sys.stderr)
     sys.stdout, sys.stderr = output, errors
     try:
         yield output

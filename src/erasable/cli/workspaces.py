@@ -12,7 +12,7 @@ import typer
 
 from erasable.cli import show
 from erasable.cli.files import load_json, replacing
-from erasable.cli.frame import Group, command, fail, opened
+from erasable.cli.frame import CommandGroup, command, fail, opened
 from erasable.cli.options import DATABASE, FOLDER, JSON, SCHEMA, STORE, argument, option, switch
 
 app = typer.Typer()
@@ -216,7 +216,7 @@ def key(folder: str = FOLDER, as_json: bool = JSON) -> None:
     )
 
 
-group = typer.Typer(cls=Group, help="Bring the workspace up to date, or copy it.")
+group = typer.Typer(cls=CommandGroup, help="Bring the workspace up to date, or copy it.")
 
 app.add_typer(group, name="workspace", rich_help_panel=PANEL)
 

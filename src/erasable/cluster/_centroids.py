@@ -19,7 +19,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
 from erasable.core.threads import over_rows
 
-from ._distances import Points, distances_to, new_room
+from ._distances import Points, distances_to, new_scratch
 from ._lloyd_kernels import assign_some
 from ._stored import find_nearest
 
@@ -224,7 +224,7 @@ class CentroidModel(
             gridded = self._grid.apply(X[rows])
             points, (k, d) = Points.queries(gridded), self._centers.shape
             out = np.empty((gridded.shape[0], k))
-            distances_to(points, points.rows, self._centers, self._metric(), new_room(d, k), out)
+            distances_to(points, points.rows, self._centers, self._metric(), new_scratch(d, k), out)
             out = np.sqrt(out)
             far = far_from(gridded, self._grid.top)
             if far.size:
@@ -254,8 +254,8 @@ class CentroidModel(
     def _assign(self, gridded: Floats, labels: Ints32, squared: Floats) -> None:
         """Write labels and squared distances of gridded rows that are not far from the records."""
         points, (k, d) = Points.queries(gridded), self._centers.shape
-        room = new_room(d, k)
-        assign_some(points, points.rows, self._centers, self._metric(), room, labels, squared)
+        scratch = new_scratch(d, k)
+        assign_some(points, points.rows, self._centers, self._metric(), scratch, labels, squared)
 
     def _assign_records(self) -> tuple[Ints32, Floats]:
         held = self._attached()

@@ -53,16 +53,16 @@ class Points(NamedTuple):
         return self.X[self.rows[positions]].astype(np.float64)
 
 
-class Room(NamedTuple):
+class DistanceScratch(NamedTuple):
     """Scratch space: a tile of records, and their distances to centroids."""
 
     tile: Floats
     distances: Floats
 
 
-def new_room(n_features: int, n_centers: int) -> Room:
+def new_scratch(n_features: int, n_centers: int) -> DistanceScratch:
     """Return room for a tile, shape (n_features, TILE + padding), and for its distances."""
-    return Room(np.zeros((n_features, TILE + _PAD)), np.zeros((n_centers, TILE)))
+    return DistanceScratch(np.zeros((n_features, TILE + _PAD)), np.zeros((n_centers, TILE)))
 
 
 @subroutine
@@ -201,24 +201,34 @@ def rank_nearest(dist: Floats, m: int, near: Floats, who: Ints) -> None:
 
 @subroutine
 def measure(
-    points: Points, picks: Ints, start: int, centers: Floats, weights: Floats, room: Room
+    points: Points,
+    picks: Ints,
+    start: int,
+    centers: Floats,
+    weights: Floats,
+    scratch: DistanceScratch,
 ) -> int:
     """Fill a tile from ``picks[start]`` on, measure its distances, and count its records."""
     m: int = min(TILE, picks.shape[0] - start)
-    load_tile(points.X, points.rows, picks, start, m, room.tile)
-    tile_distances(room.tile, m, centers, weights, room.distances)
+    load_tile(points.X, points.rows, picks, start, m, scratch.tile)
+    tile_distances(scratch.tile, m, centers, weights, scratch.distances)
     return m
 
 
 @kernel
 def distances_to(
-    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
+    points: Points,
+    picks: Ints,
+    centers: Floats,
+    weights: Floats,
+    scratch: DistanceScratch,
+    out: Floats,
 ) -> None:
     """Write the squared distances of some points to `centers` into ``out[pick, center]``."""
     n = picks.shape[0]
     k = centers.shape[0]
     for start in range(0, n, TILE):
-        m = measure(points, picks, start, centers, weights, room)
+        m = measure(points, picks, start, centers, weights, scratch)
         for r in range(m):
             for c in range(k):
-                out[start + r, c] = room.distances[c, r]
+                out[start + r, c] = scratch.distances[c, r]

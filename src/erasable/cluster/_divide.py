@@ -14,7 +14,7 @@ from erasable.core.threads import N_JOBS
 
 from ._centroids import SEED_CONSTRAINT, CentroidModel
 from ._run import FARTHEST, NodeSchema
-from ._tree import MOST_LEAVES, GriddedTree, StoredTree, Tree
+from ._tree import MOST_LEAVES, ClusterTree, GriddedTree, StoredTree
 
 
 class DivideAndConquerKMeans(CentroidModel):
@@ -117,7 +117,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | {"groups"}
 
-    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Tree:
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ClusterTree:
         stored = isinstance(self._attached().records.matrix, Stored)
         return StoredTree(self, names, warn) if stored else GriddedTree(self, names, warn)
 
@@ -125,7 +125,7 @@ class DivideAndConquerKMeans(CentroidModel):
         return isinstance(self._accelerator, GriddedTree)
 
     def _publish(self) -> None:
-        tree: Tree = self._accelerator
+        tree: ClusterTree = self._accelerator
         self._grid = tree.grid
         self._centers = tree.root.centers
         self._inertia = None

@@ -12,10 +12,10 @@ from erasable.core._copying import copy
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints
 
-from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
 from ._filing import file_level, file_record, free_slot, lists_of, take_at_risk, tile_bounds
 from ._following import assign
-from ._layout import BINS, FREE, Files, Levels, Rule
+from ._layout import BINS, FREE, Levels, RecordFiles, Rule
 from ._levels import (
     first_still,
     move,
@@ -31,7 +31,7 @@ from ._movement import movement, new_moves, same_row
 
 
 @subroutine
-def _youngest(t: int, files: Files) -> int:
+def _youngest(t: int, files: RecordFiles) -> int:
     """Return the slot whose snapshot was taken last."""
     stamps = files.stamps[t]
     youngest = 0
@@ -53,9 +53,9 @@ def reexamine(
     weights: Floats,
     pairs: bool,
     levels: Levels,
-    files: Files,
+    files: RecordFiles,
     picks: Ints,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> tuple[int, int]:
     """Bring the labels and sums of level `t` up to date with its centroids, if they have `moved`.
 
@@ -96,8 +96,8 @@ def reexamine(
     here = np.empty(TILE, np.float32)
     flips = 0
     for start in range(0, n_picks, TILE):
-        m = measure(points, picks[:n_picks], start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
+        m = measure(points, picks[:n_picks], start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
         tile_bounds(near, m, d, pairs, here)
         for r in range(m):
             j = picks[start + r]
@@ -117,7 +117,9 @@ def reexamine(
 
 
 @subroutine
-def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files) -> None:
+def _file(
+    t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: RecordFiles
+) -> None:
     """File every live position of level `t` under the centroids of now."""
     files.stamps[t] = FREE
     files.snapshots[t] = 0.0
@@ -130,7 +132,7 @@ def _file(t: int, live: Ints, clock: int, weights: Floats, levels: Levels, files
 
 @kernel
 def file_all(
-    built: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: Files
+    built: int, live: Ints, clock: int, weights: Floats, levels: Levels, files: RecordFiles
 ) -> None:
     """File every level that may change.
 
@@ -142,7 +144,7 @@ def file_all(
 
 @kernel
 def renumber_files(
-    places: Ints, alive: Flags, built: int, before: Levels, levels: Levels, files: Files
+    places: Ints, alive: Flags, built: int, before: Levels, levels: Levels, files: RecordFiles
 ) -> None:
     """Link the lists of all filed levels again, after positions have changed; drop dead records.
 
@@ -172,7 +174,7 @@ def renumber_files(
 
 
 @subroutine
-def _continue(t: int, levels: Levels, files: Files) -> None:
+def _continue(t: int, levels: Levels, files: RecordFiles) -> None:
     """Begin level `t` as the level before it, from which it will differ in few records."""
     copy(levels.sums[t - 1], levels.sums[t])
     copy(levels.counts[t - 1], levels.counts[t])
@@ -202,9 +204,9 @@ def descend_filed(
     turned: bool,
     pairs: bool,
     levels: Levels,
-    files: Files,
+    files: RecordFiles,
     picks: Ints,
-    room: Room,
+    scratch: DistanceScratch,
     start: int,
 ) -> tuple[int, int, int, int, int]:
     """Run Lloyd's algorithm down the levels; in those that are built, examine the records at risk.
@@ -234,13 +236,13 @@ def descend_filed(
         else:
             take_out(t, points, gone, levels)
             if t == 0 and weights.size == 0:  # it is not filed
-                put_in(t, points, come, levels.centers[t], weights, pairs, levels, room)
+                put_in(t, points, come, levels.centers[t], weights, pairs, levels, scratch)
                 arrived = come[:0]
         anew = new and not cloned
         if (moved or arrived.size > 0) and not anew:
             seen, flipped = reexamine(
                 t, moved, points, alive, arrived, n_alive, clock, weights, pairs, levels, files,
-                picks, room,
+                picks, scratch,
             )  # fmt: skip
             anew = seen < 0
             examined += max(seen, 0)
@@ -250,7 +252,7 @@ def descend_filed(
                 live = positions_of(alive)
             start_level(t, levels)
             previous = levels.labels[t - 1] if t > 0 else levels.labels[t][:0]
-            assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, room)
+            assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, scratch)
             levels.growth[t] = 1.0
             passes += 1
             examined += live.size

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
-from ._layout import BINS, FREE, Files, Levels
+from ._layout import BINS, FREE, Levels, RecordFiles
 from ._movement import MOST_GROWTH, SHARE, Moves, movement, same_row
 
 _NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
@@ -65,7 +65,7 @@ class Lists(NamedTuple):
 
 
 @subroutine
-def lists_of(t: int, levels: Levels, files: Files) -> Lists:
+def lists_of(t: int, levels: Levels, files: RecordFiles) -> Lists:
     """Return the lists of level `t`."""
     return Lists(levels.tops[t], levels.bounds[t], levels.links[t], files.head[t], files.lowest[t])
 
@@ -113,7 +113,7 @@ def _bin_of(bound: float, top_bits: int) -> int:
 
 
 @subroutine
-def file_level(t: int, live: Ints, levels: Levels, files: Files) -> None:
+def file_level(t: int, live: Ints, levels: Levels, files: RecordFiles) -> None:
     """File every live position of level `t` under slot 0; its links hold the groups until then."""
     # Floats above 0 are in the order of their bits. Of dead records, bounds may be too large.
     widest = np.int32(0)
@@ -207,7 +207,7 @@ def free_slot(
     moves: Moves,
     alive: Flags,
     lists: Lists,
-    files: Files,
+    files: RecordFiles,
 ) -> int:
     """Return a slot to file under, merging two snapshots of near ages when none is free.
 

@@ -14,7 +14,7 @@ from erasable.core._copying import copy
 from erasable.core._jit import subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
-from ._distances import TILE, Points, Room, load_tile, rank_nearest, tile_distances
+from ._distances import TILE, DistanceScratch, Points, load_tile, rank_nearest, tile_distances
 from ._filing import rounded_down, tile_bounds
 from ._layout import Levels
 from ._lloyd_kernels import shift_cluster
@@ -76,7 +76,7 @@ def assign(
     source: int,
     t: int,
     levels: Levels,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> tuple[int, int]:
     """Assign every live position at level `t`, given its assignment to former centroids nearby.
 
@@ -119,9 +119,9 @@ def assign(
             waiting[m] = j
             m += 1 if (limit > 0.0) & (bound <= limit) else 0
             at += 1
-        load_tile(points.X, points.rows, waiting, 0, m, room.tile)
-        tile_distances(room.tile, m, centers, weights, room.distances)
-        rank_nearest(room.distances, m, near, who)
+        load_tile(points.X, points.rows, waiting, 0, m, scratch.tile)
+        tile_distances(scratch.tile, m, centers, weights, scratch.distances)
+        rank_nearest(scratch.distances, m, near, who)
         tile_bounds(near, m, points.X.shape[1], pairs, here)
         for r in range(m):
             j = waiting[r]

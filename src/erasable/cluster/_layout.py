@@ -54,7 +54,7 @@ class Levels(NamedTuple):
     tops: Ints
 
 
-class Files(NamedTuple):
+class RecordFiles(NamedTuple):
     """Records filed by the movement they can bear: see `_filing`. The first axis is the level."""
 
     head: Ints32
@@ -65,7 +65,7 @@ class Files(NamedTuple):
     weights: Floats
 
 
-Table = TypeVar("Table", Levels, Files)
+Table = TypeVar("Table", Levels, RecordFiles)
 
 
 def new_levels(n_levels: int, n: int, k: int, d: int) -> Levels:
@@ -95,7 +95,7 @@ def grown(before: Table, n_levels: int) -> Table:
     return type(before)(*arrays)
 
 
-def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> Files:
+def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool) -> RecordFiles:
     """Return empty files.
 
     The number of snapshots is such that they and the heads of the lists stay small against the
@@ -104,7 +104,7 @@ def new_files(n_levels: int, n: int, k: int, d: int, n_weights: int, pairs: bool
     """
     groups = k * k if pairs else k
     slots = max(3, min(8 if n_weights else 16, 4 * n // (groups * BINS), n // (16 * k)))
-    return Files(
+    return RecordFiles(
         head=np.full((n_levels, slots, groups, BINS), -1, np.int32),
         lowest=np.full((n_levels, slots, groups), BINS, np.int16),
         stamps=np.full((n_levels, slots), FREE, np.int64),

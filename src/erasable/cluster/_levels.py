@@ -15,7 +15,7 @@ from erasable.core._copying import copy
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Flags, Floats, Ints
 
-from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
 from ._filing import tile_bounds
 from ._following import assign, pays_to_follow
 from ._layout import Levels, Rule
@@ -65,7 +65,7 @@ def put_in(
     weights: Floats,
     pairs: bool,
     levels: Levels,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> None:
     """Assign positions that have come, and add them to the sums of level `t`.
 
@@ -77,8 +77,8 @@ def put_in(
     here = np.empty(TILE, np.float32)
     k, d = centers.shape
     for start in range(0, come.shape[0], TILE):
-        m = measure(points, come, start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
+        m = measure(points, come, start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
         tile_bounds(near, m, d, pairs, here)
         for r in range(m):
             j = come[start + r]
@@ -142,7 +142,7 @@ def start_level(t: int, levels: Levels) -> None:
 
 
 @subroutine
-def _follow(
+def _assign_level(
     t: int,
     source: int,
     whole: bool,
@@ -153,7 +153,7 @@ def _follow(
     weights: Floats,
     pairs: bool,
     levels: Levels,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> tuple[int, int]:
     """Assign level `t` from what it was, or from the level before it (`source`).
 
@@ -182,7 +182,7 @@ def _follow(
         source = t
         levels.growth[t] = 1.0
     examined, flips = assign(
-        points, live, weights, pairs, limits, factor, previous, source, t, levels, room
+        points, live, weights, pairs, limits, factor, previous, source, t, levels, scratch
     )
     return examined, 0 if whole else flips
 
@@ -200,7 +200,7 @@ def descend(
     turned: bool,
     pairs: bool,
     levels: Levels,
-    room: Room,
+    scratch: DistanceScratch,
     start: int,
 ) -> tuple[int, int, int, int, int]:
     """Run Lloyd's algorithm down the levels, following in whole passes those that are built.
@@ -228,7 +228,7 @@ def descend(
             break
         if not new:
             take_out(t, points, gone, levels)
-            put_in(t, points, come, before, former, pairs, levels, room)
+            put_in(t, points, come, before, former, pairs, levels, scratch)
         if moved:
             if live.size == 0:
                 live = positions_of(alive)
@@ -236,9 +236,9 @@ def descend(
             if new and t > 0:
                 source, metric = t - 1, weights
                 copy(levels.centers[t - 1], before)
-            seen, flipped = _follow(
+            seen, flipped = _assign_level(
                 t, source, new and t == 0, points, live, before, metric, weights, pairs,
-                levels, room,
+                levels, scratch,
             )  # fmt: skip
             examined += seen
             passes += 1 if new else 0

@@ -7,7 +7,7 @@ import numpy as np
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
-from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
 
 
 @kernel
@@ -16,7 +16,7 @@ def assign_some(
     picks: Ints,
     centers: Floats,
     weights: Floats,
-    room: Room,
+    scratch: DistanceScratch,
     labels: Ints32,
     squared: Floats,
 ) -> None:
@@ -24,8 +24,8 @@ def assign_some(
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     for start in range(0, picks.shape[0], TILE):
-        m = measure(points, picks, start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
+        m = measure(points, picks, start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
         for r in range(m):
             labels[start + r] = who[0, r]
             squared[start + r] = near[0, r]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel
 from erasable.core.arrays import Floats, Ints, Ints32
 
-from ._distances import TILE, Points, Room, measure, rank_nearest
+from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
 from ._following import assign, at_risk_of, pays_for
 from ._layout import Levels, Rule
 from ._levels import stop_at
@@ -66,17 +66,22 @@ def assign_block(
     source: int,
     t: int,
     levels: Levels,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> int:
     """Assign some positions, see `assign`; return how many were examined."""
     return assign(
-        points, live, weights, pairs, limits, factor, was_labels, source, t, levels, room
+        points, live, weights, pairs, limits, factor, was_labels, source, t, levels, scratch
     )[0]
 
 
 @kernel
 def add_to_nearest(
-    points: Points, centers: Floats, weights: Floats, room: Room, sums: Floats, counts: Ints
+    points: Points,
+    centers: Floats,
+    weights: Floats,
+    scratch: DistanceScratch,
+    sums: Floats,
+    counts: Ints,
 ) -> None:
     """Add every point to the sum and the count of its nearest centroid, ties to the lower index.
 
@@ -85,7 +90,7 @@ def add_to_nearest(
     near = np.empty((3, TILE))
     who = np.empty((2, TILE), np.int64)
     for start in range(0, points.rows.shape[0], TILE):
-        m = measure(points, points.rows, start, centers, weights, room)
-        rank_nearest(room.distances, m, near, who)
+        m = measure(points, points.rows, start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
         for r in range(m):
             shift_cluster(sums, counts, points.X[points.rows[start + r]], who[0, r], 1.0)

@@ -14,118 +14,24 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import at_hand
-from erasable.core._schema import Array, Fields, Part, Sizes, join, refuse
+from erasable.core._jit import is_compiled
+from erasable.core._schema import Array, Fields, FieldType, Sizes, join, refuse
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.grid import MAX_ROWS
-from erasable.core.kept import Kept
+from erasable.core.persistent import Persistent
 from erasable.core.threads import over_rows, several
 
 from . import _pass_kernels as kernels
-from ._distances import Points, Room, new_room
+from ._distances import DistanceScratch, Points, new_scratch
 from ._filed_levels import descend_filed, file_all, renumber_files
 from ._filing import hide
-from ._layout import Files, Levels, Rule, grown, new_files, new_levels
+from ._layout import Levels, RecordFiles, Rule, grown, new_files, new_levels
 from ._levels import descend
 from ._seeding import Seeding
 
 _SPARE = 8  # one position in so many is free, where room is made
 _LEAST_SPARE = 16
-
-
-class Placed(Kept):
-    """The half of `LloydRun` that knows at which position each record is.
-
-    Positions of a new run are in the order of their rows. A record that comes later takes the next
-    free position at the end; where there is none, those of deleted records are given up, and all
-    are in the order of their rows again.
-
-    Attributes
-    ----------
-    points : Points
-        The records.
-    alive : ndarray of bool
-        Which positions hold a record.
-    n_alive : int
-    levels : Levels
-    seeding : Seeding
-    """
-
-    points: Points
-    alive: Flags
-    n_alive: int
-    levels: Levels
-    seeding: Seeding
-    _files: Files
-    _filed: bool
-    _built: int
-    _picks: Ints
-    _n_placed: int
-    _n_sorted: int
-
-    def live(self) -> Ints:
-        """Positions that are left."""
-        return np.flatnonzero(self.alive)
-
-    def positions(self, rows: Ints) -> Ints:
-        """Return the positions of rows that are left."""
-        initial = self.points.rows[: self._n_sorted]
-        if initial.size == self.points.X.shape[0]:
-            found = rows.copy()
-        else:
-            found = np.minimum(np.searchsorted(initial, rows), max(initial.size - 1, 0))
-        if self._n_placed == self._n_sorted:
-            return found
-        later = ~self.alive[found] | (self.points.rows[found] != rows)
-        if later.any():
-            others = self._n_sorted + np.flatnonzero(self.alive[self._n_sorted : self._n_placed])
-            order = others[np.argsort(self.points.rows[others])]
-            found[later] = order[np.searchsorted(self.points.rows[order], rows[later])]
-        return found
-
-    def show(self, X: NDArray[Any], keys: Words) -> None:
-        """Know where the rows are now, and others beside them."""
-        self.points = self.points._replace(X=X, keys=keys)
-
-    def _take_places(self, rows: Ints) -> Ints:
-        """Return positions for rows that come, which are alive from now on; there is room."""
-        come = np.arange(self._n_placed, self._n_placed + rows.size)
-        self.points.rows[come] = rows
-        self.alive[come] = True
-        self.n_alive += rows.size
-        self._n_placed += rows.size
-        return come
-
-    def _make_room(self, n_new: int) -> None:
-        """Have free positions at the end, for which those of deleted records may be given up."""
-        if self._n_placed + n_new <= self.alive.size:
-            return
-        live = self.live()
-        rows = self.points.rows[live]
-        order = np.argsort(rows)
-        live, rows = live[order], rows[order]
-        n = live.size
-        size = n + n_new + max(_LEAST_SPARE, (n + n_new) // _SPARE)
-        places = np.zeros(self.alive.size, np.int64)
-        places[live] = np.arange(n)
-        before = self.levels
-        per_record = {
-            name: np.zeros((array.shape[0], size), array.dtype)
-            for name, array in before._asdict().items()
-            if name in ("labels", "bounds", "links")
-        }
-        for name, array in per_record.items():
-            array[:, :n] = getattr(before, name)[:, live]
-        self.levels = before._replace(**per_record)
-        if self._filed:
-            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
-        self.seeding.renumber(places)
-        self.points = self.points._replace(rows=np.zeros(size, np.int64))
-        self.points.rows[:n] = rows
-        self.alive = np.arange(size) < n
-        self._picks = np.zeros(size if self._picks.size else 0, np.int64)
-        self._n_placed = self._n_sorted = n
 
 
 _NO_LIMITS = np.empty(0)
@@ -188,7 +94,7 @@ def _assign(
         own = levels._replace(sums=sums, counts=counts)
         examined = kernels.assign_block(
             points, live[rows], weights, pairs, limits, factor, before, source, t, own,
-            new_room(d, k),
+            new_scratch(d, k),
         )  # fmt: skip
         return sums[t], counts[t], examined
 
@@ -206,7 +112,7 @@ FARTHEST = 2.0**490
 """Of a centroid from the origin of the grid: beyond all records."""
 
 
-def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, Part]:
+def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, FieldType]:
     """Return the parts for what `LloydRun.state` gives; a `str` of clusters names a dimension."""
 
     def end_in_time(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -237,14 +143,14 @@ def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, Part]:
     }
 
 
-class NodeSchema(Part):
+class NodeSchema(FieldType):
     """The run of a node of a tree, whose dimensions are its own, or nothing."""
 
     def __init__(self, max_iter: int) -> None:
         self._run = Fields(run_schema("n_clusters", max_iter))
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if value != {}:
             self._run.check(value, at, {"n_features": sizes["n_features"]})
 
@@ -255,7 +161,7 @@ _NO_FLOATS = np.empty(0)
 _NO_POSITIONS = np.empty(0, np.int64)
 _FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
 _PATIENCE = 4  # deletions of several records at once before a run is filed
-_NOT_KEPT = ("_picks", "_room", "_read")
+_NOT_KEPT = ("_picks", "_scratch", "_read")
 _PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
 
 
@@ -265,7 +171,7 @@ def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """What a deletion or an addition did to a run.
 
     Attributes
@@ -289,7 +195,7 @@ class Report:
     seeding_steps: int
 
 
-class LloydRun(Placed):
+class LloydRun(Persistent):
     """A k-means run over some points, which can delete positions and take rows in.
 
     Parameters
@@ -326,21 +232,21 @@ class LloydRun(Placed):
         self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
         self._built = -1
         self._clock = 0
-        self._files: Files = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
+        self._files: RecordFiles = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
         self._filed = False
         self._followed = 0
         self._read = False
         self._used = 0
         self._picks = _NO_POSITIONS
         self._n_picked = 0
-        self._room: Room = new_room(d, n_clusters)
+        self._scratch: DistanceScratch = new_scratch(d, n_clusters)
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return what a file keeps: all but room to work in."""
         return {name: each for name, each in vars(self).items() if name not in _NOT_KEPT}
 
     def _after_reading(self) -> None:
-        self._room = new_room(self.points.X.shape[1], self.n_clusters)
+        self._scratch = new_scratch(self.points.X.shape[1], self.n_clusters)
         self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
         self._n_picked = 0
         self._read = True
@@ -382,7 +288,7 @@ class LloydRun(Placed):
         seeding_weights: Floats | None = None,
         rule: RuleFor = plain_rule,
         n_jobs: int | None = 1,
-    ) -> Report:
+    ) -> RunReport:
         """Delete positions, whose rows are still readable, and follow changes of the metric.
 
         `weights` are the metric's from now on, `quantum` and `seeding_weights` those of the
@@ -399,7 +305,7 @@ class LloydRun(Placed):
         metric: tuple[Floats | None, float | None, Floats | None] = (None, None, None),
         rule: RuleFor = plain_rule,
         n_jobs: int | None = 1,
-    ) -> Report:
+    ) -> RunReport:
         """Delete rows, which are still readable, and take others in, in one go; see `remove`.
 
         `metric` are its `weights`, `quantum` and `seeding_weights`.
@@ -419,7 +325,7 @@ class LloydRun(Placed):
         metric: tuple[Floats | None, float | None, Floats | None],
         rule: RuleFor,
         n_jobs: int | None,
-    ) -> Report:
+    ) -> RunReport:
         weights, quantum, seeding_weights = metric
         self._clock += 1
         changed, steps = self._reseed(gone, come, quantum, seeding_weights, n_jobs)
@@ -430,13 +336,13 @@ class LloydRun(Placed):
         if changed:
             examined = self._start(self.live(), rule, n_jobs)
             self._forget(gone)
-            return Report("refit", examined, 0, self._built + 1, steps)
+            return RunReport("refit", examined, 0, self._built + 1, steps)
         if not self._filed and come.size == 0:
             self._file_if_it_pays(gone.shape[0], former)
         examined, flips, passes = self._descend((gone, come), rule, former, turned)
         self._forget(gone)
         action: Action = "resumed" if passes or steps else "updated"
-        return Report(action, examined, flips, passes, steps)
+        return RunReport(action, examined, flips, passes, steps)
 
     def _reseed(
         self,
@@ -487,7 +393,7 @@ class LloydRun(Placed):
         used = self._used
         self.levels.labels[:used, gone] = 0
         self.levels.bounds[:used, gone] = 0.0
-        for array in self._room:
+        for array in self._scratch:
             array[:] = 0.0
         self._picks[: self._n_picked] = 0
         self._n_picked = 0
@@ -534,7 +440,7 @@ class LloydRun(Placed):
         """Tell whether filed levels can be used at once; they are compiled in the background."""
         k, d = self.levels.centers.shape[1:]
         files = new_files(0, 0, k, d, self._weights.size, self._pairs)
-        return at_hand(
+        return is_compiled(
             (file_all, (0, _NO_POSITIONS, 0, self._weights, self.levels, files)),
             (hide, (np.empty((0, d)), files.stamps, files.snapshots)),
             (
@@ -542,7 +448,7 @@ class LloydRun(Placed):
                 (
                     self.points, self.alive, _NO_POSITIONS, _NO_POSITIONS, 0, 0, 0,
                     plain_rule(0), self._weights, False, False, self.levels, files,
-                    _NO_POSITIONS, self._room, 0,
+                    _NO_POSITIONS, self._scratch, 0,
                 ),
             ),
         )  # fmt: skip
@@ -570,13 +476,13 @@ class LloydRun(Placed):
                 self._built, self.final, *counts = descend_filed(
                     self.points, self.alive, *changes, self.n_alive, self._clock, self._built,
                     rule(n_levels), self._weights, turned, self._pairs,
-                    self.levels, self._files, self._picks, self._room, start,
+                    self.levels, self._files, self._picks, self._scratch, start,
                 )  # fmt: skip
             else:
                 self._built, self.final, *counts = descend(
                     self.points, self.alive, *changes, self._built,
                     rule(n_levels), former, self._weights, turned, self._pairs,
-                    self.levels, self._room, start,
+                    self.levels, self._scratch, start,
                 )  # fmt: skip
             totals += counts
             if self.final >= 0:
@@ -595,3 +501,80 @@ class LloydRun(Placed):
         self.levels = grown(self.levels, n_levels)
         if self._filed:
             self._files = grown(self._files, n_levels)
+
+    # -- positions of records --------------------------------------------------------------------
+
+    points: Points
+    alive: Flags
+    n_alive: int
+    levels: Levels
+    seeding: Seeding
+    _files: RecordFiles
+    _filed: bool
+    _built: int
+    _picks: Ints
+    _n_placed: int
+    _n_sorted: int
+
+    def live(self) -> Ints:
+        """Positions that are left."""
+        return np.flatnonzero(self.alive)
+
+    def positions(self, rows: Ints) -> Ints:
+        """Return the positions of rows that are left."""
+        initial = self.points.rows[: self._n_sorted]
+        if initial.size == self.points.X.shape[0]:
+            found = rows.copy()
+        else:
+            found = np.minimum(np.searchsorted(initial, rows), max(initial.size - 1, 0))
+        if self._n_placed == self._n_sorted:
+            return found
+        later = ~self.alive[found] | (self.points.rows[found] != rows)
+        if later.any():
+            others = self._n_sorted + np.flatnonzero(self.alive[self._n_sorted : self._n_placed])
+            order = others[np.argsort(self.points.rows[others])]
+            found[later] = order[np.searchsorted(self.points.rows[order], rows[later])]
+        return found
+
+    def show(self, X: NDArray[Any], keys: Words) -> None:
+        """Know where the rows are now, and others beside them."""
+        self.points = self.points._replace(X=X, keys=keys)
+
+    def _take_places(self, rows: Ints) -> Ints:
+        """Return positions for rows that come, which are alive from now on; there is scratch."""
+        come = np.arange(self._n_placed, self._n_placed + rows.size)
+        self.points.rows[come] = rows
+        self.alive[come] = True
+        self.n_alive += rows.size
+        self._n_placed += rows.size
+        return come
+
+    def _make_room(self, n_new: int) -> None:
+        """Have free positions at the end, for which those of deleted records may be given up."""
+        if self._n_placed + n_new <= self.alive.size:
+            return
+        live = self.live()
+        rows = self.points.rows[live]
+        order = np.argsort(rows)
+        live, rows = live[order], rows[order]
+        n = live.size
+        size = n + n_new + max(_LEAST_SPARE, (n + n_new) // _SPARE)
+        places = np.zeros(self.alive.size, np.int64)
+        places[live] = np.arange(n)
+        before = self.levels
+        per_record = {
+            name: np.zeros((array.shape[0], size), array.dtype)
+            for name, array in before._asdict().items()
+            if name in ("labels", "bounds", "links")
+        }
+        for name, array in per_record.items():
+            array[:, :n] = getattr(before, name)[:, live]
+        self.levels = before._replace(**per_record)
+        if self._filed:
+            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
+        self.seeding.renumber(places)
+        self.points = self.points._replace(rows=np.zeros(size, np.int64))
+        self.points.rows[:n] = rows
+        self.alive = np.arange(size) < n
+        self._picks = np.zeros(size if self._picks.size else 0, np.int64)
+        self._n_placed = self._n_sorted = n

@@ -19,7 +19,7 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.tape import Stream
 from erasable.core.threads import over_rows
 
-from ._distances import Points, new_room
+from ._distances import Points, new_scratch
 from ._seeding_kernels import admit, lower_and_sum, nearest_distance, race, retract
 
 _NO_FLOATS = np.empty(0)
@@ -114,14 +114,14 @@ class Seeding:
         ):
             stands = False
             lost |= np.any(np.isin(self.candidates, gone), axis=1)
-        return (False, 0) if stands else self._follow(lost, points, live, n_jobs)
+        return (False, 0) if stands else self._rerun_steps(lost, points, live, n_jobs)
 
     def renumber(self, places: Ints) -> None:
         """Know that the record at each position is at another one now."""
         self.chosen = places[self.chosen]
         self.candidates = np.where(self.candidates < 0, -1, places[self.candidates])
 
-    def _follow(
+    def _rerun_steps(
         self, lost: Flags, points: Points, live: Callable[[], Ints], n_jobs: int | None
     ) -> tuple[bool, int]:
         """Run the steps again whose candidates may be others, until a seed is another one."""
@@ -132,7 +132,7 @@ class Seeding:
             if lost[step]:
                 stay = live()
                 potential = self._potential(step, points, stay, n_jobs)
-                self._run_step(step, points, stay, potential, self._room(stay), n_jobs)
+                self._run_step(step, points, stay, potential, self._scratch(stay), n_jobs)
                 steps += 1
             else:
                 self.chosen[step] = self._leaders()[step]
@@ -160,11 +160,11 @@ class Seeding:
             return
         if potential is None:
             potential = self._potential(step, points, live, n_jobs)
-        reached = self._room(live)
+        reached = self._scratch(live)
         for later in range(step, self.n_clusters):
             self._run_step(later, points, live, potential, reached, n_jobs)
 
-    def _room(self, live: Ints) -> dict[int, Floats]:
+    def _scratch(self, live: Ints) -> dict[int, Floats]:
         """Room for what every candidate's potential would be, by the start of a block."""
         blocks = over_rows(lambda rows: rows, live.shape[0], 1)
         return {
@@ -179,8 +179,8 @@ class Seeding:
         centers = points.values(self.chosen[:step])
 
         def measure(rows: slice) -> None:
-            room = new_room(points.X.shape[1], step)
-            nearest_distance(points, live[rows], centers, self.weights, room, out[rows])
+            scratch = new_scratch(points.X.shape[1], step)
+            nearest_distance(points, live[rows], centers, self.weights, scratch, out[rows])
 
         for _ in over_rows(measure, live.shape[0], n_jobs):
             pass
@@ -207,7 +207,7 @@ class Seeding:
             sums, own = np.zeros(n_entries, np.int64), reached[rows.start]
             lower_and_sum(
                 points, live[rows], centers, self.weights, self.quantum, potential[rows], own,
-                sums, new_room(points.X.shape[1], n_entries),
+                sums, new_scratch(points.X.shape[1], n_entries),
             )  # fmt: skip
             return sums
 

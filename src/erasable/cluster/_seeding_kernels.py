@@ -10,7 +10,7 @@ from erasable.core._tape_kernels import _philox_round as philox_round
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Flags, Floats, Ints, Words
 
-from ._distances import TILE, Points, Room, measure
+from ._distances import TILE, DistanceScratch, Points, measure
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -130,7 +130,7 @@ def lower_and_sum(
     potential: Floats,
     reached: Floats,
     sums: Ints,
-    room: Room,
+    scratch: DistanceScratch,
 ) -> None:
     """Try every candidate centre: what the potential would be, and its exact integer sum.
 
@@ -144,9 +144,9 @@ def lower_and_sum(
     for c in range(k):
         sums[c] = 0
     for start in range(0, n, TILE):
-        m = measure(points, picks, start, centers, weights, room)
+        m = measure(points, picks, start, centers, weights, scratch)
         for c in range(k):
-            row = room.distances[c]
+            row = scratch.distances[c]
             to = reached[c, start : start + m]
             limit = potential[start : start + m]
             for r in range(m):
@@ -166,16 +166,21 @@ def lower_and_sum(
 
 @kernel
 def nearest_distance(
-    points: Points, picks: Ints, centers: Floats, weights: Floats, room: Room, out: Floats
+    points: Points,
+    picks: Ints,
+    centers: Floats,
+    weights: Floats,
+    scratch: DistanceScratch,
+    out: Floats,
 ) -> None:
     """Write the squared distance of every pick to the nearest centre."""
     for start in range(0, picks.shape[0], TILE):
-        m = measure(points, picks, start, centers, weights, room)
+        m = measure(points, picks, start, centers, weights, scratch)
         for r in range(m):
-            out[start + r] = room.distances[0, r]
+            out[start + r] = scratch.distances[0, r]
         for c in range(1, centers.shape[0]):
             for r in range(m):
-                out[start + r] = min(out[start + r], room.distances[c, r])
+                out[start + r] = min(out[start + r], scratch.distances[c, r])
 
 
 @subroutine
@@ -188,12 +193,12 @@ def shift_potentials(
     chosen: Ints,
     candidates: Ints,
     potentials: Ints,
-    room: Room,
+    scratch: DistanceScratch,
     nearest: Floats,
 ) -> None:
     """Add `sign` times what position `j` contributes to every potential.
 
-    `r` is its place in the tile of `room`, which has its distances to all candidates. `nearest` is
+    `r` is its place in the tile of `scratch`, with its distances to all candidates. `nearest` is
     overwritten with its squared distance to the nearest seed of the steps before each.
     """
     k, width = candidates.shape
@@ -203,7 +208,7 @@ def shift_potentials(
         reached = before
         for c in range(width):
             if candidates[s, c] >= 0:
-                v = min(before, room.distances[s * width + c, r])
+                v = min(before, scratch.distances[s * width + c, r])
                 term = np.rint(v * quantum)
                 if points.mass.size > 0:
                     term *= points.mass[j]
@@ -252,13 +257,13 @@ def retract(
     """
     k, width = candidates.shape
     centers = candidate_values(points, candidates)
-    room = Room(np.empty((points.X.shape[1], TILE)), np.empty((k * width, TILE)))
+    scratch = DistanceScratch(np.empty((points.X.shape[1], TILE)), np.empty((k * width, TILE)))
     nearest = np.empty(k)
     for start in range(0, gone.shape[0], TILE):
-        m = measure(points, gone, start, centers, weights, room)
+        m = measure(points, gone, start, centers, weights, scratch)
         for r in range(m):
             shift_potentials(
-                points, gone[start + r], r, quantum, -1, chosen, candidates, potentials, room,
+                points, gone[start + r], r, quantum, -1, chosen, candidates, potentials, scratch,
                 nearest,
             )  # fmt: skip
     for s in range(k):
@@ -315,7 +320,7 @@ def _score_candidates(
     seeds = np.zeros((k, points.X.shape[1]))
     for s in range(k):
         copy(points.X[points.rows[chosen[s]]], seeds[s])
-    room = Room(np.empty((points.X.shape[1], TILE)), np.empty((k, TILE)))
+    scratch = DistanceScratch(np.empty((points.X.shape[1], TILE)), np.empty((k, TILE)))
     words = np.empty((5, 1), np.uint64)
     for s in range(k):
         n = 0
@@ -323,13 +328,13 @@ def _score_candidates(
             n += 1
         if scores[s, 0] >= 0.0:
             continue
-        measure(points, candidates[s, :n], 0, seeds, weights, room)
+        measure(points, candidates[s, :n], 0, seeds, weights, scratch)
         for c in range(n):
             stake = 1.0
             if s > 0:
-                stake = room.distances[0, c]
+                stake = scratch.distances[0, c]
                 for before in range(1, s):
-                    stake = min(stake, room.distances[before, c])
+                    stake = min(stake, scratch.distances[before, c])
             if points.mass.size > 0:
                 stake *= points.mass[candidates[s, c]]
             number = np.uint32(s * 64 + 2 * (c // 4))
@@ -362,16 +367,16 @@ def admit(
     k, width = candidates.shape
     _score_candidates(points, seed, stream, weights, chosen, candidates, scores)
     centers = candidate_values(points, candidates)
-    room = Room(np.empty((points.X.shape[1], TILE)), np.empty((k * width, TILE)))
+    scratch = DistanceScratch(np.empty((points.X.shape[1], TILE)), np.empty((k * width, TILE)))
     words = np.empty((5, 1), np.uint64)
     nearest = np.empty(k)
     lost[:] = False
     for start in range(0, come.shape[0], TILE):
-        m = measure(points, come, start, centers, weights, room)
+        m = measure(points, come, start, centers, weights, scratch)
         for r in range(m):
             j = come[start + r]
             shift_potentials(
-                points, j, r, quantum, 1, chosen, candidates, potentials, room, nearest
+                points, j, r, quantum, 1, chosen, candidates, potentials, scratch, nearest
             )
             one = words[4]
             key = points.keys[points.rows[j]]

@@ -17,7 +17,7 @@ from erasable.core.passes import Stored
 
 from ._centroids import CentroidModel
 from ._layout import Rule
-from ._run import LloydRun, Report, run_schema
+from ._run import LloydRun, RunReport, run_schema
 from ._seeding import Seeding, metric_for
 from ._stored import StoredRun
 from ._table import GriddedTable
@@ -237,7 +237,7 @@ class GriddedRun:
         return metric_for(self.table.grid.top, weights)
 
 
-def _told(report: Report) -> Outcome:
+def _told(report: RunReport) -> Outcome:
     counts = {
         "flips": report.flips,
         "passes": report.passes,

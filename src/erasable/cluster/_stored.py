@@ -23,7 +23,7 @@ from erasable.core.passes import Block, Pass, Together, run
 from erasable.core.row_arrays import PerRow, Scratch, Written
 from erasable.core.tape import Stream
 
-from ._distances import Points, new_room
+from ._distances import Points, new_scratch
 from ._layout import Levels, grown, new_levels
 from ._lloyd_kernels import assign_some
 from ._pass_kernels import add_to_nearest, begin_level, end_level
@@ -39,23 +39,23 @@ _NO_VALUES, _NO_KEYS = np.empty((0, 1)), np.empty(0, np.uint64)
 
 
 def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Points]]:
-    """Put a block on the grid, some rows at a time, each time in the same room.
+    """Put a block on the grid, some rows at a time, each time in the same scratch.
 
     Yield which of the rows that count they are, where they are in the block's matrix, and their
     values. New memory for each would cost as much time as all distances.
     """
     d = block.matrix.shape[1]
     step = min(max(1, _AT_ONCE // d), block.size)
-    room, rows = np.empty((step, d)), np.arange(step)
+    scratch, rows = np.empty((step, d)), np.arange(step)
     for start in range(0, block.size, max(1, step)):
         span = slice(start, min(start + step, block.size))
         m = span.stop - start
         if block.every:
             where: Any = span
-            gridded = grid.apply(block.matrix[span], out=room[:m])
+            gridded = grid.apply(block.matrix[span], out=scratch[:m])
         else:
             where = block.rows[span]
-            gridded = grid.apply(block.matrix, where, out=room[:m])
+            gridded = grid.apply(block.matrix, where, out=scratch[:m])
         yield span, where, Points(gridded, _NO_KEYS, rows[:m])
 
 
@@ -177,7 +177,7 @@ class SeedingStep(Pass[tuple[Ints, Winners]]):
         n_lines, d = self._candidates.shape
         sums, part = np.zeros((2, n_lines), np.int64)
         own, weights = self._potential.of(block), self._seeding.weights
-        to_seed, to_candidates = new_room(d, 1), new_room(d, n_lines)
+        to_seed, to_candidates = new_scratch(d, 1), new_scratch(d, n_lines)
         races = _Races(self._seeding, self._step, n_lines)
         keys = self._keys.of(block)
         size, distance, lowered = 0, np.empty(0), np.empty((n_lines, 0))
@@ -245,9 +245,9 @@ class Level(Pass[tuple[Floats, Ints]]):
 
     def of_block(self, block: Block) -> tuple[Floats, Ints]:
         k, d = self._centers.shape
-        sums, counts, room = np.zeros((k, d)), np.zeros(k, np.int64), new_room(d, k)
+        sums, counts, scratch = np.zeros((k, d)), np.zeros(k, np.int64), new_scratch(d, k)
         for _, _, points in gridded_parts(self._grid, block):
-            add_to_nearest(points, self._centers, self._weights, room, sums, counts)
+            add_to_nearest(points, self._centers, self._weights, scratch, sums, counts)
         return sums, counts
 
     def merge(self, one: tuple[Floats, Ints], other: tuple[Floats, Ints]) -> tuple[Floats, Ints]:
@@ -265,11 +265,17 @@ class _Nearest(Pass[None]):
 
     def of_block(self, block: Block) -> None:
         k, d = self._centers.shape
-        room = new_room(d, k)
+        scratch = new_scratch(d, k)
         labels, squared = self._labels.of(block), self._squared.of(block)
         for span, _, points in gridded_parts(self._grid, block):
             assign_some(
-                points, points.rows, self._centers, self._weights, room, labels[span], squared[span]
+                points,
+                points.rows,
+                self._centers,
+                self._weights,
+                scratch,
+                labels[span],
+                squared[span],
             )
 
     def merge(self, one: None, other: None) -> None:

@@ -27,7 +27,7 @@ from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 
 from ._distances import Points
-from ._run import LloydRun, Report
+from ._run import LloydRun, RunReport
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ._divide import DivideAndConquerKMeans
 
 
-class Node:
+class ClusterNode:
     """What leaves and merging nodes have in common.
 
     Attributes
@@ -109,7 +109,7 @@ class Node:
         return found
 
 
-class Leaf(Node):
+class Leaf(ClusterNode):
     """A leaf: k-means over its own records, which deletes and adds as `KMeans` does."""
 
     def fit(self, X: Any, keys: Words, rows: Ints, quantum: float) -> None:
@@ -119,7 +119,7 @@ class Leaf(Node):
         self.run = self._new_run(points, quantum) if rows.size else None
         self.changed()
 
-    def remove(self, rows: Ints) -> Report:
+    def remove(self, rows: Ints) -> RunReport:
         """Delete rows, which can still be read."""
         assert self.run is not None
         self.changed()
@@ -127,7 +127,7 @@ class Leaf(Node):
         left = self.run.n_alive - rows.size
         if left < self.run.n_clusters:
             self._fit_again(np.setdiff1d(self._rows(), rows))
-            return Report("refit", left, 0, 1, 0)
+            return RunReport("refit", left, 0, 1, 0)
         return self.run.remove(gone)
 
     def show(self, X: Any, keys: Words) -> None:
@@ -136,12 +136,12 @@ class Leaf(Node):
         if self.run is not None:
             self.run.show(X, keys)
 
-    def add(self, rows: Ints) -> Report:
+    def add(self, rows: Ints) -> RunReport:
         """Take rows in."""
         if self.run is None or self.run.n_clusters < self.n_clusters:
             every = np.union1d(self._rows(), rows)
             self._fit_again(every)
-            return Report("refit", int(every.size), 0, 1, 0)
+            return RunReport("refit", int(every.size), 0, 1, 0)
         self.changed()
         return self.run.exchange(rows[:0], rows)
 
@@ -155,7 +155,7 @@ class Leaf(Node):
         self.fit(self._X, self._keys, rows, self._quantum)
 
 
-class StoredLeaf(Node):
+class StoredLeaf(ClusterNode):
     """A leaf whose records are not kept: what a `Leaf` of the same records is, learned anew."""
 
     def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
@@ -176,30 +176,30 @@ class StoredLeaf(Node):
 
     @property
     def is_empty(self) -> bool:
-        """See `Node`."""
+        """See `ClusterNode`."""
         return not self._state
 
     @property
     def centers(self) -> Floats:
-        """See `Node`."""
+        """See `ClusterNode`."""
         return self._centers
 
     @property
     def mass(self) -> Floats:
-        """See `Node`."""
+        """See `ClusterNode`."""
         return self._mass
 
     def state(self) -> dict[str, Any]:
-        """See `Node`."""
+        """See `ClusterNode`."""
         return self._state
 
 
-class Merge(Node):
+class Merge(ClusterNode):
     """A node over others: k-means over the centroids they hand up, learned anew each time."""
 
     grid: Grid | None = None
 
-    def fit(self, children: list[Node], weighted: bool) -> int:
+    def fit(self, children: list[ClusterNode], weighted: bool) -> int:
         """Learn from the children's centroids; return how many there were."""
         there = [(i, child) for i, child in enumerate(children) if not child.is_empty]
         self.changed()
@@ -247,7 +247,7 @@ def strongest(actions: list[Action]) -> Action:
 MOST_LEAVES = 2**20
 
 
-class Tree(ABC):
+class ClusterTree(ABC):
     """The accelerator: the grid of the records, the leaf of every row, and the nodes.
 
     Attributes
@@ -275,7 +275,7 @@ class Tree(ABC):
         order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
         ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1)).tolist()
         own = {i: order[ends[i] : ends[i + 1]] for i in range(n_leaves)}
-        self.levels: list[list[Node]] = [self._learn_leaves(model, own)]
+        self.levels: list[list[ClusterNode]] = [self._learn_leaves(model, own)]
         for depth in range(height - 1, -1, -1):
             below = self.levels[-1]
             self.levels.append([])
@@ -294,7 +294,9 @@ class Tree(ABC):
         """Put the records on the grid; see `CentroidModel._new_accelerator`."""
 
     @abstractmethod
-    def _learn_leaves(self, model: DivideAndConquerKMeans, own: dict[int, Ints]) -> list[Node]:
+    def _learn_leaves(
+        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
+    ) -> list[ClusterNode]:
         """Learn all leaves, each from its own rows."""
 
     @abstractmethod
@@ -304,15 +306,15 @@ class Tree(ABC):
     @abstractmethod
     def _remove_from_leaves(
         self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[Report]:
+    ) -> list[RunReport]:
         """Delete rows from their leaves."""
 
     @property
-    def root(self) -> Node:
+    def root(self) -> ClusterNode:
         """The node whose centroids are the model."""
         return self.levels[-1][0]
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ClusterNode]:
         """All nodes, leaves first."""
         return [node for level in self.levels for node in level]
 
@@ -322,7 +324,7 @@ class Tree(ABC):
             self.__init__(model)  # type: ignore[misc]
             return Outcome("refit", model._attached().n_live, {"leaves": len(self.levels[0])})
         own = self._by_leaf(rows)
-        outcome = self._follow(own, self._remove_from_leaves(model, own))
+        outcome = self._relearn_nodes(own, self._remove_from_leaves(model, own))
         self._leaf_of[rows] = -1
         return outcome
 
@@ -345,7 +347,7 @@ class Tree(ABC):
         leaves = self._leaf_of[rows]
         return {i: rows[leaves == i] for i in np.unique(leaves).tolist()}
 
-    def _follow(self, own: dict[int, Ints], reports: list[Report]) -> Outcome:
+    def _relearn_nodes(self, own: dict[int, Ints], reports: list[RunReport]) -> Outcome:
         """Learn the nodes above leaves that have changed anew."""
         stale, merged = np.array(list(own)), 0
         for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):
@@ -360,12 +362,12 @@ class Tree(ABC):
         # A leaf that is learned again is not the model.
         return Outcome("resumed" if action == "refit" else action, examined, counts)
 
-    def _children(self, below: list[Node], i: int) -> list[Node]:
+    def _children(self, below: list[ClusterNode], i: int) -> list[ClusterNode]:
         """Return the children of node `i`, of the level below it."""
         return below[i * self.width : (i + 1) * self.width]
 
 
-class GriddedTree(Tree):
+class GriddedTree(ClusterTree):
     """A tree over records in memory, whose leaves delete and add as `KMeans` does.
 
     Attributes
@@ -379,13 +381,15 @@ class GriddedTree(Tree):
 
     @property
     def grid(self) -> Grid:
-        """See `Tree`."""
+        """See `ClusterTree`."""
         return self.table.grid
 
-    def _learn_leaves(self, model: DivideAndConquerKMeans, own: dict[int, Ints]) -> list[Node]:
+    def _learn_leaves(
+        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
+    ) -> list[ClusterNode]:
         height = int(model._at_fit("height"))
 
-        def learn(i: int) -> Node:
+        def learn(i: int) -> ClusterNode:
             leaf = Leaf(*node_place(model, height, i))
             leaf.fit(self.table.X, self.table.keys, own[i], self._quantum)
             return leaf
@@ -397,7 +401,7 @@ class GriddedTree(Tree):
 
     def _remove_from_leaves(
         self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[Report]:
+    ) -> list[RunReport]:
         reports = [self._leaf(i).remove(rows) for i, rows in own.items()]
         self.table.wipe(np.concatenate(list(own.values())))
         return reports
@@ -416,7 +420,7 @@ class GriddedTree(Tree):
         model._info.keys = self.table.keys
         self._leaf_of[rows] = self._leaves_for(model, rows, len(self.levels[0]))
         own = self._by_leaf(rows)
-        return self._follow(own, [self._leaf(i).add(rows) for i, rows in own.items()])
+        return self._relearn_nodes(own, [self._leaf(i).add(rows) for i, rows in own.items()])
 
     def _leaf(self, i: int) -> Leaf:
         leaf = self.levels[0][i]
@@ -451,8 +455,8 @@ _SENT = 2**16
 """So many values of several leaves go to a worker together: a round trip takes milliseconds."""
 
 
-class StoredTree(Tree):
-    """A tree of which the records are not kept; see `Tree`."""
+class StoredTree(ClusterTree):
+    """A tree of which the records are not kept; see `ClusterTree`."""
 
     _grid: Grid
 
@@ -465,7 +469,7 @@ class StoredTree(Tree):
 
     @property
     def grid(self) -> Grid:
-        """See `Tree`."""
+        """See `ClusterTree`."""
         return self._grid
 
     def _take_off(self, model: DivideAndConquerKMeans, rows: Ints) -> bool:
@@ -473,10 +477,12 @@ class StoredTree(Tree):
         change = self._grid.remove(held.records.matrix, rows, held.live_rows)
         return bool(change.values.any())
 
-    def _learn_leaves(self, model: DivideAndConquerKMeans, own: dict[int, Ints]) -> list[Node]:
+    def _learn_leaves(
+        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
+    ) -> list[ClusterNode]:
         matrix = model._attached().records.matrix
         shares = _together(own, max(1, _AT_ONCE // matrix.shape[1]))
-        leaves: list[Node] = []
+        leaves: list[ClusterNode] = []
         if isinstance(matrix, Remote):
             most = max(1, _SENT // matrix.shape[1])
             calls = (
@@ -506,12 +512,12 @@ class StoredTree(Tree):
 
     def _remove_from_leaves(
         self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[Report]:
+    ) -> list[RunReport]:
         live = model._attached().live
         left = {i: np.flatnonzero((self._leaf_of == i) & live) for i in own}
         for i, leaf in zip(left, self._learn_leaves(model, left), strict=True):
             self.levels[0][i] = leaf
-        return [Report("refit", rows.size, 0, 1, 0) for rows in left.values()]
+        return [RunReport("refit", rows.size, 0, 1, 0) for rows in left.values()]
 
 
 def _call(task: Callable[[], StoredLeaf]) -> StoredLeaf:

@@ -15,7 +15,7 @@ from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._column_choice import Columns, has_names, is_empty, is_selector, positions
-from erasable.core._schema import Array, DictOf, Fields, Integer, Part, refuse_unbounded
+from erasable.core._schema import Array, DictOf, Fields, FieldType, Integer, refuse_unbounded
 from erasable.core.arrays import Flags
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
@@ -29,7 +29,7 @@ from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import Blocks, Widths
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Concat, Node, Select, Selection
+from erasable.pipeline._nodes import ColumnSelection, Concat, GraphNode, Select
 from erasable.pipeline._stateless import check_steps, names_after
 from erasable.pipeline._tables import as_table
 
@@ -111,7 +111,7 @@ class ColumnTransformer(TransformerMixin, Composition):
     _columns: dict[str, Any]
     _selected: dict[str, list[int]]
     """What selectors chose when it was fitted, by the names of the transformers."""
-    _selections: dict[str, Selection]
+    _selections: dict[str, ColumnSelection]
     _chains: dict[str, Layout]
     _widths: Widths
 
@@ -220,7 +220,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             if not (isinstance(part, str) and part in _WORDS):
                 check_steps([(name, part), ("what follows", "passthrough")])
 
-    def _plan(self, source: Node) -> Layout:
+    def _plan(self, source: GraphNode) -> Layout:
         told = self._column_names
         places = {
             name: positions(columns, Columns(self.n_features_in_, told), name)
@@ -236,7 +236,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         self._selections, self._chains = {}, {}
         for name, part in parts:
             chosen = places[name]
-            selection = Selection(
+            selection = ColumnSelection(
                 chosen,
                 [known[place] for place in chosen],
                 _accepts_of(name, part, chosen),
@@ -262,7 +262,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             behind=False,
         )
 
-    def _lay_out(self, source: Node) -> None:
+    def _lay_out(self, source: GraphNode) -> None:
         self._keep_columns()
         super()._lay_out(source)
 
@@ -329,7 +329,7 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     def _schema(self) -> Fields:
         refuse_unbounded(self)
-        parts: dict[str, Part] = {"widths": DictOf(Integer(0, 2**31 - 1))}
+        parts: dict[str, FieldType] = {"widths": DictOf(Integer(0, 2**31 - 1))}
         if any(is_selector(columns) for _, _, columns in self._items()):
             most = self.n_features_in_ - 1
             parts["selected"] = DictOf(Array("int64", (None,), least=0, most=most))

@@ -25,14 +25,14 @@ from erasable.core.deletion import Action, Addition, Correction, Outcome, Replac
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import ErasableError, InvalidIdsError, InvalidInputError
 from erasable.core.ids import as_id_array, as_request, name_some
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.lookup import HashIndex, IdIndex
 from erasable.core.mapped.texts import Texts, as_array
 from erasable.core.messages import too_few
 from erasable.core.row_arrays import begins, padded
 from erasable.core.sparse import blank_of, blank_rows, overwrite, parts
 from erasable.core.targets import check_target
-from erasable.core.unsettled import (
+from erasable.core.undecided_types import (
     refuse_mixed_numbers,
     refuse_rounded,
     refuse_rows_without_text,
@@ -86,7 +86,7 @@ class Growth:
     def __init__(
         self,
         records: Records,
-        table: Table,
+        table: RecordArrays,
         holders: list[Attachment],
         leaving: Ints | None = None,
         *,
@@ -360,7 +360,7 @@ class RecordsChange:
         self._refuse_shared("records.add(...)")
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
-    def take_in(self, table: Table) -> list[Addition]:
+    def take_in(self, table: RecordArrays) -> list[Addition]:
         """Add records, with new ids, that were read as those that are there."""
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
@@ -466,7 +466,7 @@ class RecordsChange:
     def _do(
         self,
         kind: type[_Kind],
-        table: Table | None,
+        table: RecordArrays | None,
         leaving: NDArray[np.int64],
         ids: NDArray[Any],
         *,
@@ -530,7 +530,7 @@ def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> lis
             growth.begin()
             for held, model in models:
                 begun.append((held, model))
-                outcomes.append(_follow(growth, held, model))
+                outcomes.append(_update_model(growth, held, model))
             done = True
             make_whole()
         except Exception:  # no interruption; if one comes meanwhile, it is the first
@@ -548,7 +548,7 @@ def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> lis
     return outcomes
 
 
-def _follow(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
+def _update_model(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
     """Have a model learn what came, and forget what left."""
     leaving, rows = growth.leaving_of(held), growth.rows_of(held)
     if leaving.size == rows.size == 0:
@@ -615,7 +615,7 @@ def _update(
     return Outcome(action, gone.rows_touched + come.rows_touched, counts)
 
 
-def _check(model: Erasable, records: Records, table: Table) -> None:
+def _check(model: Erasable, records: Records, table: RecordArrays) -> None:
     """Refuse what a model cannot learn from, among records that others may."""
     name = type(model).__name__
     if table.ids.size == 0:
@@ -655,7 +655,7 @@ def _refuse_few(
         raise too_few(name, least, parameter, left, held.n_live)
 
 
-def _differing(was: Table, table: Table) -> NDArray[np.bool_]:
+def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:
     """Tell of each row whether it has other values in a table than it had."""
     one, other = (each.toarray() if issparse(each) else each for each in (was.matrix, table.matrix))
     found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))

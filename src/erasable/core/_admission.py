@@ -17,7 +17,7 @@ from erasable.core.params import class_path, find_class
 from erasable.core.passes import Remote, Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
-from erasable.core.unsettled import may_be_rounded, refuse_rounded, refuse_rows_without_text
+from erasable.core.undecided_types import may_be_rounded, refuse_rounded, refuse_rows_without_text
 from erasable.core.values import Accepts
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.block_cache import LastRead
 from erasable.core.errors import InvalidDataError
-from erasable.core.last_read import LastRead
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.row_arrays import PerRow, RowArray

@@ -1,6 +1,6 @@
 """The extremes of columns, and what is counted of their values on grids, in passes over the rows.
 
-`Count` samples one row of every `step`, or none where that is 0.
+`CountAtExtremes` samples one row of every `step`, or none where that is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Block, Pass, at_hand
+from erasable.core.passes import Block, Pass, rows_in_memory
 
 if TYPE_CHECKING:
     from erasable.core.grid import Grid
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SAMPLE = 2_000
 
 
-class Count(Pass[tuple[Ints, Ints]]):
+class CountAtExtremes(Pass[tuple[Ints, Ints]]):
     """Count the values off a grid and beyond float32; sample rows for `skewed_columns`."""
 
     def __init__(self, grid: Grid, step: int) -> None:
@@ -85,7 +85,7 @@ def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> 
     array([[2, 3],
            [1, 0]])
     """
-    matrix, rows = at_hand(matrix, rows[:: max(1, -(-rows.size // SAMPLE))])
+    matrix, rows = rows_in_memory(matrix, rows[:: max(1, -(-rows.size // SAMPLE))])
     sample: Any = matrix[rows]
     if issparse(sample):
         offsets, places = sample.data - origin[sample.indices], sample.indices

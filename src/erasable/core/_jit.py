@@ -326,7 +326,7 @@ _failed: set[tuple[Any, Any]] = set()
 _compilers: list[threading.Thread] = []
 
 
-def at_hand(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
+def is_compiled(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
     """Tell whether kernels can be called without waiting for the compiler.
 
     Parameters

@@ -19,7 +19,7 @@ from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import MAX_ROWS
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
-from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.passes import Block, Pass, rows_in_memory, run
 from erasable.core.sparse import parts
 from erasable.core.values import Values
 
@@ -76,7 +76,7 @@ class TopGrid:
             kernels.find_tops_sparse(*parts(matrix), live, grid.half, grid.counts)
         else:
             grid.half, grid.counts = run(_FindTops(), matrix, live)
-        grid._follow()
+        grid._derive_unit()
         refuse_huge_columns(grid.top > MAX_TOP, f"2**{MAX_TOP}")
         return grid
 
@@ -86,7 +86,7 @@ class TopGrid:
         d = top.size
         half, counts = np.ldexp(0.5, top), np.zeros(d, dtype=np.int64)
         grid = cls(top, half, counts, np.zeros(d), np.zeros(d))
-        grid._follow()
+        grid._derive_unit()
         return grid
 
     @property
@@ -103,8 +103,8 @@ class TopGrid:
         if issparse(matrix):
             kernels.find_tops_sparse(*parts(matrix), rows, self.half, self.counts)
         else:
-            kernels.find_tops(*at_hand(matrix, rows), self.half, self.counts)
-        self._follow()
+            kernels.find_tops(*rows_in_memory(matrix, rows), self.half, self.counts)
+        self._derive_unit()
         refuse_huge_columns(self.top > MAX_TOP, f"2**{MAX_TOP}")
         columns: Flags = self.top != before
         return columns if columns.any() else None
@@ -118,7 +118,7 @@ class TopGrid:
         if issparse(matrix):
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
         else:
-            gone = kernels.forget_tops(*at_hand(matrix, rows), self.half, self.counts)
+            gone = kernels.forget_tops(*rows_in_memory(matrix, rows), self.half, self.counts)
         if not gone:
             return None
         columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
@@ -133,10 +133,10 @@ class TopGrid:
             chosen = np.flatnonzero(columns)
             found = run(_FindSomeTops(chosen), matrix, live)
             self.half[chosen], self.counts[chosen] = found[0][chosen], found[1][chosen]
-        self._follow()
+        self._derive_unit()
         return columns
 
-    def _follow(self) -> None:
+    def _derive_unit(self) -> None:
         """Compute what follows from `half`."""
         self.top = np.frexp(self.half)[1].astype(np.int64)
         self.magic = np.ldexp(1.0, self.top + BITS)

@@ -80,7 +80,7 @@ def describe(value: Any) -> str:
     return shorten(value)
 
 
-class Part(ABC):
+class FieldType(ABC):
     """What a field may hold."""
 
     @abstractmethod
@@ -89,22 +89,22 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class Anything(Part):
+class Anything(FieldType):
     """Something that is checked elsewhere."""
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
 
 
 @dataclass(frozen=True)
-class Integer(Part):
+class Integer(FieldType):
     """A whole number between two limits, both allowed."""
 
     least: int
     most: int = 2**63 - 1
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
             refuse(at, value, "a whole number")
         if not self.least <= value <= self.most:
@@ -112,14 +112,14 @@ class Integer(Part):
 
 
 @dataclass(frozen=True)
-class Decimal(Part):
+class Decimal(FieldType):
     """A finite float between two limits, both allowed."""
 
     least: float = -LARGEST
     most: float = LARGEST
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, float | np.floating):
             refuse(at, value, "a number with a point")
         if not self.least <= value <= self.most:
@@ -127,25 +127,25 @@ class Decimal(Part):
 
 
 @dataclass(frozen=True)
-class Flag(Part):
+class Flag(FieldType):
     """True or False, or one of the two alone."""
 
     among: tuple[bool, ...] = (False, True)
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, bool | np.bool_) or value not in self.among:
             refuse(at, value, " or ".join(map(str, self.among)))
 
 
 @dataclass(frozen=True)
-class Text(Part):
+class Text(FieldType):
     """A string, or one of some strings."""
 
     among: tuple[str, ...] | None = None
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, str):
             refuse(at, value, "a string")
         if self.among is not None and value not in self.among:
@@ -153,25 +153,25 @@ class Text(Part):
 
 
 @dataclass(frozen=True)
-class Maybe(Part):
+class Maybe(FieldType):
     """None, or something."""
 
-    part: Part
+    part: FieldType
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if value is not None:
             self.part.check(value, at, sizes)
 
 
 @dataclass(frozen=True)
-class OneOf(Part):
+class OneOf(FieldType):
     """Whatever fits one of several parts; the last of them says what is wrong."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FieldType, ...]
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         for part in self.parts[:-1]:
             tried = dict(sizes)
             try:
@@ -184,27 +184,27 @@ class OneOf(Part):
 
 
 @dataclass(frozen=True)
-class Names(Part):
+class Names(FieldType):
     """A list of strings."""
 
     size: Size
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, list) or set(map(type, value)) - {str}:
             refuse(at, value, "a list of strings")
         take_size(len(value), self.size, at, "strings", sizes)
 
 
 @dataclass(frozen=True)
-class ListOf(Part):
+class ListOf(FieldType):
     """A list of things of one kind."""
 
-    part: Part
+    part: FieldType
     size: Size = None
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, list):
             refuse(at, value, "a list")
         take_size(len(value), self.size, at, "things", sizes)
@@ -213,7 +213,7 @@ class ListOf(Part):
 
 
 @dataclass(frozen=True)
-class DictOf(Part):
+class DictOf(FieldType):
     """Things of one kind by name.
 
     Attributes
@@ -223,11 +223,11 @@ class DictOf(Part):
         All names that there must be; None for any.
     """
 
-    part: Part
+    part: FieldType
     names: Iterable[str] | None = None
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, dict):
             refuse(at, value, "fields")
         if self.names is not None:
@@ -237,7 +237,7 @@ class DictOf(Part):
 
 
 @dataclass(frozen=True)
-class Fields(Part):
+class Fields(FieldType):
     """Fields by name, and how they must relate to each other.
 
     Attributes
@@ -257,12 +257,12 @@ class Fields(Part):
     erasable.core.errors.ArtifactError: the field 'sums.n_rows' of the model holds -1; ...
     """
 
-    parts: Mapping[str, Part]
-    others: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, FieldType]
+    others: Mapping[str, FieldType] = field(default_factory=dict)
     relations: tuple[Relation, ...] = ()
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, dict):
             refuse(at, value, "fields")
         _check_names(value, set(self.parts), set(self.others), at)
@@ -282,7 +282,7 @@ class Fields(Part):
 
 
 @dataclass(frozen=True)
-class Depending(Part):
+class Depending(FieldType):
     """Fields of one kind or another, depending on whether there is a field of some name.
 
     Attributes
@@ -292,17 +292,17 @@ class Depending(Part):
     """
 
     name: str
-    without: Part
-    having: Part
+    without: FieldType
+    having: FieldType
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         there = isinstance(value, dict) and self.name in value
         (self.having if there else self.without).check(value, at, sizes)
 
 
 @dataclass(frozen=True)
-class Within(Part):
+class Within(FieldType):
     """The state of a model that is part of another, which checks itself when it is restored.
 
     Attributes
@@ -314,7 +314,7 @@ class Within(Part):
     own: Set[str]
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, dict):
             refuse(at, value, "fields")
         for name in self.own - value.keys():
@@ -354,7 +354,7 @@ def _check_names(value: dict[Any, Any], needed: set[str], others: set[str], at: 
 
 
 @dataclass(frozen=True)
-class Array(Part):
+class Array(FieldType):
     """An array of numbers, none of them NaN or infinite.
 
     Attributes
@@ -388,7 +388,7 @@ class Array(Part):
     gaps: bool = False
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             refuse(at, value, f"an array of {self.dtype}")
         _check_shape(value, self.shape, at, sizes)
@@ -413,7 +413,7 @@ class Array(Part):
 
 
 @dataclass(frozen=True)
-class Texts(Part):
+class Texts(FieldType):
     """An array of strings.
 
     Attributes
@@ -430,7 +430,7 @@ class Texts(Part):
     distinct: bool = False
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, np.ndarray) or value.dtype != object:
             refuse(at, value, "an array of strings")
         _check_shape(value, self.shape, at, sizes)
@@ -446,13 +446,13 @@ class Texts(Part):
 
 
 @dataclass(frozen=True)
-class Objects(Part):
+class Objects(FieldType):
     """An array of strings and numbers, finite or NaN."""
 
     shape: tuple[Size, ...]
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if not isinstance(value, np.ndarray) or value.dtype != object:
             refuse(at, value, "an array of strings and numbers")
         _check_shape(value, self.shape, at, sizes)
@@ -464,7 +464,7 @@ class Objects(Part):
 
 
 @dataclass(frozen=True)
-class Labels(Part):
+class Labels(FieldType):
     """Labels of classes: strings, integers, floats or booleans, ascending.
 
     Attributes
@@ -475,7 +475,7 @@ class Labels(Part):
     size: Size
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         kind = value.dtype.name if isinstance(value, np.ndarray) else ""
         if kind == "object":
             Texts((self.size,), ascending=True).check(value, at, sizes)

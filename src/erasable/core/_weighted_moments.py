@@ -21,7 +21,7 @@ from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.passes import Block, Pass, rows_in_memory, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.sparse import SparseGrid, parts
 from erasable.core.values import Values
@@ -304,7 +304,7 @@ class WeightedMoments:
             codes = np.zeros(matrix.shape[0], dtype=np.int32)
             self.limbs += run(AddUnits(codes, units, per_column, self.limbs.shape), matrix, rows)
         else:
-            near, places = at_hand(matrix, rows)
+            near, places = rows_in_memory(matrix, rows)
             codes = np.zeros(near.shape[0], dtype=np.int32)
             kernels.add_moments(near, places, codes, units, *per_column, sign, self.limbs)
 

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, difference
 from erasable.core.ids import name_some, refuse_repeats
-from erasable.core.inputs import Table, read_labels, read_table
+from erasable.core.inputs import RecordArrays, read_labels, read_table
 from erasable.core.passes import Remote, Stored
 from erasable.core.targets import mixes_numbers, read_target, read_weights
 from erasable.core.values import ANYTHING, Accepts, Values
@@ -34,7 +34,7 @@ _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O
 
 def read_addition(
     records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
-) -> Table:
+) -> RecordArrays:
     """Read records that are to join others.
 
     Parameters
@@ -93,7 +93,7 @@ def read_addition(
     return _joining(records, replace(table, matrix=matrix, unsettled=frozenset(unsettled)))
 
 
-def _joining(records: Records, table: Table) -> Table:
+def _joining(records: Records, table: RecordArrays) -> RecordArrays:
     """Give targets the type that they are to have, and say what becomes unsettled by that."""
     target = None if records.y is None else _like(records.y, table.y)
     unsettled = table.unsettled | records.unsettled
@@ -127,13 +127,13 @@ def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
 
 def _plain_table(
     records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
-) -> Table:
+) -> RecordArrays:
     n = X.shape[0]
     target = None if y is None else read_target(y, n)
     names = read_labels(ids, n, "ids")
     refuse_repeats(names)
     mixed = target is not None and target.dtype == np.float64 and mixes_numbers(y)
-    table = Table(
+    table = RecordArrays(
         matrix=np.add(X, 0.0, order="C"),  # -0.0 becomes 0.0
         y=target,
         ids=names,
@@ -145,7 +145,9 @@ def _plain_table(
     return _joining(records, table)
 
 
-def corrected(records: Records, was: Table, X: Any, y: Any, sample_weight: Any) -> Table:
+def corrected(
+    records: Records, was: RecordArrays, X: Any, y: Any, sample_weight: Any
+) -> RecordArrays:
     """Read what some records are to be that were so far `was`; what is not given stays as it is.
 
     Examples
@@ -251,7 +253,7 @@ def _is_text(X: Any) -> bool:
     return len(X) > 0 and isinstance(X[0], str)
 
 
-def _refuse_other_columns(records: Records, table: Table, *, is_frame: bool) -> None:
+def _refuse_other_columns(records: Records, table: RecordArrays, *, is_frame: bool) -> None:
     names, known = table.feature_names, records.feature_names
     if names != known:
         if names is None or known is None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import UnknownIdError
 from erasable.core.ids import as_request
-from erasable.core.kept import Kept
 from erasable.core.lookup import not_there
+from erasable.core.persistent import Persistent
 
 if TYPE_CHECKING:
     from erasable.core.records import Records
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Attachment"]
 
 
-class Attachment(Kept):
+class Attachment(Persistent):
     """One model's hold on records: which of them it has not deleted.
 
     Attributes

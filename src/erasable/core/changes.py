@@ -10,7 +10,7 @@ import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints
 
-__all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Change", "union"]
+__all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "TableChange", "union"]
 
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
@@ -40,7 +40,7 @@ class Affine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class TableChange:
     """What is not as it was in the rows of records that stay: independent parts, all at once.
 
     Attributes
@@ -56,7 +56,7 @@ class Change:
 
     Examples
     --------
-    >>> bool(NOTHING), bool(Change(columns=np.array([False, False]))), bool(VALUES)
+    >>> bool(NOTHING), bool(TableChange(columns=np.array([False, False]))), bool(VALUES)
     (False, False, True)
     """
 
@@ -80,15 +80,15 @@ class Change:
         """Whether the table keeps its columns, and it is known which of its rows changed."""
         return self.known and self.origin is None and self.rows is not None
 
-    def of_function(self) -> Change:
+    def of_function(self) -> TableChange:
         """Return the change of what a function of each row makes of the table.
 
         Where the table has lost columns, it is unknown what became of them.
         """
         rows = _NO_ROWS if self.still else self.rows
-        return Change(rows, None, None, self.known and self.origin is None)
+        return TableChange(rows, None, None, self.known and self.origin is None)
 
-    def of_columns(self, columns: list[int]) -> Change:
+    def of_columns(self, columns: list[int]) -> TableChange:
         """Return the change of some columns of the table."""
         change = self.of_function()
         if self.columns is None or not change.known:
@@ -96,18 +96,18 @@ class Change:
         return replace(change, columns=self.columns[columns])
 
 
-NOTHING = Change(_NO_ROWS)
-VALUES = Change()
+NOTHING = TableChange(_NO_ROWS)
+VALUES = TableChange()
 """Any value may be another one; the columns are where they were."""
-ANYTHING = Change(known=False)
+ANYTHING = TableChange(known=False)
 
 
-def union(changes: Iterable[Change]) -> Change:
+def union(changes: Iterable[TableChange]) -> TableChange:
     """Join changes of one table, of which one at most may know of columns that moved.
 
     Examples
     --------
-    >>> union([Change(np.array([3])), Change(np.array([1]))]).rows
+    >>> union([TableChange(np.array([3])), TableChange(np.array([1]))]).rows
     array([1, 3])
     """
     rows: Ints | None = _NO_ROWS
@@ -122,7 +122,7 @@ def union(changes: Iterable[Change]) -> Change:
         columns.append(change.columns)
         rows = None if rows is None or change.rows is None else np.union1d(rows, change.rows)
     known &= len(origins) < 2
-    return Change(
+    return TableChange(
         rows,
         columns[0] if len(columns) == 1 else None,
         origins[0] if origins and known else None,

@@ -28,8 +28,8 @@ from erasable.core._fit_info import (
     base_state,
     owned_copy,
 )
-from erasable.core._foreign import check_base, check_learned, read_model
-from erasable.core._schema import Part
+from erasable.core._schema import FieldType
+from erasable.core._untrusted_models import check_base, check_learned, read_model
 from erasable.core.artifact import Place, write_artifact
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
@@ -53,7 +53,7 @@ from erasable.core.records import Records
 from erasable.core.rows import Rows, matrix_of
 from erasable.core.seeds import seed_from
 from erasable.core.tape import Tape, any_repeats
-from erasable.core.unsettled import refuse_mixed_numbers
+from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
@@ -607,7 +607,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
     def _restore(self, state: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
 
-    def _schema(self) -> Part | None:
+    def _schema(self) -> FieldType | None:
         """Return what `_state` holds, so that a file is checked; called with parameters known."""
         return None
 
@@ -754,7 +754,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
         if (told := self._info.written_values(self._held)) is not None:
             header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
-        (beside.settle_records if records else beside.drop_records)(self, path)
+        (beside.recover_records if records else beside.drop_records)(self, path)
 
     @classmethod
     def load(

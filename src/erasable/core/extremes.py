@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_passes import Find, FindAgain, Found
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Stored, at_hand, run
+from erasable.core.passes import Stored, rows_in_memory, run
 
 __all__ = ["Extremes"]
 
@@ -111,7 +111,7 @@ class Extremes:
         changed: NDArray[np.bool_] = np.zeros(self.low.size, dtype=np.bool_)
         for key, value in self._values_near(matrix, rows):
             insort(self.near[key], value)
-        if kernels.reach(*at_hand(matrix, rows), self.low, self.high, self.counts, changed):
+        if kernels.reach(*rows_in_memory(matrix, rows), self.low, self.high, self.counts, changed):
             return changed
         return None
 
@@ -137,7 +137,9 @@ class Extremes:
         self._clock += 1
         for key, value in self._values_near(matrix, rows):
             del self.near[key][bisect_left(self.near[key], value)]
-        if not kernels.forget_reached(*at_hand(matrix, rows), self.low, self.high, self.counts):
+        if not kernels.forget_reached(
+            *rows_in_memory(matrix, rows), self.low, self.high, self.counts
+        ):
             return None
         lost = self.counts == 0
         changed: NDArray[np.bool_] = lost.any(axis=0)

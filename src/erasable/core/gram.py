@@ -23,7 +23,7 @@ from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, Stored, at_hand, run
+from erasable.core.passes import Block, Pass, Stored, rows_in_memory, run
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray
 from erasable.core.sparse import SparseGrid, parts
 
@@ -33,8 +33,8 @@ MAX_FEATURES = 4096
 
 
 def _few_rows(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
-    """Return what `at_hand` does, with the targets of the same rows."""
-    own, places = at_hand(matrix, rows)
+    """Return what `rows_in_memory` does, with the targets of the same rows."""
+    own, places = rows_in_memory(matrix, rows)
     return own, targets if own is matrix else targets[rows], places
 
 

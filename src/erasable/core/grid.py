@@ -23,7 +23,7 @@ from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._grid_passes import (
     SAMPLE,
-    Count,
+    CountAtExtremes,
     Find,
     Regrid,
     Regridded,
@@ -38,7 +38,7 @@ from erasable.core.messages import (
     refuse_many_rows,
     refuse_no_columns,
 )
-from erasable.core.passes import Pass, Stored, Together, at_hand, run
+from erasable.core.passes import Pass, Stored, Together, rows_in_memory, run
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
 
@@ -218,7 +218,7 @@ class Grid:
         step = max(1, -(-n_rows // SAMPLE)) if warn else 0
 
         def passes(grid: Self) -> list[Pass[Any]]:
-            return [Count(grid, step), *([] if further is None else [further(grid)])]
+            return [CountAtExtremes(grid, step), *([] if further is None else [further(grid)])]
 
         # Files may say which extremes they have. Where that is right, one reading is enough.
         extremes: Extremes | None = None
@@ -360,9 +360,9 @@ class Grid:
         extremes = self.extremes.add(matrix, rows)
         if extremes is not None:
             refuse_huge_columns(_huge(self.low, self.high), f"2**{kernels.MAX_TOP}")
-        kernels.meet_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
+        kernels.meet_coarse(*rows_in_memory(matrix, rows), self.origin, self.magic, self.coarse)
         top = self.top.copy()
-        change = self._follow(extremes, matrix, live_rows)
+        change = self._derive_changed(extremes, matrix, live_rows)
         told = getattr(self, "told", None)  # old files have none
         if change and told is not None and (self.top > top).any():
             sampled = sampled_values(matrix, live_rows(), self.origin, self.quantum)
@@ -390,11 +390,11 @@ class Grid:
             What changed.
         """
         self.n_rows -= rows.size
-        kernels.forget_coarse(*at_hand(matrix, rows), self.origin, self.magic, self.coarse)
+        kernels.forget_coarse(*rows_in_memory(matrix, rows), self.origin, self.magic, self.coarse)
         extremes = self.extremes.remove(matrix, rows, live_rows)
-        return self._follow(extremes, matrix, live_rows)
+        return self._derive_changed(extremes, matrix, live_rows)
 
-    def _follow(
+    def _derive_changed(
         self, extremes: NDArray[np.bool_] | None, matrix: Any, live_rows: Callable[[], Ints]
     ) -> GridChange:
         """Derive the columns again whose extremes have changed."""
@@ -436,7 +436,9 @@ class Grid:
             a quantum of it.
         """
         n_rows = matrix.shape[0] if live_rows is None else live_rows.size
-        return skewed_columns(run(Count(self, max(1, -(-n_rows // SAMPLE))), matrix, live_rows)[1])
+        return skewed_columns(
+            run(CountAtExtremes(self, max(1, -(-n_rows // SAMPLE))), matrix, live_rows)[1]
+        )
 
 
 def warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidIdsError
-from erasable.core.surrogates import refuse_surrogates
+from erasable.core.unencodable import refuse_surrogates
 
 __all__ = ["as_id_array", "as_request", "is_missing", "name_some", "refuse_repeats", "shorten"]
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from erasable.core._column_choice import Columns
-from erasable.core._unread import blanks_of, replaced
+from erasable.core._unused_columns import blanks_of, replaced
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.frames import (
     as_frame,
@@ -33,15 +33,22 @@ from erasable.core.frames import (
 from erasable.core.ids import as_id_array, refuse_repeats
 from erasable.core.protocol import Learner
 from erasable.core.sparse import take_rows
-from erasable.core.surrogates import refuse_surrogates
 from erasable.core.targets import check_target, read_target, read_weights
-from erasable.core.unsettled import are_rounded, find_unsettled, refuse_rounded
+from erasable.core.undecided_types import are_rounded, find_unsettled, refuse_rounded
+from erasable.core.unencodable import refuse_surrogates
 from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = ["Table", "read_labels", "read_matrix", "read_table", "refuse_masked", "refuse_records"]
+__all__ = [
+    "RecordArrays",
+    "read_labels",
+    "read_matrix",
+    "read_table",
+    "refuse_masked",
+    "refuse_records",
+]
 
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
@@ -49,7 +56,7 @@ _FROM_INDEX = (
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordArrays:
     """Records as plain arrays, none of them the caller's.
 
     Attributes
@@ -65,7 +72,7 @@ class Table:
     numeric : ndarray of shape (n_features,), bool, or None
         Which columns the frame declares to hold numbers, where `matrix` is one of objects.
     unsettled : frozenset of {"X", "y", "rounded"}
-        See `erasable.core.unsettled.find_unsettled`.
+        See `erasable.core.undecided_types.find_unsettled`.
     unread : dict of int to float or str
         What stands in columns that the model they were read for does not look at.
     types : tuple of str, or None
@@ -88,9 +95,9 @@ class Table:
     unread: Mapping[int, float | str] = field(default_factory=dict)
     types: tuple[str, ...] | None = None
 
-    def take(self, rows: Any, matrix: Values | None = None) -> Table:
+    def take(self, rows: Any, matrix: Values | None = None) -> RecordArrays:
         """Copy some rows; `matrix` holds their values, if that is known."""
-        return Table(
+        return RecordArrays(
             matrix=take_rows(self.matrix, rows) if matrix is None else matrix,
             y=None if self.y is None else self.y[rows],
             ids=self.ids[rows],
@@ -114,7 +121,7 @@ def read_table(
     estimator: BaseEstimator | None = None,
     accepts: Accepts | None = None,
     unread: Mapping[int, float | str] | BaseEstimator | None = None,
-) -> Table:
+) -> RecordArrays:
     """Read records, checked and copied.
 
     Parameters
@@ -200,7 +207,7 @@ def read_table(
     names = getattr(reader, "feature_names_in_", None)
     if names is not None:
         refuse_surrogates(names.tolist(), "the names of columns hold")
-    return Table(
+    return RecordArrays(
         matrix=matrix,
         y=target,
         ids=id_array,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import of_objects
 from erasable.core.ids import name_some
-from erasable.core.kept import Kept
 from erasable.core.mapped.texts import Names
+from erasable.core.persistent import Persistent
 from erasable.core.tape import Tape
 
 __all__ = ["GroupIndex", "HashIndex", "IdIndex", "counts_up", "not_there"]
@@ -104,7 +104,7 @@ class IdIndex:
                     self._rows.pop(name, None)
 
 
-class HashIndex(Kept):
+class HashIndex(Persistent):
     """Where each id's row is, in two arrays, which can lie in a file: an `IdIndex` at rest.
 
     Attributes

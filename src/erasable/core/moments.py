@@ -18,7 +18,7 @@ from erasable.core import _moment_kernels as kernels
 from erasable.core._grid_kernels import BITS, long_rows
 from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, at_hand, run
+from erasable.core.passes import Block, Pass, rows_in_memory, run
 
 __all__ = ["Moments", "SumsOf", "column_sums"]
 
@@ -172,7 +172,7 @@ class Moments:
 
     def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
         self.n_rows += int(sign) * rows.size
-        _add_rows(self.grid, *at_hand(matrix, rows), False, sign, self.sums)
+        _add_rows(self.grid, *rows_in_memory(matrix, rows), False, sign, self.sums)
 
 
 class SumsOf(Pass[Floats]):

@@ -24,7 +24,7 @@ from erasable.core.arrays import of_objects
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.core.surrogates import refuse_surrogates
+from erasable.core.unencodable import refuse_surrogates
 
 __all__ = [
     "BOOSTED",

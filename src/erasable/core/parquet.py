@@ -20,7 +20,7 @@ import pyarrow as pa
 from erasable.core._arrow_files import parquet_footer, parquet_row_group, plain_schema
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some, shorten
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.stored_table import StoredColumns, Uses, joint_type, kinds_of, refuse_others
 
 __all__ = ["RowGroup", "signature_of", "table_of"]
@@ -115,7 +115,7 @@ def table_of(
     sample_weight: str | None,
     features: Iterable[str] | None,
     memory: int | None,
-) -> Table:
+) -> RecordArrays:
     """Read all but the features of Parquet files; see `Records.from_parquet`.
 
     Returns

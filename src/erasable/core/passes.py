@@ -18,7 +18,17 @@ from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.row_arrays import RowArray
 from erasable.core.threads import in_threads, n_threads
 
-__all__ = ["Block", "Pass", "Remote", "Some", "Stored", "Together", "at_hand", "each_block", "run"]
+__all__ = [
+    "Block",
+    "Pass",
+    "Remote",
+    "Some",
+    "Stored",
+    "Together",
+    "each_block",
+    "rows_in_memory",
+    "run",
+]
 
 
 class Block(NamedTuple):
@@ -429,13 +439,13 @@ def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterat
             yield Block(matrix, live_rows[start : start + step], False, 0, start)
 
 
-def at_hand(matrix: Any, rows: Ints) -> tuple[Any, Ints]:
+def rows_in_memory(matrix: Any, rows: Ints) -> tuple[Any, Ints]:
     """Return a matrix in memory that has some rows, and their positions in it.
 
     Examples
     --------
     >>> matrix = np.zeros((3, 2))
-    >>> at_hand(matrix, np.array([2]))[0] is matrix
+    >>> rows_in_memory(matrix, np.array([2]))[0] is matrix
     True
     """
     if not isinstance(matrix, Stored):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import VALUES, Affine, Change
+from erasable.core.changes import VALUES, Affine, TableChange
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
 
@@ -170,7 +170,7 @@ class Transformer:
     ('updated', True)
     """
 
-    _change: Change = VALUES
+    _change: TableChange = VALUES
 
     @property
     def _is_map(self) -> bool:
@@ -181,7 +181,7 @@ class Transformer:
         """Return that map."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _affine()")
 
-    def _output_change(self) -> Change:
+    def _output_change(self) -> TableChange:
         """Return what the last ``_delete_rows`` changed in its output for records that stay.
 
         By default any value may be another one: the next step resumes, or learns again, at every

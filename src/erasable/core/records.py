@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._adding import RecordsChange
-from erasable.core._unread import replaced
+from erasable.core._unused_columns import replaced
 from erasable.core.attachment import Attachment
 from erasable.core.deleted_ids import DeletedIds
 from erasable.core.deletion import Addition, Correction, Replacement
 from erasable.core.errors import InvalidIdsError, InvalidInputError
-from erasable.core.inputs import Table, read_table
-from erasable.core.kept import Kept
+from erasable.core.inputs import RecordArrays, read_table
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
 from erasable.core.passes import Remote, Some, Stored
+from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 from erasable.core.values import cells_of
@@ -43,7 +43,7 @@ _ROOMY = ("matrix", "ids", "y", "weights")
 """Arrays that are kept with the room they have for more rows."""
 
 
-class Records(Kept):
+class Records(Persistent):
     """Records that several models share, so that they are kept once and erased once.
 
     Pass them to `fit` in the place of arrays. A model that is fitted on arrays makes its own.
@@ -72,7 +72,7 @@ class Records(Kept):
         Erased rows are 0 or "".
     groups : ndarray of shape (n_rows,), int64, uint64 or object, or None
     feature_names : list of str, or None
-    numeric, unsettled, unread, types : see `erasable.core.inputs.Table`
+    numeric, unsettled, unread, types : see `erasable.core.inputs.RecordArrays`
     source : weak reference to Records whose values these were made with (see `twin`), or None
 
     Raises
@@ -113,7 +113,7 @@ class Records(Kept):
 
     @classmethod
     def _read_for(cls, model: Any, **named: Any) -> Self:
-        """Make records without what a model does not look at; see `erasable.core._unread`."""
+        """Make records without the columns that a model does not read."""
         records = cls.__new__(cls)
         records._read(**named, unread=model)
         return records
@@ -139,13 +139,13 @@ class Records(Kept):
         return made
 
     @classmethod
-    def from_table(cls, table: Table) -> Self:
+    def from_table(cls, table: RecordArrays) -> Self:
         """Make records of a table that is not shared with anybody."""
         records = cls.__new__(cls)
         records._adopt(table)
         return records
 
-    def _adopt(self, table: Table) -> None:
+    def _adopt(self, table: RecordArrays) -> None:
         self.matrix, self.y = table.matrix, table.y
         self.weights = table.weights
         self.ids = table.ids
@@ -199,9 +199,11 @@ class Records(Kept):
     def _with(self, matrix: Any, rows: NDArray[np.int64]) -> Records:
         return Records.from_table(self._table().take(rows, matrix))
 
-    def _table(self) -> Table:
+    def _table(self) -> RecordArrays:
         """Return the arrays of all rows, erased ones included; not copied."""
-        return Table(**{each.name: getattr(self, each.name) for each in fields(Table)})
+        return RecordArrays(
+            **{each.name: getattr(self, each.name) for each in fields(RecordArrays)}
+        )
 
     def twin(self, values: Records, y: NDArray[Any] | None) -> Records:
         """Copy the names of these records, none of them deleted, and the values of others.
@@ -331,12 +333,12 @@ class Records(Kept):
     def __getstate__(self) -> dict[str, Any]:
         """Keep only the records that no model has deleted, so that a pickle holds no others."""
         kept = self if not self._withdrawn.any() else self.take(np.flatnonzero(~self._withdrawn))
-        state = {each.name: getattr(kept, each.name) for each in fields(Table)}
+        state = {each.name: getattr(kept, each.name) for each in fields(RecordArrays)}
         return {**state, "ids": as_array(kept.ids), "groups": as_array(kept.groups)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Hold arrays that can be erased, even where joblib mapped them read-only."""
-        self._adopt(Table(**{name: writeable(value) for name, value in state.items()}))
+        self._adopt(RecordArrays(**{name: writeable(value) for name, value in state.items()}))
 
     # -- records that arrive or change, in all models --------------------------------------------
 

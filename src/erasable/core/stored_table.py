@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from erasable.core._mixed import GAP, Mixed, stacked
 from erasable.core._value_kernels import put_four
 from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.block_cache import LastRead
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.frames import index_columns, is_index
 from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
-from erasable.core.inputs import Table
-from erasable.core.kept import Kept
-from erasable.core.last_read import LastRead
+from erasable.core.inputs import RecordArrays
 from erasable.core.mapped.texts import as_texts
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Stored
-from erasable.core.surrogates import refuse_surrogates
+from erasable.core.persistent import Persistent
 from erasable.core.targets import read_target, read_weights
+from erasable.core.unencodable import refuse_surrogates
 
 __all__ = [
     "Piece",
@@ -70,7 +70,7 @@ class Piece(Protocol):
         """Return what is said to be the least and the largest of columns; None where nothing is."""
 
 
-class StoredColumns(Stored, Kept):
+class StoredColumns(Stored, Persistent):
     """Columns of a table that lies in pieces.
 
     Parameters
@@ -357,7 +357,7 @@ class Uses(NamedTuple):
         chosen: list[str],
         read: Callable[[str], pa.ChunkedArray],
         source: str,
-    ) -> Table:
+    ) -> RecordArrays:
         """Make a table of a stored matrix and of other columns, which are read."""
         n = matrix.shape[0]
         if n == 0:
@@ -368,7 +368,7 @@ class Uses(NamedTuple):
         numeric = None
         if matrix.dtype == object:
             numeric = np.array([kind != "t" for kind in kinds_of(schema, chosen)])
-        return Table(
+        return RecordArrays(
             matrix=matrix,
             numeric=numeric,
             y=None if self.target is None else _target(read(self.target), n),

@@ -26,7 +26,7 @@ from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import is_missing
 from erasable.core.messages import refuse_dates
-from erasable.core.surrogates import refuse_surrogates
+from erasable.core.unencodable import refuse_surrogates
 
 __all__ = ["check_target", "mixes_numbers", "read_target", "read_weights"]
 

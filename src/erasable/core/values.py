@@ -26,8 +26,8 @@ from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns
 from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
-from erasable.core.surrogates import refuse_surrogates
 from erasable.core.threads import over_rows, several
+from erasable.core.unencodable import refuse_surrogates
 
 __all__ = ["ANYTHING", "Accepts", "cells_of", "read_values", "refuse_unsuited"]
 

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._deleting import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
-from erasable.core._schema import Fields, OneOf, Part, column_map, gram, refuse, refuse_many
+from erasable.core._schema import Fields, FieldType, OneOf, column_map, gram, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.deletion import Outcome
@@ -194,7 +194,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         scanned = int(read_again.sum())
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         n_records, d = self._n_records, self.n_features_in_
         refuse_many(n_records)
         wanted = self._at_fit("n_components")

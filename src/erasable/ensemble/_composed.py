@@ -27,8 +27,8 @@ from erasable.core._schema import (
     Decimal,
     DictOf,
     Fields,
+    FieldType,
     Flag,
-    Part,
     Sizes,
     Text,
     classes,
@@ -64,7 +64,13 @@ from erasable.ensemble._learning import (
     told_of,
 )
 from erasable.ensemble._members import Member, carry_out, takes
-from erasable.ensemble._own import Own, let_go_of, recipe_of, refuse_unsuited_own, restored_own
+from erasable.ensemble._own_members import (
+    Own,
+    let_go_of,
+    recipe_of,
+    refuse_unsuited_own,
+    restored_own,
+)
 from erasable.refit._fitting import refuse_chance
 from erasable.refit._given import weights_parameter
 from erasable.refit._part import same
@@ -90,7 +96,7 @@ def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fie
         "size": Decimal(least=2.0**-1000),
         "text_columns": Array("int64", (None,), least=0, most=n_features - 1, ascending=True),
     }
-    parts: dict[str, Part] = {"members": DictOf(Fields(member)), "scikit_learn": Text()}
+    parts: dict[str, FieldType] = {"members": DictOf(Fields(member)), "scikit_learn": Text()}
     if classifies:
         parts["classes"] = classes(n_records, every=False)
     return Fields(parts, {"weighted": Flag((True,))}, (be_of_the_ensemble,))
@@ -354,14 +360,16 @@ class Composed(MetaEstimatorMixin, Weighted):
         if pending is None or not (
             np.array_equal(pending[0], rows) and pending[1] is self._attached().records.matrix
         ):
-            return self._follow(rows, self._stage(rows))
-        return self._follow(rows, pending[2])
+            return self._take_in_members(rows, self._stage(rows))
+        return self._take_in_members(rows, pending[2])
 
     def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome:
         """Delete rows, where steps before have given others new values."""
-        return self._follow(rows, self._stage(rows, changed[self._attached().live[changed]]))
+        return self._take_in_members(
+            rows, self._stage(rows, changed[self._attached().live[changed]])
+        )
 
-    def _follow(self, rows: Ints, staged: Staged) -> Outcome:
+    def _take_in_members(self, rows: Ints, staged: Staged) -> Outcome:
         self._adopt_members(staged)
         outcomes = [leaving.carry_out() for leaving in staged.leaving.values()]
         work = self._accelerator

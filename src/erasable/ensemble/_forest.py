@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from erasable.core.threads import N_JOBS
-from erasable.tree._base import TreeClassifier, TreeRegressor
+from erasable.tree._estimators import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 OF_FORESTS: dict[str, Any] = {

@@ -20,7 +20,7 @@ from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Member, Task, Trail, carry_out_all
-from erasable.ensemble._own import Leaving, Own, fit_own, n_classes
+from erasable.ensemble._own_members import Leaving, Own, fit_own, n_classes
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MemberPlan:
     """What a member is to learn.
 
     Attributes
@@ -144,7 +144,7 @@ class Staged:
 def learn_members(model: Composed, members: Iterable[int], gone: Ints, changed: Ints) -> Staged:
     """Have members learn without the rows that are gone, and again those that changed."""
     work, records = model._accelerator, model._attached().records
-    plans: list[Plan] = []
+    plans: list[MemberPlan] = []
     found: dict[int, Member | None] = {}
     leaving: dict[int, Leaving] = {}
     stale, rows_read = np.concatenate([gone, changed]), 0
@@ -188,7 +188,7 @@ def learn_members(model: Composed, members: Iterable[int], gone: Ints, changed: 
     return Staged(found, trails, leaving, int(rows_read), sum(bool(plan.kept) for plan in plans))
 
 
-def plan_of(model: Composed, member: int, share: Share) -> Plan:
+def plan_of(model: Composed, member: int, share: Share) -> MemberPlan:
     """Plan to learn a share from its beginning."""
     records, recipe, columns = model._attached().records, model._recipe, model._columns_of(member)
     text = text_columns(records.matrix, share.rows)
@@ -202,7 +202,7 @@ def plan_of(model: Composed, member: int, share: Share) -> Plan:
     if len(labels) == 1:
         recipe = of_one_class(recipe)
     tape = model._tape.child(model._part, member)
-    return Plan(member, _name(model, member), recipe, tape, share, columns, text, labels)
+    return MemberPlan(member, _name(model, member), recipe, tape, share, columns, text, labels)
 
 
 def sample_task(model: Composed, rows: Ints) -> Task:

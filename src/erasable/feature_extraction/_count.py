@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from erasable.core.arrays import Ints
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidParameterError
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._counts import CountRows
@@ -149,9 +149,11 @@ class CountVectorizer(Vectorizer, auto_wrap_output_keys=None):  # type: ignore[c
     def _values(self, counted: CountRows) -> csr_array:
         return counted.csr(counted.counts.astype(self._at_fit("dtype")), self._counts.size)
 
-    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
+    def _find_change(
+        self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None
+    ) -> TableChange:
         """Only columns come and go: what is counted in those that stay, stays."""
         new = np.zeros(self._kept.size, dtype=np.bool_) if origin is None else origin < 0
         live = self._attached().live_rows()
         rows = self._accelerator.holders(live, self._kept[new])
-        return Change(rows, new, origin)
+        return TableChange(rows, new, origin)

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.utils._param_validation import StrOptions
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.feature_extraction._analysis import COUNT_CONSTRAINTS
 from erasable.feature_extraction._count import CountVectorizer
 from erasable.feature_extraction._counts import CountRows
@@ -198,14 +198,16 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
         weigh(entries, idf, sublinear, norm, out)
         return counted.csr(out.astype(self._at_fit("dtype"), copy=False), self._counts.size)
 
-    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
+    def _find_change(
+        self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None
+    ) -> TableChange:
         """Where weights change with `n`, all rows do; else those of words whose weight changed."""
         if self._changes_all:
-            return Change(origin=origin)
+            return TableChange(origin=origin)
         before, after = (np.zeros(self._accelerator.terms.size) for _ in range(2))
         held = self._attached()
         before[kept] = self._rarity(counts, held.n_live + n_gone)
         after[self._kept] = self._rarity(self._counts, held.n_live)
         live = held.live_rows()
         rows = self._accelerator.holders(live, np.flatnonzero(before != after))
-        return Change(rows, origin=origin)
+        return TableChange(rows, origin=origin)

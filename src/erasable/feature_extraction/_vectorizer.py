@@ -23,7 +23,7 @@ from sklearn.utils import Tags
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Array, Fields, Sizes, Texts, refuse
 from erasable.core.arrays import Ints, of_objects
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
@@ -187,7 +187,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         counts: TermCounts | StoredTerms = self._accelerator
         kept, held_in = self._kept, self._counts
         counts.remove(rows)
-        n_new = self._follow(kept, held_in, rows.size)
+        n_new = self._choose_again(kept, held_in, rows.size)
         return Outcome("updated", 0, {"terms_dropped": kept.size - self._kept.size + n_new})
 
     def _can_add(self) -> bool:
@@ -206,10 +206,10 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         if moved is not None:
             kept = moved[kept].astype(np.int64)
             self._kept = np.empty(0, dtype=np.int64)  # all terms have other slots
-        n_new = self._follow(kept, held_in, -rows.size)
+        n_new = self._choose_again(kept, held_in, -rows.size)
         return Outcome("updated", 0, {"terms_added": n_new})
 
-    def _follow(self, kept: Ints, counts: Ints, n_gone: int) -> int:
+    def _choose_again(self, kept: Ints, counts: Ints, n_gone: int) -> int:
         """Choose the vocabulary again, and know what has changed; return how many terms are new.
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
@@ -223,7 +223,9 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._change = self._find_change(kept, counts, n_gone, origin)
         return n_new
 
-    def _find_change(self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None) -> Change:
+    def _find_change(
+        self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None
+    ) -> TableChange:
         """Return the change of the output, of which `origin` is known.
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.

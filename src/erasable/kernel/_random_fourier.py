@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._grid_kernels import MIN_TOP, ceil_log2
-from erasable.core._schema import Part, refuse_unbounded
+from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid
@@ -324,7 +324,7 @@ class RandomFourierRidge(LinearModel):
         self._drawn = _Drawn()
         super()._restore(state)
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         refuse_unbounded(self)
         return super()._schema()
 

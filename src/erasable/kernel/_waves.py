@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import at_hand, each_block
+from erasable.core.passes import each_block, rows_in_memory
 from erasable.core.sparse import parts
 from erasable.core.tape import Stream, Tape
 
@@ -70,7 +70,7 @@ class Waves:
         if issparse(matrix):
             kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
-            kernels.waves_at(*at_hand(matrix, rows), self.frequencies, self.phases, out)
+            kernels.waves_at(*rows_in_memory(matrix, rows), self.frequencies, self.phases, out)
         return out
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:

@@ -25,7 +25,7 @@ _HOPELESS = 16.0
 _SPLITTER = 2.0**27 + 1.0
 
 
-def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
+def round_intervals(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
     """Round intervals to multiples of `STEP`; tell whether the result is certain.
 
     Their middles are ``high + low``, `half` is half their widths. The result is certain if each
@@ -33,9 +33,9 @@ def settle(high: Floats, low: Floats, half: Floats) -> tuple[Floats, bool]:
     use.
 
     >>> import numpy as np
-    >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.2 * STEP]))[0] / STEP
+    >>> round_intervals(np.array([3.2 * STEP]), np.zeros(1), np.array([0.2 * STEP]))[0] / STEP
     array([3.])
-    >>> settle(np.array([3.2 * STEP]), np.zeros(1), np.array([0.4 * STEP]))[1]
+    >>> round_intervals(np.array([3.2 * STEP]), np.zeros(1), np.array([0.4 * STEP]))[1]
     False
     """
     # With so wide intervals one of them is over a boundary: do not look for it.

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._deleting import learn_and_compare
 from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
-from erasable.core._schema import Part
+from erasable.core._schema import FieldType
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
@@ -26,10 +26,10 @@ from erasable.core.threads import N_JOBS
 from erasable.core.weighted import Weighted
 from erasable.linear_model._design import LinearDesign
 from erasable.linear_model._predict_kernels import predict_row
-from erasable.linear_model._schema import LinearSchema
+from erasable.linear_model._saved_state import LinearSchema
 from erasable.linear_model._solve import Solution, least_squares
 from erasable.linear_model._solve import solve as solve_problem
-from erasable.linear_model._solve_kernels import LeastSquares, Scratch
+from erasable.linear_model._solve_kernels import LeastSquares, SolveScratch
 from erasable.linear_model._solve_kernels import solve as solve_sums
 
 
@@ -48,7 +48,7 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
         model._reattach()
     design = model._accelerator
     problem = model._own_problem()
-    gram, scratch = model._gram.copy(), Scratch.of(problem)
+    gram, scratch = model._gram.copy(), SolveScratch.of(problem)
     out = np.zeros((rows.size, problem.n_targets))
     done = np.zeros(rows.size, dtype=np.bool_)
     for part, matrix, targets, features, places in model._tables_of(rows):
@@ -80,7 +80,7 @@ def leave_each_out(
     sums: Floats,
     products: Floats,
     problem: LeastSquares,
-    scratch: Scratch,
+    scratch: SolveScratch,
 ) -> None:
     """Take each wanted row out, solve, predict it as it is in `raw`, and put it back.
 
@@ -182,7 +182,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         dense = self._always_has_origins
         return LinearSchema(self._n_records, self._n_columns, dense, self._suit_targets)
 

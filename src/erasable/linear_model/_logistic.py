@@ -23,13 +23,13 @@ from erasable.core.threads import N_JOBS, over_rows
 from erasable.core.weighted import Weighted
 from erasable.linear_model._logistic_classes import WEIGHTS
 from erasable.linear_model._logistic_published import (
-    Published,
+    PublishedModel,
     log_probabilities,
     most_probable,
     probabilities,
 )
 from erasable.linear_model._logistic_work import LogisticWork
-from erasable.linear_model._schema import logistic_schema
+from erasable.linear_model._saved_state import logistic_schema
 
 
 class LogisticRegression(ClassifierMixin, Weighted):
@@ -224,7 +224,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
             return None
         return Outcome("resumed", self._attached().n_live)
 
-    def _published(self) -> Published:
+    def _published(self) -> PublishedModel:
         """Return the model, which is found out when it is needed."""
         self._check_fitted()
         if self._shown.published is None:
@@ -251,7 +251,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         self._settings, classes = decode_params(self._info.params), state["classes"]
         self._restore_map(state)
         self._shown = _Shown(
-            Published(
+            PublishedModel(
                 labels=classes["labels"],
                 counts=classes["counts"],
                 taught=classes["taught"],
@@ -388,7 +388,7 @@ class _Shown:
     An object of its own, because a prediction must not change the attributes of an estimator.
     """
 
-    def __init__(self, published: Published | None = None) -> None:
+    def __init__(self, published: PublishedModel | None = None) -> None:
         self.published = published
         self.equations: tuple[Floats, Floats] | None = None
 

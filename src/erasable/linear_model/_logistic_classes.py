@@ -21,7 +21,7 @@ WEIGHTS = 2.0**-480, 2.0**480
 """Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
 
 
-class TaughtClasses:
+class TrainingClasses:
     """The classes of the live records, and those of them that records teach.
 
     Parameters

@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedModel:
     """The model: the point of the lattice that is nearest to the optimum, and what it refers to.
 
     Attributes
@@ -43,7 +43,7 @@ class Published:
         """``2**-top``."""
         return np.ldexp(1.0, -self.top)
 
-    def equals(self, other: Published) -> bool:
+    def equals(self, other: PublishedModel) -> bool:
         """Tell whether this is the same model."""
         names = ("labels", "counts", "taught", "values", "origin", "top")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)

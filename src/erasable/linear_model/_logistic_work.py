@@ -27,8 +27,8 @@ from erasable.core.passes import Remote, Stored
 from erasable.core.sparse import SparseGrid, parts, tops
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
-from erasable.linear_model._logistic_classes import TaughtClasses
-from erasable.linear_model._logistic_published import Published
+from erasable.linear_model._logistic_classes import TrainingClasses
+from erasable.linear_model._logistic_published import PublishedModel
 from erasable.linear_model._newton import NewtonSolver
 from erasable.linear_model._softmax_dense import DenseDesign
 from erasable.linear_model._softmax_design import SoftmaxDesign
@@ -79,7 +79,7 @@ class Start:
         return problem.from_classes(rows - rows.mean(axis=0))
 
 
-def from_sample(problem: SoftmaxProblem, taught: TaughtClasses, made: type[Solver]) -> Solver:
+def from_sample(problem: SoftmaxProblem, taught: TrainingClasses, made: type[Solver]) -> Solver:
     """Come near the optimum: by some of the records, where there are many."""
     design = problem.design
     solver = made(problem, np.zeros(problem.shape))
@@ -295,10 +295,10 @@ class LogisticWork:
     """
 
     def __init__(
-        self, held: Attachment, settings: Mapping[str, Any], start: Published | None = None
+        self, held: Attachment, settings: Mapping[str, Any], start: PublishedModel | None = None
     ) -> None:
         self.held, self._settings = held, settings
-        self.taught = TaughtClasses(held, settings["classes"], settings["class_weight"])
+        self.taught = TrainingClasses(held, settings["classes"], settings["class_weight"])
         self._columns: LogisticColumns | None = None
         self._solver: Solver | None = None
         self._total = 0.0
@@ -428,7 +428,9 @@ class LogisticWork:
 
     # -- publishing ----------------------------------------------------------------------------
 
-    def publish(self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None) -> Published:
+    def publish(
+        self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None
+    ) -> PublishedModel:
         """Find the nearest point of the lattice, in threads.
 
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
@@ -460,7 +462,7 @@ class LogisticWork:
                     "differ by less; scale the columns or pass a smaller C"
                 )
         classes = self.taught.classes
-        return Published(
+        return PublishedModel(
             classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip

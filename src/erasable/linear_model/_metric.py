@@ -25,7 +25,7 @@ from erasable.linear_model._softmax_kernels import shares
 
 
 @dataclass(slots=True)
-class Metric:
+class InverseHessian:
     """The inverse B of an approximate Hessian.
 
     Attributes
@@ -110,9 +110,11 @@ class Metric:
 
         return max(over_rows(of_portion, design.n_rows, design.n_jobs, design.portion))
 
-    def as_guess(self) -> Metric:
+    def as_guess(self) -> InverseHessian:
         """Return an inverse for the same coefficients, of which nothing is known."""
-        return Metric(self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths)
+        return InverseHessian(
+            self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
+        )
 
     def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
         """Take rows, given in units, out of the Hessian; false where that is not worth it.
@@ -209,7 +211,7 @@ class Metric:
 
 def invert(
     hessian: Floats, relative: float, logits: Floats, weights: Floats, strengths: Floats
-) -> Metric | None:
+) -> InverseHessian | None:
     """Invert a Hessian, which is overwritten, and find out how wrong the result is.
 
     `relative` bounds the error of element (i, j), relative to the root of (i, i) times (j, j); it
@@ -235,7 +237,7 @@ def invert(
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     if guess:
         inverse *= scale[:, None] * scale
-        return Metric(inverse, logits, np.inf, 1.0, weights, strengths)
+        return InverseHessian(inverse, logits, np.inf, 1.0, weights, strengths)
     sizes = np.abs(inverse).sum(axis=1)
     rounding = (p + 2) * UNIT * float(sizes.max()) * float(np.abs(scaled).sum(axis=1).max())
     wrong = 1.0001 * float(np.abs(inverse @ scaled - np.eye(p)).sum(axis=1).max()) + rounding
@@ -247,7 +249,7 @@ def invert(
         largest = min(float(np.trace(inverse)), float(sizes.max())) / (1.0 - wrong)
         error = compounded(wrong, relative * trace * largest)
     inverse *= scale[:, None] * scale
-    return Metric(inverse, logits, error, condition, weights, strengths)
+    return InverseHessian(inverse, logits, error, condition, weights, strengths)
 
 
 def _rounding_of_update(terms: float, shape: tuple[int, ...], m: int, condition: float) -> float:
@@ -288,7 +290,7 @@ _UNIT = 2.0**-98
 
 
 @dataclass(slots=True)
-class PreciseMetric(Metric):
+class PreciseMetric(InverseHessian):
     """A metric that is held by its Cholesky factor, of about 100 bits.
 
     Attributes
@@ -309,7 +311,7 @@ class PreciseMetric(Metric):
     solving: float
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
-        """See `Metric`."""
+        """See `InverseHessian`."""
         flat = gradient.ravel() * self.scale
         half, step = np.zeros((2, flat.size)), np.zeros((2, flat.size))
         solve_lower(*self.factor, flat, np.zeros_like(flat), half[0], half[1])
@@ -321,20 +323,20 @@ class PreciseMetric(Metric):
         return size, found, rounding
 
     def noise(self, errors: Floats) -> tuple[float, Floats]:
-        """See `Metric`; the inverse is rounded here."""
+        """See `InverseHessian`; the inverse is rounded here."""
         flat, roots = errors.ravel(), self.spread
         moved = 1.001 * (np.abs(self.inverse) @ flat + self.solving * roots * (roots @ flat))
         return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
 
     def reach(self, design: SoftmaxDesign) -> float:
-        """See `Metric`."""
+        """See `InverseHessian`."""
         largest = float(np.trace(self.inverse))
         return (
             1.001 * float(np.sqrt(largest * (1 if design.n_logits == 1 else 2))) * design.row_norm
         )
 
     def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
-        """See `Metric`; there is no cheap way to follow."""
+        """See `InverseHessian`; there is no cheap way to follow."""
         return False
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from erasable.core.arrays import Floats
 from erasable.core.row_arrays import padded
 from erasable.linear_model._certificate import compounded, distance_after_step
-from erasable.linear_model._lattice import Pair, pair_sum, settle
-from erasable.linear_model._metric import Metric, invert, invert_precisely
+from erasable.linear_model._lattice import Pair, pair_sum, round_intervals
+from erasable.linear_model._metric import InverseHessian, invert, invert_precisely
 from erasable.linear_model._softmax_design import UNIT, Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._solver import Move, Solver
@@ -35,7 +35,7 @@ class NewtonSolver(Solver):
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         super().__init__(problem, theta, certifies=certifies)
-        self.metric: Metric | None = None
+        self.metric: InverseHessian | None = None
         self._spent = 0.0
         self._before = np.inf
 
@@ -70,11 +70,14 @@ class NewtonSolver(Solver):
         half = bound * widths + self.problem.spread(moved)
         half += 2.0**-100 * np.abs(theta[0]).sum(axis=0)
         energy = found.energy
-        if not settle(*middle, half + 1.25 * energy * widths)[1] and settle(*middle, half)[1]:
+        if (
+            not round_intervals(*middle, half + 1.25 * energy * widths)[1]
+            and round_intervals(*middle, half)[1]
+        ):
             energy = min(energy, design.energy(theta[0], found.logits))
         return Move(step, decrement, noise, to, half + 1.25 * energy * widths)
 
-    def _metric(self, found: Evaluation, gradient: Floats) -> tuple[Metric, float]:
+    def _metric(self, found: Evaluation, gradient: Floats) -> tuple[InverseHessian, float]:
         """Return an inverse Hessian that is good enough, and what it is wrong by."""
         if self.metric is not None:
             error = self._error(self.metric, found)
@@ -84,7 +87,7 @@ class NewtonSolver(Solver):
         self._spent = 0.0
         return self.metric, self._error(self.metric, found)
 
-    def _worn(self, metric: Metric, error: float, gradient: Floats) -> bool:
+    def _worn(self, metric: InverseHessian, error: float, gradient: Floats) -> bool:
         """Tell whether a new Hessian is due: the steps that an old one costs have added up."""
         m, width = self.problem.shape
         if self._spent >= max(3.0, width * (m + 1) / 25):
@@ -95,12 +98,12 @@ class NewtonSolver(Solver):
         slow = decrement > (0.5 if patient else 0.3) * self._before
         return slow or (decrement < 0.5 and error >= _OFF and self.certifies)
 
-    def _renewed(self, found: Evaluation) -> Metric:
+    def _renewed(self, found: Evaluation) -> InverseHessian:
         problem, design = self.problem, self.problem.design
         logits = found.logits
         logits[design.weights == 0] = 0.0
         wrong = 8 * found.logit_error + 64 * UNIT
-        metric: Metric | None = invert(
+        metric: InverseHessian | None = invert(
             problem.hessian(logits),
             design.hessian_error + wrong if self.certifies else np.inf, logits,
             design.weights, problem.strengths,
@@ -112,7 +115,7 @@ class NewtonSolver(Solver):
             )  # fmt: skip
         return metric or self._blurred(logits)
 
-    def _blurred(self, logits: Floats) -> Metric:
+    def _blurred(self, logits: Floats) -> InverseHessian:
         """Invert the Hessian with so much added that it has an inverse: some way to go on."""
         hessian = self.problem.hessian(logits)
         places = np.arange(hessian.shape[0])
@@ -126,7 +129,7 @@ class NewtonSolver(Solver):
             more *= 8.0
         return metric
 
-    def _error(self, metric: Metric, found: Evaluation) -> float:
+    def _error(self, metric: InverseHessian, found: Evaluation) -> float:
         """Bound what the metric is wrong by here and now."""
         problem = self.problem
         if not metric.error < _OFF:

@@ -31,7 +31,7 @@ from erasable.core.seeds import SEEDS
 from erasable.core.threads import N_JOBS, in_threads, over_rows
 from erasable.core.views import View
 from erasable.linear_model._design import _as_columns
-from erasable.linear_model._schema import segmented_schema
+from erasable.linear_model._saved_state import segmented_schema
 from erasable.linear_model._solve import Solution, least_squares, solve
 from erasable.linear_model._solve_kernels import LeastSquares
 
@@ -344,7 +344,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         kmeans._info.settle(rows, None)
         if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
             return self._sum_again(outcome)
-        outcome = self._follow(outcome, centers)
+        outcome = self._reassign(outcome, centers)
         sums.wipe(rows)
         return outcome
 
@@ -370,7 +370,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         if not sums.has_grids(kmeans._grid, rows, held.live_rows):
             return self._sum_again(outcome)
         self._derived.forget(sums.add(rows, kmeans._labels_at(rows)))
-        return self._follow(outcome, centers)
+        return self._reassign(outcome, centers)
 
     def _sum_again(self, outcome: Outcome) -> Outcome:
         """Sum all records, because a grid has changed."""
@@ -378,7 +378,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._learn_from(self._new_sums())
         return Outcome("refit", outcome.rows_touched + n_live, outcome.counts)
 
-    def _follow(self, outcome: Outcome, centers: Floats) -> Outcome:
+    def _reassign(self, outcome: Outcome, centers: Floats) -> Outcome:
         """Move the records that are in another segment since centroids were `centers`."""
         kmeans, moved = self._kmeans, 0
         if not np.array_equal(kmeans._centers, centers):

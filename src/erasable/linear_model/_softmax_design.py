@@ -21,8 +21,8 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
-from erasable.core.kept import Kept
 from erasable.core.passes import Block, Pass, Remote, Stored, run
+from erasable.core.persistent import Persistent
 from erasable.core.portions import Portion, over_portions
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray, Written, padded
 from erasable.linear_model import _softmax_kernels as kernels
@@ -170,7 +170,7 @@ class Evaluation:
     precise: bool = False
 
 
-class SoftmaxDesign(Kept, ABC):
+class SoftmaxDesign(Persistent, ABC):
     """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
 
     Attributes

@@ -16,7 +16,7 @@ from erasable.linear_model._lattice import two_sum
 from erasable.linear_model._solve_kernels import (
     ROUNDS,
     LeastSquares,
-    Scratch,
+    SolveScratch,
     factorise,
     residual,
     size_of,
@@ -76,7 +76,7 @@ def solve(problem: LeastSquares, gram: Gram) -> Solution:
     """Solve for the sums of some rows, on the grids for which the problem was stated."""
     n_rows = float(gram.n_rows)
     if n_rows == 0:
-        done, scratch = True, Scratch.of(problem)
+        done, scratch = True, SolveScratch.of(problem)
     else:
         done, scratch = _solve_kernels.solve_anew(n_rows, gram.sums, gram.products, problem)
     if done:
@@ -136,7 +136,7 @@ class Solution:
 _LEAST = 2.0**-400  # so that no quotient overflows
 
 
-def solve_collinear(n_rows: float, problem: LeastSquares, scratch: Scratch) -> int:
+def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch) -> int:
     """Fill ``scratch.x`` with the shortest of all coefficients that fit best, for every target.
 
     Combinations of features that vary by no more than rounding say nothing about the targets, and

@@ -60,7 +60,7 @@ class LeastSquares(NamedTuple):
     penalties: Floats
 
 
-class Scratch(NamedTuple):
+class SolveScratch(NamedTuple):
     """Arrays in which a problem is solved, once or for many rows.
 
     Attributes
@@ -86,7 +86,7 @@ class Scratch(NamedTuple):
     middle: Floats
 
     @classmethod
-    def of(cls, problem: LeastSquares) -> Scratch:
+    def of(cls, problem: LeastSquares) -> SolveScratch:
         """Make them for a problem."""
         d, o, p = problem.n_features, problem.n_targets, problem.unit.size
         high, low = np.zeros((2, p, p))
@@ -97,7 +97,7 @@ class Scratch(NamedTuple):
 
 @subroutine
 def assemble(
-    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
+    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: SolveScratch
 ) -> None:
     """Fill `high` + `low` with the moments that are to be solved, and `mean` with the means.
 
@@ -291,7 +291,7 @@ def refine(
 
 
 @subroutine
-def solve_targets(n_rows: float, problem: LeastSquares, scratch: Scratch) -> bool:
+def solve_targets(n_rows: float, problem: LeastSquares, scratch: SolveScratch) -> bool:
     """Fill ``x[i]`` with the coefficients for target i; false where some are not determined.
 
     `penalties` has one row for all targets, or one for each. They decide between collinear
@@ -321,7 +321,7 @@ def solve_targets(n_rows: float, problem: LeastSquares, scratch: Scratch) -> boo
 
 
 @kernel
-def finish(problem: LeastSquares, scratch: Scratch) -> None:
+def finish(problem: LeastSquares, scratch: SolveScratch) -> None:
     """Make slopes and constants, in the units of the data, of coefficients in quanta.
 
     `mean` are the means, in quanta, of what the columns are after `shift` is taken away. A row is
@@ -357,7 +357,7 @@ def finish(problem: LeastSquares, scratch: Scratch) -> None:
 
 @subroutine
 def solve(
-    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: Scratch
+    n_rows: float, sums: Floats, products: Floats, problem: LeastSquares, scratch: SolveScratch
 ) -> bool:
     """Go from sums to slopes; false, after `assemble`, where coefficients are not determined."""
     assemble(n_rows, sums, products, problem, scratch)
@@ -370,10 +370,10 @@ def solve(
 @kernel
 def solve_anew(
     n_rows: float, sums: Floats, products: Floats, problem: LeastSquares
-) -> tuple[bool, Scratch]:
-    """Do so in arrays that are made here, which is faster than by `Scratch.of`."""
+) -> tuple[bool, SolveScratch]:
+    """Do so in arrays that are made here, which is faster than by `SolveScratch.of`."""
     d, o, p = problem.n_features, problem.n_targets, problem.unit.size
-    scratch = Scratch(
+    scratch = SolveScratch(
         np.zeros((p, p)), np.zeros((p, p)), np.zeros((2, p)), np.zeros((o, d)), np.zeros((o, d)),
         np.zeros(o), np.zeros(o), np.zeros(d),
     )  # fmt: skip

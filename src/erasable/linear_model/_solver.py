@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Floats
-from erasable.linear_model._lattice import STEP, Pair, pair_sum, settle
+from erasable.linear_model._lattice import STEP, Pair, pair_sum, round_intervals
 from erasable.linear_model._softmax_design import Evaluation
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 
@@ -107,7 +107,7 @@ class Solver:
     theta : ndarray of shape (m, D)
         Where the last step led.
     certifies : bool
-        Whether `settle` is what it is for, and not just `approach`.
+        Whether `round_intervals` is what it is for, and not just `approach`.
     """
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
@@ -131,10 +131,10 @@ class Solver:
         for count in range(_MOST_STEPS):
             if count == _RESTART_AFTER and warm and not precise:
                 line, warm = _Line.at(np.zeros_like(self.theta)), False
-            theta, found, gradient, wrong = self._follow(line, precise)
+            theta, found, gradient, wrong = self._search_line(line, precise)
             move = self._look(theta, found, gradient, wrong, count)
             half = margin * move.half if precise else move.half
-            values, certain = settle(*self.problem.classes(move.to), half)
+            values, certain = round_intervals(*self.problem.classes(move.to), half)
             self.theta = move.to[0]
             if certain:
                 return values, True
@@ -161,7 +161,7 @@ class Solver:
         """Take steps until the Newton decrement is small, without any certificate."""
         line = _Line.at(self.theta)
         for count in range(_MOST_STEPS):
-            theta, found, gradient, wrong = self._follow(line, False)
+            theta, found, gradient, wrong = self._search_line(line, False)
             move = self._look(theta, found, gradient, wrong, count)
             line = self._line(theta, gradient, found.direct + wrong, move, count)
             del found
@@ -174,7 +174,7 @@ class Solver:
         """Whether to approach no further: another solver is faster."""
         return False
 
-    def _follow(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:
+    def _search_line(self, line: _Line, precise: bool) -> tuple[Pair, Evaluation, Floats, Floats]:
         """Go where a line is neither too long nor too short; return what is found there."""
         design = self.problem.design
         while True:

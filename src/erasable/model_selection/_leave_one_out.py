@@ -17,12 +17,12 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
+from erasable.core.leave_out import each_without
 from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.records import Records
 from erasable.core.rows import Rows
 from erasable.core.values import Accepts
-from erasable.core.without import each_without
 
 
 def _squared(y: NDArray[Any], predictions: NDArray[Any]) -> Floats:

@@ -19,7 +19,7 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import DiscreteNB, TableNB, logs, totals_of, weighed
+from erasable.naive_bayes._classifier import DiscreteNB, TableNB, logs, totals_of, weighed
 
 
 class BernoulliNB(TableNB):

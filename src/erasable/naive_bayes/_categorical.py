@@ -23,7 +23,7 @@ from erasable.core.errors import (
 from erasable.core.ids import name_some
 from erasable.core.passes import Block, Pass, run
 from erasable.core.values import Values
-from erasable.naive_bayes._base import DiscreteNB, logs, totals_of
+from erasable.naive_bayes._classifier import DiscreteNB, logs, totals_of
 
 MOST_COUNTS = 2**27
 """Most counts there can be: a GiB of them."""

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
-from erasable.core._by_class import class_moments_schema
+from erasable.core._class_sums import class_moments_schema
 from erasable.core._schema import MOST_QUANTA, Array, Fields
 from erasable.core._weighted_moments import AddUnits, ClassWeights, columns_of, means, variances
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows
 from erasable.core.errors import InvalidParameterError
-from erasable.core.passes import at_hand, run
+from erasable.core.passes import rows_in_memory, run
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
-from erasable.naive_bayes._base import NaiveBayes, logs
+from erasable.naive_bayes._classifier import NaiveBayes, logs
 
 _NARROWEST = float(np.finfo(np.float64).tiny)
 
@@ -306,6 +306,6 @@ class WeightedClassMoments(ClassMoments):
             adding = AddUnits(table.codes, units, per_column, self.limbs.shape)
             self.limbs += run(adding, table.matrix, rows, n_jobs=table.n_jobs)
             return
-        matrix, places = at_hand(table.matrix, rows)
+        matrix, places = rows_in_memory(table.matrix, rows)
         codes = table.codes if matrix is table.matrix else table.codes[rows]
         kernels.add_moments(matrix, places, codes, units, *per_column, sign, self.limbs)

@@ -21,7 +21,7 @@ from erasable.core.class_moments import LabelledRows
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
 from erasable.core.values import Values
-from erasable.naive_bayes._base import TableNB, logs, refuse_negative, weighed
+from erasable.naive_bayes._classifier import TableNB, logs, refuse_negative, weighed
 
 
 class MultinomialNB(TableNB):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._by_class import ByClass, class_moments_schema, log_shares
+from erasable.core._class_sums import ByClass, class_moments_schema, log_shares
 from erasable.core._schema import Fields, classes
 from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import ClassMoments, LabelledRows

@@ -13,10 +13,10 @@ from erasable.core._deleting import not_its_records
 from erasable.core._schema import (
     Array,
     Fields,
+    FieldType,
     Labels,
     ListOf,
     OneOf,
-    Part,
     Sizes,
     column_map,
     join,
@@ -37,11 +37,11 @@ from ._stored import StoredMemory, columns_beyond
 from ._targets import LARGEST, StoredLabels, StoredNumbers
 
 
-class _Ids(Part):
+class _Ids(FieldType):
     """Ids of records: integers, or integers and strings, each once."""
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         kind = value.dtype.name if isinstance(value, np.ndarray) else ""
         if kind in ("int64", "uint64"):
             Array(kind, ("n_records",)).check(value, at, sizes)
@@ -60,7 +60,7 @@ class _Ids(Part):
 
 def lazy_schema(*, labels: bool) -> Fields:
     """Return the schema of models that keep records with labels, or with numbers."""
-    parts: dict[str, Part] = {
+    parts: dict[str, FieldType] = {
         "X": Array("float64", ("n_records", "n_features"), least=-LARGEST, most=LARGEST),
         "ids": _Ids(),
     }

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._schema import Fields, Integer, Text
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Flags, Ints
-from erasable.core.changes import NOTHING, Change
+from erasable.core.changes import NOTHING, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -24,8 +24,8 @@ from erasable.core.errors import (
     InvalidParameterError,
 )
 from erasable.core.estimator import NEVER, Erasable
-from erasable.core.kept import Kept
 from erasable.core.passes import Stored, each_block
+from erasable.core.persistent import Persistent
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
 from erasable.core.values import Values
@@ -55,7 +55,7 @@ class Vectors:
         self.made[rows] = 0
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kept):
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Persistent):
     """Send records through a frozen network, and hand on the vectors it makes of them.
 
     Nothing is learned of the records, so that nothing is left of one that goes: before any
@@ -203,7 +203,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Kep
             kept.forget(rows)
         return Outcome("updated")
 
-    def _output_change(self) -> Change:
+    def _output_change(self) -> TableChange:
         return NOTHING
 
     def _state(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ Loss = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """How a network learns.
 
     Attributes
@@ -164,7 +164,9 @@ def parts_of(order: Ints, batch_size: int) -> list[Ints]:
     return np.array_split(order, max(1, -(-len(order) // batch_size)))
 
 
-def mean_loss(network: nn.Module, data: Batches, places: Ints, loss: Loss, plan: Plan) -> Any:
+def mean_loss(
+    network: nn.Module, data: Batches, places: Ints, loss: Loss, plan: TrainingPlan
+) -> Any:
     """Return the mean loss of a batch, through which gradients flow."""
     rows, targets, weights = data.on(torch.device(plan.device), places)
     losses = loss(passed(network, rows), targets)
@@ -202,7 +204,7 @@ def epoch(
     optimizer: torch.optim.Optimizer,
     data: Batches,
     loss: Loss,
-    plan: Plan,
+    plan: TrainingPlan,
     generator: np.random.Generator,
 ) -> float:
     """Have a network learn from all records once, in an order drawn; return the mean loss.
@@ -234,7 +236,7 @@ def refuse_no_number(value: float) -> None:
         )
 
 
-def loss_of(network: nn.Module, data: Batches, loss: Loss, plan: Plan) -> float:
+def loss_of(network: nn.Module, data: Batches, loss: Loss, plan: TrainingPlan) -> float:
     """Return the mean loss of a network that does not learn."""
     network.eval()
     total = 0.0
@@ -244,7 +246,7 @@ def loss_of(network: nn.Module, data: Batches, loss: Loss, plan: Plan) -> float:
     return total / len(data)
 
 
-def answers(network: nn.Module, rows: Any, plan: Plan) -> Any:
+def answers(network: nn.Module, rows: Any, plan: TrainingPlan) -> Any:
     """Return what a network makes of rows, as an ndarray of float32."""
     network.eval()
     device = torch.device(plan.device)

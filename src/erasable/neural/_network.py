@@ -23,7 +23,7 @@ from erasable.core.params import check_params
 from erasable.core.trust import Naming
 from erasable.neural import _learning as learning
 from erasable.neural._factories import find_factory, refuse_no_path
-from erasable.neural._learning import Batches, Plan
+from erasable.neural._learning import Batches, TrainingPlan
 from erasable.neural._modules import arrays_of, made, shaped, take_arrays, take_weights, takes
 from erasable.neural._settings import kind_of_machine
 
@@ -167,7 +167,11 @@ class Network(Naming, BaseEstimator):
         self.weights_ = arrays_of(network)
 
     def _epochs(
-        self, network: torch.nn.Module, data: Batches, plan: Plan, generator: np.random.Generator
+        self,
+        network: torch.nn.Module,
+        data: Batches,
+        plan: TrainingPlan,
+        generator: np.random.Generator,
     ) -> list[float]:
         """Have it learn, with or without records that tell when it has learned enough."""
         judged = None
@@ -200,8 +204,8 @@ class Network(Naming, BaseEstimator):
             take_arrays(network, kept)
         return losses
 
-    def _plan(self) -> Plan:
-        return Plan(
+    def _plan(self) -> TrainingPlan:
+        return TrainingPlan(
             self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.batch_size,
             self.device, bool(self.mixed_precision), self.n_threads,
         )  # fmt: skip

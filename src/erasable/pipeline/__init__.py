@@ -37,7 +37,7 @@ the rest again: give it ``quantize=True``.
 
 What a step says of itself, and what it is told, are the methods of
 `erasable.core.protocol.Learner` and `erasable.core.protocol.Transformer`, all of which have
-defaults. What a deletion changed in the output of a step is an `erasable.core.changes.Change`.
+defaults. What a deletion changed in the output of a step is an `erasable.core.changes.TableChange`.
 
 A transformer's output for a row must not depend on the other rows it is given with, to the last
 bit. For a stateless one that is checked at `fit`, on one row. NumPy's functions keep it, but some

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._deleting import AllOrNothing
 from erasable.core._fit_info import base_state
-from erasable.core._schema import DictOf, Fields, Integer, Part, Sizes, Within, refuse
+from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
@@ -29,7 +29,7 @@ from erasable.core.values import Values
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, fuses, fusing
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Node, Source, Stateless, evaluate
+from erasable.pipeline._nodes import GraphNode, RecordsNode, Stateless, evaluate
 from erasable.pipeline._stateless import made_ready, wants_width
 
 _FUSED = "fused"
@@ -58,7 +58,7 @@ class Composition(_BaseComposition, Nested):
         """Return the names and estimators of the parts that do anything."""
 
     @abstractmethod
-    def _plan(self, source: Node) -> Layout:
+    def _plan(self, source: GraphNode) -> Layout:
         """Lay out the parts."""
 
     @abstractmethod
@@ -279,7 +279,7 @@ class Composition(_BaseComposition, Nested):
         self._engine = self._accelerator = Engine(self._held)
         self._engine.learn(self)
 
-    def _lay_out(self, source: Node) -> None:
+    def _lay_out(self, source: GraphNode) -> None:
         self._sign = object()
         self._layout = self._plan(source)
         self._fitted_parts = self._parts()
@@ -339,11 +339,11 @@ class Composition(_BaseComposition, Nested):
             engine.prepare(self)
         self._accelerator = engine
 
-    def _evaluate(self, node: Node, rows: Values) -> Values:
+    def _evaluate(self, node: GraphNode, rows: Values) -> Values:
         """Make rows of a node out of rows that are given to the composition."""
         return evaluate(node, self._known(rows))
 
-    def _known(self, rows: Values) -> Callable[[Node], Values | None]:
+    def _known(self, rows: Values) -> Callable[[GraphNode], Values | None]:
         return lambda node: rows if node is self._layout.source else None
 
     def _make_ready(self) -> None:
@@ -380,7 +380,7 @@ class Composition(_BaseComposition, Nested):
             if strange:
                 refuse(f"{self._PARTS}.{strange[0]}", "a value", "no such field")
 
-        told: dict[str, Part] = {_FUSED: Integer(0, 0)}
+        told: dict[str, FieldType] = {_FUSED: Integer(0, 0)}
         return Fields({self._PARTS: parts}, told, (know_the_parts,))
 
     def _refuse_missing_parts(self) -> None:
@@ -424,14 +424,14 @@ class Composition(_BaseComposition, Nested):
                 if isinstance(part, WeightedTransformer):
                     part._weighs = "weights" in whole
         with fusing(self._fused):
-            self._lay_out_all(Source())
+            self._lay_out_all(RecordsNode())
         if self._info.foreign:
             self._refuse_missing_parts()
         if self._held is not None:
             with fusing(self._fused):
                 self._attach_engine()
 
-    def _lay_out_all(self, source: Node) -> None:
+    def _lay_out_all(self, source: GraphNode) -> None:
         """Lay out restored parts at any depth."""
         self._lay_out(source)
         for learning in self._layout.learners:
@@ -440,7 +440,7 @@ class Composition(_BaseComposition, Nested):
                 if isinstance(learning.step, Composition):
                     learning.step._lay_out_all(learning.reads)
 
-    def _lay_out_again(self, source: Node) -> None:
+    def _lay_out_again(self, source: GraphNode) -> None:
         with fusing(self._fused):
             self._lay_out_all(source)
 

@@ -18,13 +18,13 @@ from erasable.core._deleting import forget_rows, learn_anew
 from erasable.core._derived import Derived
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import ANYTHING, Change
+from erasable.core.changes import ANYTHING, TableChange
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
-from erasable.core.kept import Kept
 from erasable.core.messages import refuse_no_columns
 from erasable.core.passes import Stored
+from erasable.core.persistent import Persistent
 from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
 from erasable.core.views import View
@@ -33,12 +33,12 @@ from erasable.pipeline._making import derived, refuse_joint, refuse_sparse
 from erasable.pipeline._maps import compose
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
-    Node,
+    GraphNode,
     Output,
+    RecordsNode,
     Select,
-    Source,
     Stateless,
-    Table,
+    TableNode,
     above_tables,
     evaluate,
 )
@@ -47,7 +47,7 @@ from erasable.pipeline._tables import Room, as_table, filled, keeps_names, leave
 _BLOCK = 2**20  # values that are made at once
 
 
-class Tables(Kept):
+class KeptTables(Persistent):
     """The records of a composition, and the tables that are made of them.
 
     Parameters
@@ -58,8 +58,8 @@ class Tables(Kept):
 
     def __init__(self, held: Attachment) -> None:
         self.held = held
-        self._reads: dict[Node, Attachment] = {}
-        self._room: dict[Node, Room] = {}
+        self._reads: dict[GraphNode, Attachment] = {}
+        self._room: dict[GraphNode, Room] = {}
         self._left: list[tuple[Values, Room]] = []
 
     def _kept_attributes(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Tables(Kept):
 
     def _declared(self, learning: Learning) -> tuple[list[str] | None, Flags | None]:
         """Return the names of the columns of a table, and which a frame declares to be numbers."""
-        assert isinstance(learning.reads, Table)
+        assert isinstance(learning.reads, TableNode)
         node, step = learning.reads.input, learning.step
         asks = isinstance(step, Nested) and step._asks_by_name
         if isinstance(node, Select):
@@ -102,9 +102,9 @@ class Tables(Kept):
             return records.feature_names, records.numeric
         return None, None
 
-    def _types(self, table: Node) -> tuple[str, ...] | None:
+    def _types(self, table: GraphNode) -> tuple[str, ...] | None:
         """Return the types of columns that a table shares with a frame."""
-        node = table.input if isinstance(table, Table) else table
+        node = table.input if isinstance(table, TableNode) else table
         if isinstance(node, Select):
             types = self._reads[node.input].records.types
             return types and tuple(types[place] for place in node.selection.columns)
@@ -112,7 +112,7 @@ class Tables(Kept):
             return self._reads[node.input].records.types
         return None
 
-    def _names_before(self, node: Node) -> list[str] | None:
+    def _names_before(self, node: GraphNode) -> list[str] | None:
         """Return the names of the columns of a frame, where stateless steps hand them on."""
         while isinstance(node, Stateless) and keeps_names(node.step):
             node = node.input
@@ -120,13 +120,13 @@ class Tables(Kept):
             return list(node.selection.names) if node.selection.named else None
         return self._reads[node].records.feature_names if node in self._reads else None
 
-    def _tabulate(self, table: Node) -> Values:
+    def _tabulate(self, table: GraphNode) -> Values:
         """Make a table for the live records; the rows of others are blank.
 
         Raise UnsupportedStepError if a stateless step treats a row differently when it is alone.
         """
         if isinstance(self.held.records.matrix, Stored):
-            source = next(node for node in self._reads if isinstance(node, Source))
+            source = next(node for node in self._reads if isinstance(node, RecordsNode))
             return derived(self.held, table, source)
         nodes = list(above_tables(table.inputs[0]))
         below = {each for node in nodes for each in node.inputs}.difference(nodes)
@@ -141,10 +141,10 @@ class Tables(Kept):
             blocks.append(self._rows(table, live[start : start + step], held=True))
         return spread(blocks, live, self.held.records.n_rows)
 
-    def _rows(self, table: Node, rows: Ints, *, held: bool = False) -> Values:
+    def _rows(self, table: GraphNode, rows: Ints, *, held: bool = False) -> Values:
         """Make rows of a table anew, out of the tables before it."""
 
-        def known(node: Node) -> Values | None:
+        def known(node: GraphNode) -> Values | None:
             if node is table:
                 return None
             matrix = self._reads[node].records.matrix[rows]
@@ -152,24 +152,24 @@ class Tables(Kept):
 
         return evaluate(table, known, rows if held else None)
 
-    def first_row(self, part: Nested, node: Node) -> Values:
+    def first_row(self, part: Nested, node: GraphNode) -> Values:
         """Make a row of a node of a composition, for the first of the records."""
         source = part._layout.source
         row = as_table(self._reads[source].records.matrix[self.held.live_rows()[:1]])
         return evaluate(node, lambda each: row if each is source else None)
 
-    def _exchange(self, node: Node, matrix: Values) -> None:
+    def _exchange(self, node: GraphNode, matrix: Values) -> None:
         """Have a new table in the place of one, which may have other columns."""
         self._leave(node)
         self._reads[node].records.matrix = matrix
 
-    def _keep_only(self, nodes: set[Node]) -> None:
+    def _keep_only(self, nodes: set[GraphNode]) -> None:
         """Leave the tables that no step reads any more."""
         for node in self._reads.keys() - nodes:
             self._leave(node)
         self._reads = {node: self._reads[node] for node in nodes}
 
-    def _leave(self, node: Node) -> None:
+    def _leave(self, node: GraphNode) -> None:
         """Overwrite a table, and the room beside it, once all steps have followed."""
         view = self._reads[node]
         if isinstance(view, View) and (matrix := view.records.made) is not None:
@@ -187,7 +187,7 @@ class Tables(Kept):
         if learning.maps and not learning.tabled and isinstance(held, View):
             held.show(self._reads[learning.reads].records.matrix)
 
-    def _make_room(self, node: Node) -> None:
+    def _make_room(self, node: GraphNode) -> None:
         """Have a table show the records as they are now, and have room for all rows of them."""
         view = self._reads[node]
         if isinstance(view, View):
@@ -198,7 +198,7 @@ class Tables(Kept):
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 
 
-class Engine(Tables):
+class Engine(KeptTables):
     """A fitted composition with the records and tables that its steps read.
 
     Tables are functions of the live records; nothing of them is kept in a pickle or a file.
@@ -214,9 +214,9 @@ class Engine(Tables):
         self._start()
 
     def _start(self) -> None:
-        self._changes: dict[Node, Change] = {}
-        self._own: dict[Erasable, Change] = {}
-        self._before: dict[Node, Values] = {}
+        self._changes: dict[GraphNode, TableChange] = {}
+        self._own: dict[Erasable, TableChange] = {}
+        self._before: dict[GraphNode, Values] = {}
         self._left = []
 
     def _end(self) -> None:
@@ -227,9 +227,9 @@ class Engine(Tables):
 
     def learn(self, root: Nested) -> None:
         """Have every step learn, one after the other, from the seeds that they have drawn."""
-        self._learn(root, Source(), self.held)
+        self._learn(root, RecordsNode(), self.held)
 
-    def _learn(self, part: Nested, source: Node, reads: Attachment) -> None:
+    def _learn(self, part: Nested, source: GraphNode, reads: Attachment) -> None:
         part._lay_out(source)
         self._reads[source] = reads
         part._declare(reads.records.numeric)
@@ -244,7 +244,7 @@ class Engine(Tables):
             step._info.owner = part._sign
         part._end_learning(self)
 
-    def _learn_nested(self, part: Nested, source: Node, reads: Attachment) -> None:
+    def _learn_nested(self, part: Nested, source: GraphNode, reads: Attachment) -> None:
         part._begin_again(reads)
         self._learn(part, source, reads)
 
@@ -299,7 +299,7 @@ class Engine(Tables):
             learners = list(_learners(root))
             self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
             for node, reads in self._reads.items():
-                if isinstance(node, Table):
+                if isinstance(node, TableNode):
                     blank_rows(reads.records.matrix, rows)
             for learning in learners:
                 learning.step._info.settle(rows, None)  # the root knows the set of ids
@@ -322,7 +322,7 @@ class Engine(Tables):
                 yield name, self._delete(learning, rows, change)
         part._end_deletion(self)
 
-    def _delete(self, learning: Learning, rows: Ints, change: Change) -> Outcome:
+    def _delete(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome:
         step = learning.step
         if learning.maps:
             step._map = compose(learning.maps)
@@ -331,7 +331,7 @@ class Engine(Tables):
             outcome = forget_rows(step, rows)
             self._own[step] = ANYTHING if again else step._output_change()
             return outcome
-        followed = self._follow(learning, rows, change)
+        followed = self._update_step(learning, rows, change)
         self._own[step] = ANYTHING if followed is None else step._output_change()
         return self._learn_anew(learning) if followed is None else followed
 
@@ -344,7 +344,7 @@ class Engine(Tables):
         step._info.owner = owner
         return Outcome("refit", self.held.n_live, {"refits": 1})
 
-    def _follow(self, learning: Learning, rows: Ints, change: Change) -> Outcome | None:
+    def _update_step(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome | None:
         """Have a step follow a change of its table, if it can."""
         step = learning.step
         before = self._before.get(learning.reads)
@@ -355,7 +355,7 @@ class Engine(Tables):
         origin = self._origin(step, change)
         return None if origin is None else step._resume(rows, origin)
 
-    def _correct(self, learning: Learning, change: Change) -> None:
+    def _correct(self, learning: Learning, change: TableChange) -> None:
         """Bring what a step reads to what it is without the records."""
         records = self._reads[learning.reads].records
         if not learning.tabled:
@@ -420,7 +420,7 @@ class Engine(Tables):
                 yield name, self._take_in(learning, rows, change)
         part._end_deletion(self)
 
-    def _extend(self, table: Node, change: Change, rows: Ints) -> None:
+    def _extend(self, table: GraphNode, change: TableChange, rows: Ints) -> None:
         """Write new rows into a table, and those that have other values now."""
         records = self._reads[table].records
         if issparse(records.matrix) and not change:
@@ -434,7 +434,7 @@ class Engine(Tables):
             rows = np.union1d(rows, change.rows)
         records.matrix[rows] = self._rows(table, rows, held=True)
 
-    def _take_in(self, learning: Learning, rows: Ints, change: Change) -> Outcome:
+    def _take_in(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome:
         step, outcome = learning.step, None
         if learning.maps:
             step._map = compose(learning.maps)
@@ -446,7 +446,7 @@ class Engine(Tables):
         self._own[step] = ANYTHING if outcome is None else step._output_change()
         return self._learn_anew(learning) if outcome is None else outcome
 
-    def _origin(self, step: Erasable, change: Change) -> Ints | None:
+    def _origin(self, step: Erasable, change: TableChange) -> Ints | None:
         """Return where the columns were of which a step is given a new table, if it takes one."""
         records, width = step._attached().records, step.n_features_in_
         refuse_no_columns(records.matrix, type(step).__name__)
@@ -458,19 +458,19 @@ class Engine(Tables):
 
     # -- changes, as nodes ask for them --------------------------------------------------------
 
-    def of(self, node: Node) -> Change:
+    def of(self, node: GraphNode) -> TableChange:
         """See `erasable.pipeline._nodes.Changes`."""
         if node not in self._changes:
             self._changes[node] = node.change(self)
         return self._changes[node]
 
-    def own(self, step: Erasable) -> Change:
+    def own(self, step: Erasable) -> TableChange:
         """See `erasable.pipeline._nodes.Changes`."""
         if isinstance(step, Nested) and step not in self._own:
             return self.of(step._layout.output)
         return self._own[step]
 
-    def raw(self, step: Nested) -> Change:
+    def raw(self, step: Nested) -> TableChange:
         """See `erasable.pipeline._nodes.Changes`."""
         return self._own[step] if step in self._own else self.of(step._layout.raw)
 

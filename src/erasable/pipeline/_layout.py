@@ -20,13 +20,13 @@ from erasable.pipeline._maps import EndMap, MapPart, StepMap
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
     Get,
+    GraphNode,
     Map,
-    Node,
     Output,
     Raw,
-    Source,
+    RecordsNode,
     Stateless,
-    Table,
+    TableNode,
     Transform,
     above_tables,
 )
@@ -82,12 +82,12 @@ class Learning:
 
     name: str
     step: Erasable
-    reads: Node
+    reads: GraphNode
     maps: tuple[MapPart, ...]
     tabled: bool
 
     @property
-    def output(self) -> Node:
+    def output(self) -> GraphNode:
         """What the step makes."""
         if isinstance(self.step, Nested):
             return Output(self.reads, self.step)
@@ -97,9 +97,9 @@ class Learning:
         """Tell whether every deletion changes all rows of the table."""
         return any(isinstance(node, Transform) and node.step._changes_all for node in self.path())
 
-    def path(self) -> Iterator[Node]:
+    def path(self) -> Iterator[GraphNode]:
         """Yield the nodes of which the table is made, up to those that are kept."""
-        return above_tables(self.reads.input) if isinstance(self.reads, Table) else iter(())
+        return above_tables(self.reads.input) if isinstance(self.reads, TableNode) else iter(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,13 +123,13 @@ class Layout:
     behind : bool
     """
 
-    source: Node
+    source: GraphNode
     learners: tuple[Learning, ...]
-    output: Node
-    raw: Node
+    output: GraphNode
+    raw: GraphNode
     maps: tuple[MapPart, ...]
     steps: tuple[tuple[str, Any], ...]
-    asked: Node
+    asked: GraphNode
     behind: bool
 
     def given(self, get: Get) -> Any:
@@ -145,7 +145,7 @@ class Layout:
         return get(self.output)
 
 
-def lay_out(source: Node, node: Node, steps: Iterable[tuple[str, Any]]) -> Layout:
+def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]) -> Layout:
     """Lay out steps in a row, of which each does something.
 
     The composition reads `source`; the first step is given `node`.
@@ -159,18 +159,18 @@ def lay_out(source: Node, node: Node, steps: Iterable[tuple[str, Any]]) -> Layou
             node = Stateless(node, name, step)
             continue
         reads, maps = split(node) if step._takes_map else (node, ())
-        tabled = not isinstance(reads, Source | Table)
+        tabled = not isinstance(reads, RecordsNode | TableNode)
         if tabled:
             accepts = Accepts.of(step)
             objects = accepts.objects or accepts.documents
-            reads = Table(reads, "" if objects else f"step {name!r}")
+            reads = TableNode(reads, "" if objects else f"step {name!r}")
         learners.append(Learning(name, step, reads, maps, tabled))
         asked, behind, node = reads, bool(maps), learners[-1].output
     raw, maps = split(node)
     return Layout(source, tuple(learners), node, raw, maps, steps, asked, behind)
 
 
-def split(node: Node) -> tuple[Node, tuple[MapPart, ...]]:
+def split(node: GraphNode) -> tuple[GraphNode, tuple[MapPart, ...]]:
     """Cut a node in two: a table, and the maps of columns that are applied to it at last."""
     if not fuses():
         return node, ()

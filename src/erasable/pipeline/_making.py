@@ -14,7 +14,7 @@ from erasable.core.passes import Remote, Stored
 from erasable.core.values import Values
 from erasable.pipeline._layout import Learning
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Node, Output, Raw, Source, Stateless, evaluate
+from erasable.pipeline._nodes import GraphNode, Output, Raw, RecordsNode, Stateless, evaluate
 from erasable.pipeline._tables import equal
 
 _PROBED = 64  # rows of stored records that say what a table is like
@@ -31,7 +31,7 @@ class Making:
         The records.
     """
 
-    def __init__(self, node: Node, source: Source) -> None:
+    def __init__(self, node: GraphNode, source: RecordsNode) -> None:
         self._node, self._source = node, source
 
     def __call__(self, rows: Any) -> Values:
@@ -45,7 +45,7 @@ class Making:
         _lay_out(self._node)
 
 
-def derived(held: Attachment, table: Node, source: Source) -> Derived:
+def derived(held: Attachment, table: GraphNode, source: RecordsNode) -> Derived:
     """Say how a table is made of stored records, block by block, when it is read."""
     matrix: Stored = held.records.matrix
     make = Making(table, source)
@@ -86,14 +86,14 @@ def refuse_sparse(learning: Learning, reads: Attachment) -> None:
         )
 
 
-def _all_above(node: Node) -> Iterator[Node]:
+def _all_above(node: GraphNode) -> Iterator[GraphNode]:
     """Yield a node and all those of which it is made."""
     yield node
     for each in node.inputs:
         yield from _all_above(each)
 
 
-def _lay_out(node: Node) -> None:
+def _lay_out(node: GraphNode) -> None:
     if isinstance(node, Output | Raw):
         _lay_out(node.input)
         node.step._lay_out_again(node.input)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import hstack, issparse
 
-from erasable.core.changes import Affine, Change, union
+from erasable.core.changes import Affine, TableChange, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
 from erasable.core.sparse import canonical
@@ -40,7 +40,7 @@ class MapPart(ABC):
         """Apply it, by the formulas of the steps themselves."""
 
     @abstractmethod
-    def change(self, below: Change, changes: Changes) -> Change:
+    def change(self, below: TableChange, changes: Changes) -> TableChange:
         """Return the change of what it makes of a table with the change `below`."""
 
 
@@ -56,7 +56,7 @@ class StepMap(MapPart):
     def apply(self, rows: Values) -> Values:
         return as_table(self.step.transform(Rows(rows)))
 
-    def change(self, below: Change, changes: Changes) -> Change:
+    def change(self, below: TableChange, changes: Changes) -> TableChange:
         return union([below.of_function(), changes.own(self.step)])
 
 
@@ -72,10 +72,10 @@ class EndMap(MapPart):
     def apply(self, rows: Values) -> Values:
         return as_table(apply(self.step._layout.maps, rows))
 
-    def change(self, below: Change, changes: Changes) -> Change:
+    def change(self, below: TableChange, changes: Changes) -> TableChange:
         own = changes.own(self.step)
-        rows = union([Change(below.rows), Change(own.rows)]).rows
-        return Change(rows, None, below.origin, below.known and own.known)
+        rows = union([TableChange(below.rows), TableChange(own.rows)]).rows
+        return TableChange(rows, None, below.origin, below.known and own.known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +102,7 @@ class Blocks(MapPart):
             start += width
         return side_by_side(made)
 
-    def change(self, below: Change, changes: Changes) -> Change:
+    def change(self, below: TableChange, changes: Changes) -> TableChange:
         raise AssertionError("the change is that of the column transformer, see EndMap")
 
 

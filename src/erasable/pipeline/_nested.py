@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from erasable.core.arrays import Flags
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.estimator import Erasable
 
 if TYPE_CHECKING:
     from erasable.pipeline._layout import Layout
-    from erasable.pipeline._nodes import Node
+    from erasable.pipeline._nodes import GraphNode
 
 
 class Nested(Erasable):
@@ -42,11 +42,11 @@ class Nested(Erasable):
         return [self._layout]
 
     @abstractmethod
-    def _lay_out(self, source: Node) -> None:
+    def _lay_out(self, source: GraphNode) -> None:
         """Set ``_layout``, for a source whose width and names are known."""
 
     @abstractmethod
-    def _lay_out_again(self, source: Node) -> None:
+    def _lay_out_again(self, source: GraphNode) -> None:
         """Lay out a composition that has been restored, at any depth, for another source."""
 
     def _declare(self, numeric: Flags | None) -> None:
@@ -65,11 +65,11 @@ class Nested(Erasable):
 class Changes(Protocol):
     """What the deletion that is under way has changed."""
 
-    def of(self, node: Node) -> Change:
+    def of(self, node: GraphNode) -> TableChange:
         """Return the change of a node."""
 
-    def own(self, step: Erasable) -> Change:
+    def own(self, step: Erasable) -> TableChange:
         """Return what a step changed in its output, given the same rows."""
 
-    def raw(self, step: Nested) -> Change:
+    def raw(self, step: Nested) -> TableChange:
         """Return what a composition changed before the maps with which it ends."""

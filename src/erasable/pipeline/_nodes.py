@@ -1,7 +1,7 @@
 """The graph of a composition: tables as functions of the records, and how rows are sent through.
 
 A node says of which tables it is made, and how. Each row of it depends on one row of these alone,
-so that a node is evaluated alike for the records and for new rows. The values of `Table` nodes are
+so that a node is evaluated alike for the records and for new rows. The values of a `TableNode` are
 kept for all records, see `erasable.pipeline._engine`.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Flags, Ints
-from erasable.core.changes import ANYTHING, NOTHING, Change, union
+from erasable.core.changes import ANYTHING, NOTHING, TableChange, union
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
@@ -31,7 +31,7 @@ from erasable.pipeline._tables import as_numbers, as_table
 
 
 @dataclass
-class Selection:
+class ColumnSelection:
     """Some columns of a table.
 
     Attributes
@@ -94,17 +94,17 @@ class Selection:
         return np.asarray(names, dtype=object)[self.columns]
 
 
-Get: TypeAlias = "Callable[[Node], Values]"
+Get: TypeAlias = "Callable[[GraphNode], Values]"
 
 
-class Node(ABC):
+class GraphNode(ABC):
     """A table, as a function of others."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[GraphNode, ...]:
         """The nodes of which it is made."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Node(ABC):
         """Make rows out of those of the inputs."""
 
     @abstractmethod
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         """Return what the deletion that is under way has changed in it."""
 
     def held(self, rows: Ints) -> Values | None:
@@ -121,34 +121,34 @@ class Node(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source(Node):
+class RecordsNode(GraphNode):
     """The records."""
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[GraphNode, ...]:
         return ()
 
     def make(self, get: Get) -> Values:
         raise AssertionError("the rows of a source are known")
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return NOTHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _After(Node):
+class _After(GraphNode):
     """A node that is made of another one."""
 
-    input: Node
+    input: GraphNode
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        """See `Node.inputs`."""
+    def inputs(self) -> tuple[GraphNode, ...]:
+        """See `GraphNode.inputs`."""
         return (self.input,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(_After):
+class TableNode(_After):
     """A node of which the values for all records are kept, for a step to learn from.
 
     Attributes
@@ -164,7 +164,7 @@ class Table(_After):
         rows = get(self.input)
         return as_numbers(rows, self.reader) if self.reader else rows
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return changes.of(self.input)
 
 
@@ -172,12 +172,12 @@ class Table(_After):
 class Select(_After):
     """Some columns, for a part of a column transformer."""
 
-    selection: Selection
+    selection: ColumnSelection
 
     def make(self, get: Get) -> Values:
         return self.selection.take(as_table(get(self.input)))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return changes.of(self.input).of_columns(self.selection.columns)
 
 
@@ -191,7 +191,7 @@ class Stateless(_After):
     def make(self, get: Get) -> Values:
         return transformed(self.name, self.step, get(self.input))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return changes.of(self.input).of_function()
 
 
@@ -204,7 +204,7 @@ class Map(_After):
     def make(self, get: Get) -> Values:
         return apply(self.maps, get(self.input))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         change = changes.of(self.input)
         for each in self.maps:
             change = each.change(change, changes)
@@ -220,7 +220,7 @@ class Transform(_After):
     def make(self, get: Get) -> Values:
         return as_table(self.step.transform(Rows(get(self.input))))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return union([changes.of(self.input).of_function(), changes.own(self.step)])
 
     def held(self, rows: Ints) -> Values | None:
@@ -235,13 +235,13 @@ class Output(_After):
     step: Nested
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[GraphNode, ...]:
         return (self.step._layout.output,)
 
     def make(self, get: Get) -> Values:
         return as_table(self.step._layout.make(get))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return changes.own(self.step)
 
 
@@ -252,13 +252,13 @@ class Raw(_After):
     step: Nested
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[GraphNode, ...]:
         return (self.step._layout.raw,)
 
     def make(self, get: Get) -> Values:
         return as_table(get(self.step._layout.raw))
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         return changes.raw(self.step)
 
 
@@ -267,11 +267,11 @@ class Concat(_After):
     """The outputs of the parts of a column transformer, side by side."""
 
     widths: Widths
-    parts: dict[str, Node]
+    parts: dict[str, GraphNode]
     dense: bool = False
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
+    def inputs(self) -> tuple[GraphNode, ...]:
         return (*self.parts.values(),) or (self.input,)
 
     def make(self, get: Get) -> Values:
@@ -282,32 +282,32 @@ class Concat(_After):
             made = {n: each.toarray() if issparse(each) else each for n, each in made.items()}
         return side_by_side(made)
 
-    def change(self, changes: Changes) -> Change:
+    def change(self, changes: Changes) -> TableChange:
         parts = {name: changes.of(node) for name, node in self.parts.items()}
         if not all(change.known for change in parts.values()):
             return ANYTHING
-        rows = union(Change(change.rows, change.columns) for change in parts.values()).rows
+        rows = union(TableChange(change.rows, change.columns) for change in parts.values()).rows
         if all(change.origin is None for change in parts.values()):
-            return Change(rows)
+            return TableChange(rows)
         origins, start = [], 0
         for name, change in parts.items():
             width = self.widths.before[name]
             origin = np.arange(width) if change.origin is None else change.origin
             origins.append(np.where(origin < 0, -1, origin + start))
             start += width
-        return Change(rows, None, np.concatenate(origins))
+        return TableChange(rows, None, np.concatenate(origins))
 
 
-def above_tables(node: Node) -> Iterator[Node]:
+def above_tables(node: GraphNode) -> Iterator[GraphNode]:
     """Yield a node and those of which it is made, up to the tables that are kept."""
-    if not isinstance(node, Source | Table):
+    if not isinstance(node, RecordsNode | TableNode):
         yield node
         for each in node.inputs:
             yield from above_tables(each)
 
 
 def evaluate(
-    node: Node, known: Callable[[Node], Values | None], held: Ints | None = None
+    node: GraphNode, known: Callable[[GraphNode], Values | None], held: Ints | None = None
 ) -> Values:
     """Evaluate a node for some rows.
 
@@ -320,20 +320,20 @@ def evaluate(
 class _Evaluation:
     """Rows on their way through the graph; those of a table that several nodes read are kept."""
 
-    def __init__(self, known: Callable[[Node], Values | None], held: Ints | None) -> None:
+    def __init__(self, known: Callable[[GraphNode], Values | None], held: Ints | None) -> None:
         self._known = known
         self._held = held
-        self._made: dict[Node, Values] = {}
+        self._made: dict[GraphNode, Values] = {}
 
-    def get(self, node: Node) -> Values:
+    def get(self, node: GraphNode) -> Values:
         """Return the rows of a node."""
-        if not isinstance(node, Source | Table):
+        if not isinstance(node, RecordsNode | TableNode):
             return self._make(node)
         if node not in self._made:
             rows = self._known(node)
             self._made[node] = self._make(node) if rows is None else rows
         return self._made[node]
 
-    def _make(self, node: Node) -> Values:
+    def _make(self, node: GraphNode) -> Values:
         rows = None if self._held is None else node.held(self._held)
         return node.make(self.get) if rows is None else rows

@@ -24,7 +24,7 @@ from erasable.pipeline._composition import Composition
 from erasable.pipeline._layout import Layout, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nested import Nested
-from erasable.pipeline._nodes import Node, Source
+from erasable.pipeline._nodes import GraphNode, RecordsNode
 from erasable.pipeline._stateless import check_steps, names_after
 from erasable.pipeline._tables import active, keeps_names
 
@@ -120,7 +120,7 @@ class Pipeline(Composition):
         self._check_names(self.steps)
         check_steps(self.steps)
 
-    def _plan(self, source: Node) -> Layout:
+    def _plan(self, source: GraphNode) -> Layout:
         steps = [(name, self._as_fitted(name, step)) for name, step in active(self.steps)]
         return lay_out(source, source, steps)
 
@@ -172,7 +172,7 @@ class Pipeline(Composition):
             return False
         if "_layout" in self.__dict__:
             return bool(self._layout.maps)
-        source = Source()
+        source = RecordsNode()
         return bool(lay_out(source, source, self._parts()).maps)
 
     def _affine(self) -> Affine:

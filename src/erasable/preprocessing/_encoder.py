@@ -28,14 +28,14 @@ from erasable.preprocessing._categories import (
     find,
     fixed_labels,
 )
-from erasable.preprocessing._schema import categories_schema
+from erasable.preprocessing._saved_state import categories_schema
 
 
 class Encoder(TransformerMixin, Erasable):
     """Base of the encoders.
 
     A subclass says with `_lay_out` what it makes of the codes of categories, and brings that up
-    to date in `_follow`.
+    to date in `_lay_out`.
     """
 
     _reads_blocks = True
@@ -53,12 +53,12 @@ class Encoder(TransformerMixin, Erasable):
         """Derive from `_labels` what `_encode` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
-    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
+    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
         """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned.
 
         There are no codes where the table is stored.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
+        raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out_again()")
 
     def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
         """Lay out anew, and say what changed; `gained` is what `Categories.add` returned."""
@@ -123,7 +123,7 @@ class Encoder(TransformerMixin, Erasable):
         self._take(categories)
         if lost:
             stored = isinstance(categories, StoredCategories)
-            self._follow(lost, None if stored else categories.codes)
+            self._lay_out_again(lost, None if stored else categories.codes)
         else:
             self._change = NOTHING
         gone = sum(int((~kept).sum()) for kept in lost.values())

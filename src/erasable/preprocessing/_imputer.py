@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array
 from erasable.core._deleting import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Flags, Ints
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
@@ -37,7 +37,7 @@ from erasable.preprocessing._fills import (
     constant_of,
     refuse_strays,
 )
-from erasable.preprocessing._schema import imputer_schema
+from erasable.preprocessing._saved_state import imputer_schema
 from erasable.preprocessing._sparse_fills import (
     SparseGaps,
     SparseModes,
@@ -206,9 +206,9 @@ class SimpleImputer(TransformerMixin, Erasable):
 
     def _take(self, fill: Fill, gaps: Gaps | SparseGaps | StoredGaps) -> None:
         self._fill, self._accelerator = fill, gaps
-        self._settle(fill.statistics(), gaps.n_values, self._attached().n_live)
+        self._derive_outputs(fill.statistics(), gaps.n_values, self._attached().n_live)
 
-    def _settle(self, statistics: NDArray[Any], n_values: Ints, n_records: int) -> None:
+    def _derive_outputs(self, statistics: NDArray[Any], n_values: Ints, n_records: int) -> None:
         """Say what follows from what was learned: the fills, and which columns there are."""
         empty = n_values == 0
         if not self._at_fit("keep_empty_features"):
@@ -223,7 +223,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         held, matrix = self._attached(), self._attached().records.matrix
         scanned = self._fill.remove(matrix, rows, held.live_rows)
         self._accelerator.remove(matrix, rows)
-        return self._follow(scanned)
+        return self._note_changes(scanned)
 
     def _can_add(self) -> bool:
         return True
@@ -236,9 +236,9 @@ class SimpleImputer(TransformerMixin, Erasable):
         if scanned is None:
             return None
         self._accelerator.add(matrix, rows)
-        return self._follow(scanned)
+        return self._note_changes(scanned)
 
-    def _follow(self, scanned: int) -> Outcome:
+    def _note_changes(self, scanned: int) -> Outcome:
         """Know what has changed in the output."""
         held, before = self._attached(), self._statistics
         kept, marked = self._kept, self._marked
@@ -252,11 +252,11 @@ class SimpleImputer(TransformerMixin, Erasable):
             marks = places_before(marked, self._marked)
             origin = np.append(places_before(kept, self._kept), marks + kept.size * (marks >= 0))
             columns |= origin < 0
-        self._change = Change(None, columns, origin)
+        self._change = TableChange(None, columns, origin)
         counts = {"columns_changed": int(changed.sum()), "columns_scanned": scanned}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
-    def _output_change(self) -> Change:
+    def _output_change(self) -> TableChange:
         # Rows with gaps in the columns whose fill changed are looked up only when they are needed.
         if self._changed_inputs is None or self._accelerator is None:
             return self._change
@@ -275,7 +275,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             Means.restored(state, n_values) if "sum" in state else Constants(state["statistics"])
         )
         self._fill = fill
-        self._settle(fill.statistics(), n_values, self._n_records)
+        self._derive_outputs(fill.statistics(), n_values, self._n_records)
 
     def _reattach(self) -> None:
         fill, gaps = self._learn_fills(objects=bool(self._statistics.dtype == object))

@@ -14,7 +14,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in
 
 from erasable.core.arrays import Flags, Ints, Ints32
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.values import Values
 from erasable.preprocessing._categories import find, name_of, plain
@@ -148,7 +148,7 @@ class OneHotEncoder(Encoder):
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
-    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
+    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
         before, ends = self._places, np.append(self._starts, self._places.size)
         left = np.ones(before.size, dtype=np.bool_)
         for j, kept in lost.items():
@@ -158,7 +158,7 @@ class OneHotEncoder(Encoder):
         shown = self._places >= 0
         origin[self._places[shown]] = before[left][shown]
         # A column is new where its category was dropped until now.
-        self._change = Change(None, origin < 0, origin)
+        self._change = TableChange(None, origin < 0, origin)
 
     def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
         before = self._places
@@ -171,7 +171,7 @@ class OneHotEncoder(Encoder):
         shown = self._places >= 0
         origin = np.zeros(self._width, dtype=np.int64)
         origin[self._places[shown]] = place[shown]
-        self._change = Change(None, origin < 0, origin)
+        self._change = TableChange(None, origin < 0, origin)
 
     @property
     def drop_idx_(self) -> NDArray[Any] | None:

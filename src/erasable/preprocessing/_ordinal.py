@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
 
 from erasable.core.arrays import Flags, Ints32
-from erasable.core.changes import Change
+from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.preprocessing._categories import UNKNOWN, has_gap
@@ -135,7 +135,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
-    def _follow(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
+    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
         columns = np.zeros(len(self._labels), dtype=np.bool_)
         rows = np.zeros(0 if codes is None else codes.shape[0], dtype=np.bool_)
         for j, kept in lost.items():
@@ -145,7 +145,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 columns[j] = True
                 if codes is not None:
                     rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
-        self._change = Change(None if codes is None else np.flatnonzero(rows), columns)
+        self._change = TableChange(None if codes is None else np.flatnonzero(rows), columns)
 
     def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
         self._lay_out()
@@ -156,7 +156,7 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
             moved = int(np.argmax(new))  # the first that is new; those above it have moved
             columns[j] = moved < n_numbered
             rows |= (codes[:, j] > moved) & (codes[:, j] < n_numbered)
-        self._change = Change(np.flatnonzero(rows), columns)
+        self._change = TableChange(np.flatnonzero(rows), columns)
 
     def _encode(self, codes: Ints32) -> NDArray[Any]:
         out: NDArray[Any] = codes.astype(self._at_fit("dtype"), order="C")

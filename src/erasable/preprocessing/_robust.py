@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import Affine, Change
+from erasable.core.changes import Affine, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
@@ -144,23 +144,23 @@ class RobustScaler(Scaler):
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._follow(rows, self._accelerator.remove_all)
+        return self._exchange(rows, self._accelerator.remove_all)
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome:
         _refuse_huge(self._attached().records.matrix[rows], np.arange(rows.size))
-        return self._follow(rows, self._accelerator.add_all)
+        return self._exchange(rows, self._accelerator.add_all)
 
-    def _follow(self, rows: Ints, change: Callable[..., int]) -> Outcome:
+    def _exchange(self, rows: Ints, change: Callable[..., int]) -> Outcome:
         """Have rows leave or join the quantiles."""
         matrix = self._attached().records.matrix
         tables = (table[at] for table, at in blocks(matrix, rows))
         scanned = change(tables, values_of(matrix, self._attached().live_rows))
         before, self._points = self._points, self._find()
         changed = (self._points != before).any(axis=0)
-        self._change = Change(columns=changed)
+        self._change = TableChange(columns=changed)
         counts = {
             "columns_changed": int(changed.sum()),
             "columns_scanned": scanned,

@@ -11,9 +11,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
 from erasable.core._deleting import learn_and_compare
-from erasable.core._schema import Fields, Part, Relation, column_map
+from erasable.core._schema import Fields, FieldType, Relation, column_map
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import NOTHING, Change
+from erasable.core.changes import NOTHING, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.extremes import Extremes
@@ -105,7 +105,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _is_map(self) -> bool:
         return True
 
-    def _map_schema(self, parts: dict[str, Part], relation: Relation) -> Fields:
+    def _map_schema(self, parts: dict[str, FieldType], relation: Relation) -> Fields:
         """Return the schema of a state that may have the map that `_map_state` returns."""
         return Fields(parts, {"map": column_map()}, (relation,))
 
@@ -147,7 +147,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
             self._change = NOTHING
             return Outcome("updated", 0, {"columns_changed": 0})
         self._bounds = np.stack([found.low, found.high])
-        self._change = Change(columns=changed)
+        self._change = TableChange(columns=changed)
         return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
 
     def _can_add(self) -> bool:
@@ -158,7 +158,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
         changed = found.add(self._attached().records.matrix, rows)
         if changed is not None:
             self._bounds = np.stack([found.low, found.high])
-        self._change = NOTHING if changed is None else Change(columns=changed)
+        self._change = NOTHING if changed is None else TableChange(columns=changed)
         n_changed = 0 if changed is None else int(changed.sum())
         return Outcome("updated", 0, {"columns_changed": n_changed})
 

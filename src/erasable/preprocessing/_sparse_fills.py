@@ -17,7 +17,7 @@ from erasable.core._mixed import Mixed
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
-from erasable.core.passes import Remote, Stored, at_hand, each_block
+from erasable.core.passes import Remote, Stored, each_block, rows_in_memory
 from erasable.core.quantiles import Elsewhere
 from erasable.core.sparse import canonical, parts
 
@@ -216,7 +216,7 @@ def blocks(matrix: Any, rows: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
     [([[3.0]], array([0]))]
     """
     if not issparse(matrix):
-        yield at_hand(matrix, rows)
+        yield rows_in_memory(matrix, rows)
         return
     step = max(1, _BLOCK // matrix.shape[1])
     for start in range(0, rows.size, step):

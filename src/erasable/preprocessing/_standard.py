@@ -20,8 +20,8 @@ from erasable.core._schema import (
     Array,
     Depending,
     Fields,
+    FieldType,
     OneOf,
-    Part,
     Sizes,
     grid,
     moments,
@@ -33,7 +33,7 @@ from erasable.core._schema import (
 from erasable.core._tape_kernels import log
 from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, joined
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
-from erasable.core.changes import Affine, Change
+from erasable.core.changes import Affine, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
@@ -276,7 +276,7 @@ class StandardScaler(Scaler, WeightedTransformer):
         center, scale = self._lattice
         self._lattice = self._on_lattice()
         changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
-        self._change = Change(columns=changed)
+        self._change = TableChange(columns=changed)
         return {"columns_changed": int(changed.sum())}
 
     def _can_add(self) -> bool:
@@ -301,7 +301,7 @@ class StandardScaler(Scaler, WeightedTransformer):
         counts = {"columns_scanned": scanned, **self._move_lattice()}
         return Outcome("updated", held.n_live if scanned else 0, counts)
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         n_records = self._n_records
         refuse_many(n_records)
 
@@ -309,11 +309,11 @@ class StandardScaler(Scaler, WeightedTransformer):
             refuse_negative_variance(value["moments"], n_records, "moments.hh")
 
         grids = OneOf((grid("n_features"), grid("n_features", sparse=True)))
-        plain: dict[str, Part] = {"grid": grids, "moments": moments(n_records, "n_features")}
+        plain: dict[str, FieldType] = {"grid": grids, "moments": moments(n_records, "n_features")}
         most = int(n_records * MOST_QUANTA)
         weights = {"top": tops(1), "sums": Array("int64", (1,), least=1, most=most)}
         limbs = Array("int64", (5, "n_features"), least=-2 * most, most=2 * most)
-        weighted: dict[str, Part] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
+        weighted: dict[str, FieldType] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
         return Depending(
             "weights",
             self._map_schema(plain, check),

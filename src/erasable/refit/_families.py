@@ -26,7 +26,7 @@ from erasable.refit._codec import decode, encode
 from erasable.refit._names import Known
 from erasable.refit._part import (
     ContradictionError,
-    Part,
+    FittedPart,
     UncheckedError,
     close,
     expect,
@@ -40,7 +40,7 @@ _NODES: np.dtype[Any] = _tree.NODE_DTYPE
 _ROOM = 2**31 - 1
 
 
-def check_tree(part: Part) -> int:
+def check_tree(part: FittedPart) -> int:
     """Check one tree, and return the number of its features."""
     width, n_outputs, n_classes = part.features(), part.integer("n_outputs_", 1, _ROOM), 1
     if isinstance(part.template, DecisionTreeClassifier):
@@ -119,7 +119,7 @@ def _shape(fields: dict[str, NDArray[Any]], n_nodes: int, depth: Any) -> NDArray
     return inner
 
 
-def check_forest(part: Part) -> int:
+def check_forest(part: FittedPart) -> int:
     """Check a forest, tree by tree, and return the number of its features."""
     width, n_outputs = part.features(), part.integer("n_outputs_", 1, _ROOM)
     forest, n_classes = part.template, 0
@@ -140,7 +140,7 @@ def check_forest(part: Part) -> int:
     own = {name: getattr(forest, name) for name in forest.estimator_params}
     template = clone(forest.estimator).set_params(**own)
     for each in grown:
-        one = Part(each, template, width, part.known, varying=("random_state",))
+        one = FittedPart(each, template, width, part.known, varying=("random_state",))
         one.integer("random_state", 0, _ROOM)
         if n_classes:
             codes = np.arange(n_classes, dtype=np.float64)
@@ -195,7 +195,7 @@ def _check(
     name = type(template).__name__
     expect(check is not None, f"states of {name} are not checked")
     assert check is not None
-    part = Part(tree, template, n_features, known, columns)
+    part = FittedPart(tree, template, n_features, known, columns)
     width = check(part)
     part.finish()
     return width
@@ -204,7 +204,7 @@ def _check(
 # --------------------------------------------------------------------------- linear models
 
 
-def _linear_regressor(part: Part) -> int:
+def _linear_regressor(part: FittedPart) -> int:
     width = part.features()
     coefficients = np.asarray(part.value("coef_"))
     rows = coefficients.shape[:-1]
@@ -218,7 +218,7 @@ def _linear_regressor(part: Part) -> int:
     return width
 
 
-def _linear_classifier(part: Part) -> int:
+def _linear_classifier(part: FittedPart) -> int:
     width, n_classes = part.features(), part.labels().size
     expect(n_classes > 1, "classes_ are too few")
     rows = 1 if n_classes == 2 else n_classes
@@ -238,7 +238,7 @@ def _linear_classifier(part: Part) -> int:
     return width
 
 
-def _ridge_classifier(part: Part) -> int:
+def _ridge_classifier(part: FittedPart) -> int:
     labels, binarizer = part.labels(), part.raw("_label_binarizer")
     again = preprocessing.LabelBinarizer(pos_label=1, neg_label=-1).fit(labels)
     expect(same(encode(again, {}), binarizer), "_label_binarizer is not that of the classes")
@@ -250,7 +250,7 @@ def _ridge_classifier(part: Part) -> int:
     return width
 
 
-def _constant(part: Part) -> int:
+def _constant(part: FittedPart) -> int:
     width, labels = part.features(), part.labels()
     size = part.integer("n_classes_", labels.size, labels.size)
     part.integer("n_outputs_", 1, 1)
@@ -264,7 +264,7 @@ def _constant(part: Part) -> int:
 # --------------------------------------------------------------------------- naive Bayes
 
 
-def _gaussian(part: Part) -> int:
+def _gaussian(part: FittedPart) -> int:
     width, size = part.features(), part.labels().size
     counts = part.array("class_count_", (size,), low=0.0)
     prior = part.array("class_prior_", (size,), low=0.0, high=1.0)
@@ -277,7 +277,7 @@ def _gaussian(part: Part) -> int:
     return width
 
 
-def _discrete(part: Part) -> int:
+def _discrete(part: FittedPart) -> int:
     width, size = part.features(), part.labels().size
     part.array("class_count_", (size,), low=0.0)
     prior = part.array("class_log_prior_", (size,), high=1e-9)
@@ -298,7 +298,7 @@ def _discrete(part: Part) -> int:
 # --------------------------------------------------------------------------- what fits anew
 
 
-def _neighbours(part: Part) -> int:
+def _neighbours(part: FittedPart) -> int:
     """Check a model that holds its records by fitting it to them again."""
     width, model = part.features(), part.template
     expect(isinstance(model.metric, str), "metric is a function")
@@ -322,7 +322,7 @@ def _neighbours(part: Part) -> int:
 # --------------------------------------------------------------------------- transformers
 
 
-def _scaler(part: Part) -> int:
+def _scaler(part: FittedPart) -> int:
     width, model = part.features(), part.template
     part.skip("n_samples_seen_")
     for name, switch in _SCALES[type(model)].items():
@@ -347,7 +347,7 @@ _SCALES: dict[type, dict[str, str | None]] = {
 }
 
 
-def _components(part: Part) -> int:
+def _components(part: FittedPart) -> int:
     width = part.features()
     size = part.integer("n_components_", 1, width)
     part.array("components_", (size, width))
@@ -361,7 +361,7 @@ def _components(part: Part) -> int:
     return size
 
 
-def _steps(part: Part) -> int:
+def _steps(part: FittedPart) -> int:
     width, columns = part.n_features, part.columns
     own = members(part.raw("steps"), "steps", ("list",))
     expect(len(own) == len(part.template.steps), "steps differ")
@@ -376,7 +376,7 @@ def _steps(part: Part) -> int:
     return width
 
 
-_KINDS: list[tuple[Callable[[Part], int], tuple[type, ...]]] = [
+_KINDS: list[tuple[Callable[[FittedPart], int], tuple[type, ...]]] = [
     (_constant, (dummy.DummyClassifier,)),
     (check_forest, (ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor)),
     (check_forest, (ensemble.RandomForestClassifier, ensemble.RandomForestRegressor)),

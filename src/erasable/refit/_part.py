@@ -88,7 +88,7 @@ def close(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9))
 
 
-class Part:
+class FittedPart:
     """A fitted estimator of a file, whose parameters are those of a given one.
 
     Parameters

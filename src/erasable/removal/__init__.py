@@ -7,7 +7,7 @@ everything that is drawn is drawn from `random_state`; and an estimate says what
 from erasable.removal._domain import DomainRemoval, RemovalWarning
 from erasable.removal._frontier import Frontier
 from erasable.removal._gaussians import Moments
-from erasable.removal._joined import remove_domain
+from erasable.removal._removal import remove_domain
 from erasable.removal.budgets import Cost, Count, Coverage, MaxShift, MinRemoval, Share
 from erasable.removal.certificates import (
     Certificate,

@@ -24,7 +24,7 @@ from erasable.removal._records import certificate_of, read_records, read_sets
 from erasable.removal._sets import Sets, copied
 from erasable.removal.budgets import Coverage, Curve, as_budget
 from erasable.removal.scores import SCORES, Score, as_score
-from erasable.removal.scores._base import Ranking
+from erasable.removal.scores._score import Ranking
 
 _REPEATS = 4
 _JUDGED = 1_000  # records of forget whose ranks are compared

@@ -79,7 +79,7 @@ class Moments:
         InvalidInputError
             No dense table of finite numbers, or no mask of its records.
         """
-        from erasable.removal._reading import read_dense, read_mask
+        from erasable.removal._inputs import read_dense, read_mask
 
         if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == 0 < X.shape[1]):
             X = read_dense(X, "X")
@@ -113,7 +113,7 @@ class Moments:
         >>> Moments.of_records(Records([[1.0], [3.0]]))
         Moments(n=2, mean=array([2.]), scatter=array([[2.]]))
         """
-        from erasable.removal._reading import read_mask
+        from erasable.removal._inputs import read_mask
 
         live = RecordRows.of(records, "a covariance is dense")
         return cls.of_rows(live if rows is None else live.some(read_mask(rows, len(live))))

@@ -21,7 +21,7 @@ from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
 from erasable.core.values import Accepts, read_values
 from erasable.removal._gaussians import Moments
-from erasable.removal._reading import read_mask
+from erasable.removal._inputs import read_mask
 from erasable.removal._sets import Sets
 
 _WHY = "scores are of numbers"

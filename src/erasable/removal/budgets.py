@@ -19,7 +19,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._frontier import Frontier
-from erasable.removal._reading import as_numbers, read_number
+from erasable.removal._inputs import as_numbers, read_number
 
 __all__ = [
     "Budget",

@@ -53,7 +53,7 @@ from scipy.special import multigammaln
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.removal._gaussians import Moments, excess, whitened
-from erasable.removal._reading import (
+from erasable.removal._inputs import (
     read_count,
     read_covariance,
     read_deleted,

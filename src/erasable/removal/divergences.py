@@ -37,7 +37,7 @@ from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import seed_from
 from erasable.removal._gaussians import gaussian_divergence
-from erasable.removal._reading import read_count, read_number, read_pair, refuse_singular
+from erasable.removal._inputs import read_count, read_number, read_pair, refuse_singular
 from erasable.removal.scores._classifiers import shares
 
 __all__ = ["Divergence", "divergence"]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._reading import length_of, refuse_label
+from erasable.removal._inputs import length_of, refuse_label
 
 __all__ = ["GROUPS", "Comparison", "RemovalReport", "measure", "removal_report"]
 

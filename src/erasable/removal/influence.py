@@ -22,7 +22,7 @@ import numpy as np
 
 from erasable.core.arrays import Floats
 from erasable.removal._gaussians import Moments, gaussian_divergence
-from erasable.removal._reading import (
+from erasable.removal._inputs import (
     read_covariance,
     read_deleted,
     read_number,

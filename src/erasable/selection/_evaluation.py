@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from erasable.core.seeds import seed_from
 from erasable.selection import _records
 from erasable.selection._functions import SetFunction
-from erasable.selection._objectives import Expected, Task, is_exact, sampled
-from erasable.selection._optimizers import Budget
+from erasable.selection._objectives import Expected, SelectionTask, is_exact, sampled
+from erasable.selection._optimizers import CostBudget
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.staying import as_staying
 from erasable.selection.utilities import Problem, Utility
-from erasable.selection.utilities._base import check_utility
+from erasable.selection.utilities._utility import check_utility
 
 F = TypeVar("F", bound=SetFunction)
 
@@ -99,7 +99,7 @@ def expected_utility(
     return worth_of(task, goal)
 
 
-def worth_of(task: Task, goal: Expected | CVaR) -> ExpectedUtility:
+def worth_of(task: SelectionTask, goal: Expected | CVaR) -> ExpectedUtility:
     """Return what is held in a task is worth."""
     if isinstance(goal, CVaR):
         if not task.bound.is_certain:
@@ -156,21 +156,23 @@ def _task(
     staying: Any,
     ids: Any,
     random_state: Any,
-) -> Task:
+) -> SelectionTask:
     X, names = _records.read_ids(X, ids, y=y, staying=staying)
     held = _records.read_selection(selected, rows, names)
     problem = check_utility(utility).problem(X, y)
     return task_of(problem, held, staying, y, int(seed_from(random_state)))
 
 
-def task_of(problem: Problem, held: NDArray[np.int64], staying: Any, y: Any, seed: int) -> Task:
+def task_of(
+    problem: Problem, held: NDArray[np.int64], staying: Any, y: Any, seed: int
+) -> SelectionTask:
     """Return the task in which some records are held, and none is chosen."""
     bound = as_staying(staying).bind(problem.n, k=len(held), labels=y)
     none = np.zeros(0, dtype=np.int64)
-    return Task(problem, bound, held, none, Budget(0), "lazy", seed, len(held))
+    return SelectionTask(problem, bound, held, none, CostBudget(0), "lazy", seed, len(held))
 
 
-def values_of(task: Task, n_samples: int) -> NDArray[np.float64]:
+def values_of(task: SelectionTask, n_samples: int) -> NDArray[np.float64]:
     """Return the utility of who stays of what is held, in each sample."""
     if task.bound.is_certain:
         value = _filled(Expected(n_samples).function(task), task).value
@@ -178,7 +180,7 @@ def values_of(task: Task, n_samples: int) -> NDArray[np.float64]:
     return _filled(sampled(task, n_samples), task).values
 
 
-def _filled(function: F, task: Task) -> F:
+def _filled(function: F, task: SelectionTask) -> F:
     """Return a function with the records that are held."""
     function.fill(task.held)
     return function

@@ -16,7 +16,7 @@ import numpy as np
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidInputError
 from erasable.selection._functions import SetFunction
-from erasable.selection._optimizers import Budget, Choice, maximize
+from erasable.selection._optimizers import Choice, CostBudget, maximize
 
 ENUMERATION = "partial-enumeration"
 _SIZE = 3  # records that a start has, for the bound 1 - 1/e
@@ -48,7 +48,7 @@ class Best:
 
 
 def best_of_greedy(
-    make: Callable[[], SetFunction], items: Ints, budget: Budget, optimizer: str, seed: int
+    make: Callable[[], SetFunction], items: Ints, budget: CostBudget, optimizer: str, seed: int
 ) -> Best:
     """Choose by gain; where costs differ, by gain for the money and by gain, and take the better.
 
@@ -78,7 +78,7 @@ def best_of_greedy(
 
 
 def best_of_enumeration(
-    make: Callable[[], SetFunction], items: Ints, budget: Budget, optimizer: str, seed: int
+    make: Callable[[], SetFunction], items: Ints, budget: CostBudget, optimizer: str, seed: int
 ) -> Best:
     """Try every set of at most three records as a start, and fill it up by gain for the money.
 
@@ -117,7 +117,7 @@ def best_of_enumeration(
     return best
 
 
-def _starts(items: Ints, budget: Budget) -> Iterator[tuple[int, ...]]:
+def _starts(items: Ints, budget: CostBudget) -> Iterator[tuple[int, ...]]:
     """Yield the sets of one to three records that can be paid."""
     for size in range(1, _SIZE + 1):
         for start in combinations(items.tolist(), size):

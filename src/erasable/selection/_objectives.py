@@ -14,14 +14,14 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._functions import SetFunction
 from erasable.selection._knapsack import Best, best_of_enumeration, best_of_greedy
-from erasable.selection._optimizers import Budget, Choice
+from erasable.selection._optimizers import Choice, CostBudget
 from erasable.selection._sampled import SampledFunction, Samples
 from erasable.selection.staying import Bound, Sampler
 from erasable.selection.utilities import Problem
 
 
 @dataclass(frozen=True)
-class Task:
+class SelectionTask:
     """Everything that a selection is made of.
 
     Attributes
@@ -47,7 +47,7 @@ class Task:
     bound: Bound
     held: Ints
     items: Ints
-    budget: Budget
+    budget: CostBudget
     optimizer: str
     seed: int
     most: int
@@ -73,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Solution:
+class SelectionResult:
     """A selection, and what it is worth.
 
     Attributes
@@ -131,16 +131,16 @@ class Expected:
             return self.n_samples
         return math.ceil(math.log(2 / (1 - self.confidence)) / (2 * self.error**2))
 
-    def solve(self, task: Task) -> Solution:
+    def solve(self, task: SelectionTask) -> SelectionResult:
         """Choose the records of the largest expected utility, greedily."""
         best = task.choose(lambda: self.function(task))
         function = best.function
         assert function is not None
         error = function.standard_error if isinstance(function, SampledFunction) else 0.0
         exact = is_exact(function, task.bound)
-        return Solution(best.chosen, function.value, error, exact, best.n_evaluations)
+        return SelectionResult(best.chosen, function.value, error, exact, best.n_evaluations)
 
-    def function(self, task: Task) -> SetFunction:
+    def function(self, task: SelectionTask) -> SetFunction:
         """Return the expected utility as a function of the records, none of them chosen yet."""
         exact = task.problem.expected(task.bound, task.most)
         if exact is not None:
@@ -149,7 +149,7 @@ class Expected:
 
 
 def sampled(
-    task: Task, n_samples: int, threshold: float | None = None, alpha: float = 1.0
+    task: SelectionTask, n_samples: int, threshold: float | None = None, alpha: float = 1.0
 ) -> SampledFunction:
     """Return an objective by samples; those of one task are drawn alike."""
     sampler = Sampler(task.bound, n_samples, task.seed)

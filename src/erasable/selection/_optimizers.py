@@ -20,7 +20,7 @@ _ROUNDING = 1e-9  # the share of a budget by which sums of costs may miss it
 
 
 @dataclass(frozen=True)
-class Budget:
+class CostBudget:
     """How much may be chosen: so many records, or, where they have costs, so much money.
 
     Attributes
@@ -74,7 +74,7 @@ class Budget:
 
 
 def _lazy(
-    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+    function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Minoux: gains from earlier rounds are bounds, because gains only shrink."""
     queue = function.queue(items, budget.weights)
@@ -90,7 +90,7 @@ def _lazy(
 
 
 def _greedy(
-    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+    function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Look at every gain in every round: for functions whose gains may grow."""
     left, remaining = budget.left, np.sort(items)
@@ -107,7 +107,7 @@ def _greedy(
 
 
 def _stochastic(
-    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+    function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Mirzasoleiman et al. 2015: the best of a random part, n / k log(1 / 0.1) in each round."""
     if not len(items):
@@ -129,7 +129,7 @@ def _stochastic(
 
 
 def _random_greedy(
-    function: SetFunction, items: Ints, budget: Budget, rng: np.random.Generator
+    function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
     """Buchbinder et al. 2014: any of the k best, for functions that may shrink.
 
@@ -162,7 +162,7 @@ OPTIMIZERS = {
 }
 
 
-def _affordable(items: Ints, budget: Budget, left: float) -> Ints:
+def _affordable(items: Ints, budget: CostBudget, left: float) -> Ints:
     if budget.costs is None:
         return items if left >= 1 else items[:0]
     paid: Ints = items[budget.affords(budget.costs[items], left)]
@@ -172,7 +172,7 @@ def _affordable(items: Ints, budget: Budget, left: float) -> Ints:
 def maximize(
     function: SetFunction,
     items: Ints,
-    budget: Budget,
+    budget: CostBudget,
     optimizer: str = "lazy",
     rng: np.random.Generator | None = None,
 ) -> Choice:
@@ -202,7 +202,7 @@ def maximize(
     >>> from erasable.selection.staying import Certain
     >>> from erasable.selection.utilities import NearestNeighbor
     >>> problem = NearestNeighbor("precomputed").problem(np.diag([1.0, 3.0, 2.0]))
-    >>> maximize(problem.expected(Certain().bind(3), 2), np.arange(3), Budget(2))
+    >>> maximize(problem.expected(Certain().bind(3), 2), np.arange(3), CostBudget(2))
     [(1, 3.0), (2, 2.0)]
     """
     chosen: Choice = []

@@ -19,14 +19,14 @@ from erasable.core.seeds import seed_from
 from erasable.core.threads import check_n_jobs
 from erasable.selection import _records
 from erasable.selection._knapsack import ENUMERATION
-from erasable.selection._objectives import Task
-from erasable.selection._optimizers import OPTIMIZERS, Budget
-from erasable.selection._valued import Fitted, Valued
+from erasable.selection._objectives import SelectionTask
+from erasable.selection._optimizers import OPTIMIZERS, CostBudget
+from erasable.selection._valued import FittedSelection, Valued
 from erasable.selection._warning import SelectionWarning
 from erasable.selection._worst_cases import CVaR, check_objective
 from erasable.selection.staying import as_staying
 from erasable.selection.utilities import NearestNeighbor, Problem, Utility
-from erasable.selection.utilities._base import check_utility
+from erasable.selection.utilities._utility import check_utility
 
 _FEW = 10  # samples whose mean says little
 
@@ -191,7 +191,7 @@ class SubsetSelector(Valued, BaseEstimator):
         if optimizer == "auto":
             optimizer = greedy
         by_enumeration = optimizer == ENUMERATION
-        task = Task(
+        task = SelectionTask(
             problem, bound, held, items, budget, greedy if by_enumeration else optimizer, seed,
             most, by_enumeration, self.n_jobs,
         )  # fmt: skip
@@ -206,7 +206,7 @@ class SubsetSelector(Valued, BaseEstimator):
         classes = copy(y)  # a value is that of the y of now
         chosen = np.array([j for j, _ in solution.chosen], dtype=np.int64)
         held_and_chosen = np.concatenate([held, chosen])
-        self._fitted = Fitted(
+        self._fitted = FittedSelection(
             problem, names, held_and_chosen, classes, self.staying, objective, seed
         )
         self.n_records_in_ = problem.n_records
@@ -298,12 +298,12 @@ class SubsetSelector(Valued, BaseEstimator):
             names, held = names[problem.places], np.searchsorted(problem.places, held)
         return problem, names, held, classes
 
-    def _budget(self, items: Any, problem: Problem) -> Budget:
+    def _budget(self, items: Any, problem: Problem) -> CostBudget:
         if self.costs is not None:
             costs = _records.read_costs(self.costs, problem.n_records)
             if problem.places is not None:
                 costs = costs[problem.places]
-            budget = Budget(float(self.k), costs)
+            budget = CostBudget(float(self.k), costs)
             if len(items) and not budget.affords(costs[items].min(), self.k):
                 raise InvalidInputError(
                     f"the cheapest record costs {costs[items].min():g} and the budget is k="
@@ -316,4 +316,4 @@ class SubsetSelector(Valued, BaseEstimator):
                 SelectionWarning,
                 stacklevel=3,
             )
-        return Budget(float(min(self.k, len(items))))
+        return CostBudget(float(min(self.k, len(items))))

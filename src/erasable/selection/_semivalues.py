@@ -17,7 +17,7 @@ from erasable.core.seeds import seed_from
 from erasable.selection._objectives import check_count
 from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
 from erasable.selection.utilities import Utility
-from erasable.selection.utilities._base import check_utility
+from erasable.selection.utilities._utility import check_utility
 
 
 def semivalues(

@@ -13,7 +13,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.seeds import seed_from
 from erasable.selection._balance import GroupBalance, balance
 from erasable.selection._evaluation import ExpectedUtility, task_of, values_of, worth_of
-from erasable.selection._objectives import Expected, Task
+from erasable.selection._objectives import Expected, SelectionTask
 from erasable.selection._records import as_labels
 from erasable.selection._tradeoff import Tradeoff, tradeoff
 from erasable.selection._worst_cases import CVaR, check_objective
@@ -21,7 +21,7 @@ from erasable.selection.utilities import Problem
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedSelection:
     """What a fitted selector values its choice by.
 
     Attributes
@@ -50,7 +50,7 @@ class Fitted:
 class Valued:
     """A selector that values what it chose."""
 
-    _fitted: Fitted
+    _fitted: FittedSelection
     held_: NDArray[np.int64]
     selected_: NDArray[np.int64]
 
@@ -186,7 +186,7 @@ class Valued:
         """Return the rows held and chosen, of those of the problem."""
         return self._fitted.rows
 
-    def _task(self, staying: Any, random_state: Any) -> Task:
+    def _task(self, staying: Any, random_state: Any) -> SelectionTask:
         seed = self._fitted.seed + 1 if random_state is None else int(seed_from(random_state))
         model = self._fitted.staying if staying is None else staying
         return task_of(self._fitted.problem, self._rows(), model, self._fitted.y, seed)

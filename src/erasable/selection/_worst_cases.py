@@ -15,8 +15,8 @@ from erasable.core.seeds import is_number
 from erasable.selection._functions import SetFunction
 from erasable.selection._objectives import (
     Expected,
-    Solution,
-    Task,
+    SelectionResult,
+    SelectionTask,
     check_count,
     check_samples,
     sampled,
@@ -104,7 +104,7 @@ class CVaR:
         """Return how many samples the result is a mean of."""
         return self.alpha * self.n_valued()
 
-    def solve(self, task: Task) -> Solution:
+    def solve(self, task: SelectionTask) -> SelectionResult:
         """Choose the records of the largest utility in the worst cases, greedily."""
         if task.bound.is_certain:
             return self.mean().solve(task)
@@ -114,7 +114,7 @@ class CVaR:
         if low < high:
             found.search(low, high)
         values = found.reported()
-        return Solution(
+        return SelectionResult(
             found.chosen, cvar(values, self.alpha), error_of_cvar(values, self.alpha),
             False, found.n_evaluations,
         )  # fmt: skip
@@ -143,7 +143,7 @@ class _Search:
     n_evaluations : int
     """
 
-    def __init__(self, goal: CVaR, task: Task) -> None:
+    def __init__(self, goal: CVaR, task: SelectionTask) -> None:
         self.goal, self.task = goal, task
         self.chosen: Choice = []
         self.values = np.zeros(0)

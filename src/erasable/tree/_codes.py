@@ -27,7 +27,7 @@ _32 = np.uint64(32)
 _CODES = 2**31 - 1
 
 
-class Codes(NamedTuple):
+class ColumnCodes(NamedTuple):
     """Values and codes of all columns.
 
     Attributes
@@ -55,7 +55,7 @@ class Codes(NamedTuple):
     n_codes: Ints
 
 
-def codes_of(parts: list[tuple[Floats, Ints]]) -> Codes:
+def codes_of(parts: list[tuple[Floats, Ints]]) -> ColumnCodes:
     """Make codes of the values of every column, which ascend: their ranks. Counts come with them.
 
     >>> codes = codes_of([(np.array([0.5, 7.0]), np.array([3, 1]))])
@@ -77,10 +77,10 @@ def codes_of(parts: list[tuple[Floats, Ints]]) -> Codes:
     return made
 
 
-def _bare(n_buckets: list[int]) -> Codes:
+def _bare(n_buckets: list[int]) -> ColumnCodes:
     starts = np.concatenate([[0], np.cumsum(n_buckets, dtype=np.int64)]).astype(np.int64)
     shape = int(starts[-1]), WIDTH
-    return Codes(
+    return ColumnCodes(
         values=np.zeros(shape),
         codes=np.zeros(shape, dtype=np.int32),
         counts=np.zeros(shape, dtype=np.int32),
@@ -91,13 +91,13 @@ def _bare(n_buckets: list[int]) -> Codes:
     )
 
 
-def values_of(codes: Codes, j: int) -> Floats:
+def values_of(codes: ColumnCodes, j: int) -> Floats:
     """Return the distinct values of a column, ascending."""
     values: Floats = codes.values[_there(codes, j)]
     return values
 
 
-def lacks(codes: Codes, j: int, values: Floats) -> bool:
+def lacks(codes: ColumnCodes, j: int, values: Floats) -> bool:
     """Tell whether a value is not in a column, and no code is free between its neighbours."""
     there = _there(codes, j)
     known = codes.values[there]
@@ -107,20 +107,20 @@ def lacks(codes: Codes, j: int, values: Floats) -> bool:
     return bool((is_new & (ends[at + 1] - ends[at] < 2)).any())
 
 
-def are_ranks(codes: Codes) -> NDArray[np.bool_]:
+def are_ranks(codes: ColumnCodes) -> NDArray[np.bool_]:
     """Tell of each column whether its codes have not been spread."""
     ranks: NDArray[np.bool_] = codes.shifts == _FULL
     return ranks
 
 
-def _there(codes: Codes, j: int) -> tuple[Any, Any]:
+def _there(codes: ColumnCodes, j: int) -> tuple[Any, Any]:
     """Return where the values of a column are."""
     first, after = codes.starts[j], codes.starts[j + 1]
     buckets, places = np.nonzero(np.arange(WIDTH) < codes.sizes[first:after, np.newaxis])
     return buckets + first, places
 
 
-def spread(codes: Codes, columns: NDArray[np.bool_]) -> tuple[Codes, Ints32]:
+def spread(codes: ColumnCodes, columns: NDArray[np.bool_]) -> tuple[ColumnCodes, Ints32]:
     """Give the values of some columns codes with gaps between them, and room around them.
 
     What there was is overwritten, but for the codes.
@@ -164,7 +164,7 @@ def _margin(used: int) -> int:
 
 
 @inlined
-def place_of(codes: Codes, f: Any, code: Any) -> tuple[Any, Any]:
+def place_of(codes: ColumnCodes, f: Any, code: Any) -> tuple[Any, Any]:
     """Return the bucket of a code, and its place there; -1 if no value has it."""
     bucket = codes.starts[f] + (code >> codes.shifts[f])
     place = code & (WIDTH - 1)  # where it is as long as codes are ranks
@@ -177,7 +177,7 @@ def place_of(codes: Codes, f: Any, code: Any) -> tuple[Any, Any]:
 
 
 @inlined
-def _bucket_for(codes: Codes, f: Any, x: Any) -> Any:
+def _bucket_for(codes: ColumnCodes, f: Any, x: Any) -> Any:
     """Return the last bucket that has a value up to `x`; -1 if none has."""
     low, high = codes.starts[f], codes.starts[f + 1]
     found: Any = -1
@@ -196,7 +196,7 @@ def _bucket_for(codes: Codes, f: Any, x: Any) -> Any:
 
 
 @inlined
-def _neighbours(codes: Codes, f: Any, bucket: Any, place: Any) -> tuple[Any, Any]:
+def _neighbours(codes: ColumnCodes, f: Any, bucket: Any, place: Any) -> tuple[Any, Any]:
     """Return the codes before and behind a place where a value is to be; limits if none is."""
     lower: Any = -1
     upper: Any = codes.n_codes[f]
@@ -219,7 +219,7 @@ def _neighbours(codes: Codes, f: Any, bucket: Any, place: Any) -> tuple[Any, Any
 
 
 @inlined
-def _choose(codes: Codes, f: Any, lower: Any, upper: Any) -> Any:
+def _choose(codes: ColumnCodes, f: Any, lower: Any, upper: Any) -> Any:
     """Return a code between two others, -1 if there is none."""
     step = max((1 << codes.shifts[f]) // _FILL, 1)
     if upper == codes.n_codes[f] and lower >= 0:
@@ -230,7 +230,7 @@ def _choose(codes: Codes, f: Any, lower: Any, upper: Any) -> Any:
 
 
 @inlined
-def _insert(codes: Codes, f: Any, x: Any) -> Any:
+def _insert(codes: ColumnCodes, f: Any, x: Any) -> Any:
     """Count one more record of a value; return its code, or -1 if there is no room for it."""
     bucket, place = _bucket_for(codes, f, x), 0
     if bucket >= 0:
@@ -261,7 +261,7 @@ def _insert(codes: Codes, f: Any, x: Any) -> Any:
 
 @kernel
 def take_in(
-    codes: Codes, packed: Words, rows: Ints, values: Floats, hashes: Words, start: int
+    codes: ColumnCodes, packed: Words, rows: Ints, values: Floats, hashes: Words, start: int
 ) -> int:
     """Write hashes and codes of new rows, from cell `start` on.
 
@@ -279,7 +279,7 @@ def take_in(
 
 
 @kernel
-def leave(codes: Codes, packed: Words, rows: Ints) -> None:
+def leave(codes: ColumnCodes, packed: Words, rows: Ints) -> None:
     """Overwrite rows, and the values that no record has any more."""
     for i in range(rows.size):
         for f in range(codes.shifts.size):
@@ -300,7 +300,7 @@ def leave(codes: Codes, packed: Words, rows: Ints) -> None:
 
 @kernel
 def recode_rows(
-    codes: Codes, other: Ints32, columns: NDArray[np.bool_], packed: Words, rows: Ints
+    codes: ColumnCodes, other: Ints32, columns: NDArray[np.bool_], packed: Words, rows: Ints
 ) -> None:
     """Write the codes that values have now into some rows."""
     for i in range(rows.size):

@@ -15,7 +15,7 @@ from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads, over_rows
 from erasable.tree._codes import (
-    Codes,
+    ColumnCodes,
     are_ranks,
     codes_of,
     lacks,
@@ -38,7 +38,7 @@ _TOGETHER = 8
 
 
 @dataclass(eq=False, slots=True)
-class Columns:
+class TreeColumns:
     """Distinct values of every column; an accelerator, of which nothing is in the state.
 
     Attributes
@@ -53,14 +53,14 @@ class Columns:
 
     Examples
     --------
-    >>> columns = Columns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
+    >>> columns = TreeColumns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
     >>> columns.codes.values[0, :2], columns.codes.counts[0, :2]
     (array([0.5, 7. ]), array([2, 1], dtype=int32))
     >>> columns.packed[:, 0] & np.uint64(255)
     array([0, 1, 0], dtype=uint64)
     """
 
-    codes: Codes
+    codes: ColumnCodes
     packed: Words
     tape: Tape
 
@@ -121,7 +121,7 @@ class Columns:
 
     def take(
         self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]
-    ) -> Iterator[tuple[Codes, Ints32, NDArray[np.bool_]]]:
+    ) -> Iterator[tuple[ColumnCodes, Ints32, NDArray[np.bool_]]]:
         """Take new rows of a matrix in, for which there are places.
 
         `live_rows` returns the rows there are, with the new ones.

@@ -26,12 +26,12 @@ from erasable.tree._layout import (
     SMALL,
     SQUARES,
     START,
-    Candidates,
     GrowingTree,
-    Rules,
+    NodeCandidates,
     Split,
-    Table,
-    Work,
+    TreeRecords,
+    TreeRules,
+    TreeScratch,
 )
 from erasable.tree._score_kernels import gain_of, is_pure, pick
 from erasable.tree._slot_kernels import by_column, weigh
@@ -75,7 +75,13 @@ def _sort_codes(drawn: Words, found: int, code: Ints32) -> None:
 
 @inlined
 def _by_value(
-    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+    packed: Words,
+    n_values: int,
+    m: int,
+    key: np.uint64,
+    rules: TreeRules,
+    work: TreeScratch,
+    out: NodeCandidates,
 ) -> tuple[Any, Any]:
     """Count the records of every value, and draw among those that there are."""
     code, count, left = out.codes, out.counts, out.lefts
@@ -115,7 +121,7 @@ def _by_value(
 
 @inlined
 def _by_rank(
-    packed: Words, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+    packed: Words, m: int, key: np.uint64, rules: TreeRules, work: TreeScratch, out: NodeCandidates
 ) -> tuple[Any, Any]:
     """Sort few records, and draw among their values only if there are more than are wanted."""
     code, count, left = out.codes, out.counts, out.lefts
@@ -184,7 +190,7 @@ def _hash(hashes: NDArray[np.uint32], n: int, key: np.uint32) -> Any:
 
 
 @inlined
-def _draw_from_all(packed: Words, m: int, key: np.uint64, work: Work) -> Any:
+def _draw_from_all(packed: Words, m: int, key: np.uint64, work: TreeScratch) -> Any:
     """Draw among the values of the records at hand, and fetch their codes."""
     rows, codes, hashes, drawn = work.rows, work.codes, work.hashes, work.drawn
     found, highest = 0, _EVERYTHING
@@ -206,7 +212,7 @@ def _draw_from_all(packed: Words, m: int, key: np.uint64, work: Work) -> Any:
 
 
 @inlined
-def _bound(work: Work, code: Ints32, found: int) -> Any:
+def _bound(work: TreeScratch, code: Ints32, found: int) -> Any:
     """Set out the codes drawn in fours; return how many there are, with those that fill up."""
     bounds = work.bounds
     n_bounds = (found + 3) // 4 * 4
@@ -228,7 +234,7 @@ def _find_bins(codes: Ints32, n: int, bounds: Ints32, n_bounds: int, bins: Ints3
 
 
 @inlined
-def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
+def _tally(work: TreeScratch, m: int, found: int, code: Ints32, rules: TreeRules) -> None:
     """Count the records between the values drawn, and apart from these those that have them.
 
     Times in the bag are counted in the upper half of a word, records in the lower; there are less
@@ -268,7 +274,7 @@ def _tally(work: Work, m: int, found: int, code: Ints32, rules: Rules) -> None:
 
 
 @inlined
-def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
+def _add_up(work: TreeScratch, found: int, rules: TreeRules, out: NodeCandidates) -> None:
     """Make of tallies how many records have each value drawn, and what is up to it."""
     count, left = out.counts, out.lefts
     tallies, n_upto = work.tallies, 0
@@ -291,7 +297,13 @@ def _add_up(work: Work, found: int, rules: Rules, out: Candidates) -> None:
 
 @inlined
 def survey(
-    packed: Words, n_values: int, m: int, key: np.uint64, rules: Rules, work: Work, out: Candidates
+    packed: Words,
+    n_values: int,
+    m: int,
+    key: np.uint64,
+    rules: TreeRules,
+    work: TreeScratch,
+    out: NodeCandidates,
 ) -> tuple[Any, Any]:
     """Draw values of a feature among those of the `m` records in `work`, and count the records.
 
@@ -315,14 +327,14 @@ _ROW = (1 << ROW_BITS) - 1
 
 
 @inlined
-def gather(plant: GrowingTree, table: Table, work: Work, node: int) -> int:
+def gather(growing: GrowingTree, table: TreeRecords, work: TreeScratch, node: int) -> int:
     """Fetch the records of a node into `work`; return how many there are."""
-    start = plant.nodes[node, START]
-    wide, d = by_column(table, plant.nodes[node, CAPACITY]), table.names.size
+    start = growing.nodes[node, START]
+    wide, d = by_column(table, growing.nodes[node, CAPACITY]), table.names.size
     targets = table.by_column[:, d] if wide else table.packed[:, d]
     m = 0
-    for i in range(start, start + plant.nodes[node, CAPACITY]):
-        entry = np.int64(plant.rows[i])
+    for i in range(start, start + growing.nodes[node, CAPACITY]):
+        entry = np.int64(growing.rows[i])
         if entry != NONE:
             row = entry & _ROW
             work.rows[m], work.weights[m] = row, weigh(table, entry)
@@ -332,7 +344,7 @@ def gather(plant: GrowingTree, table: Table, work: Work, node: int) -> int:
 
 
 @inlined
-def _all_equal(work: Work, m: int) -> bool:
+def _all_equal(work: TreeScratch, m: int) -> bool:
     differing = 0
     for i in range(1, m):
         differing += work.y[i] != work.y[0]
@@ -345,7 +357,7 @@ def _bit(f: int) -> np.uint64:
 
 
 @inlined
-def line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
+def line_up(table: TreeRecords, work: TreeScratch, key: np.uint64, wanted: int) -> None:
     """Draw for every feature, and put those first that a node is to look at first."""
     races, order, d = work.races, work.order, table.names.size
     for f in range(d):
@@ -367,7 +379,7 @@ def line_up(table: Table, work: Work, key: np.uint64, wanted: int) -> None:
 
 
 @inlined
-def _next_in_line(work: Work, before: int) -> int:
+def _next_in_line(work: TreeScratch, before: int) -> int:
     """Return the feature whose draw comes after that of another; -1 if there is none."""
     after = -1
     for f in range(work.races.size):
@@ -378,19 +390,21 @@ def _next_in_line(work: Work, before: int) -> int:
 
 
 @inlined
-def _candidates(plant: GrowingTree, work: Work, slot: int, place: int) -> Candidates:
+def _candidates(growing: GrowingTree, work: TreeScratch, slot: int, place: int) -> NodeCandidates:
     """Return where to put what is found of a feature: with the node, if it keeps its counts."""
     if slot < 0:
-        return Candidates(work.code, work.tally, work.left)
-    return Candidates(plant.codes[slot, place], plant.counts[slot, place], plant.lefts[slot, place])
+        return NodeCandidates(work.code, work.tally, work.left)
+    return NodeCandidates(
+        growing.codes[slot, place], growing.counts[slot, place], growing.lefts[slot, place]
+    )
 
 
 @inlined
 def _search(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
-    work: Work,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
+    work: TreeScratch,
     node: int,
     key: np.uint64,
     m: int,
@@ -403,7 +417,7 @@ def _search(
     are constant, until one is not. Of a feature whose counts are kept, they are taken as they
     are, unless one of the values drawn is lost.
     """
-    slot, q = plant.nodes[node, CACHE], rules.max_features
+    slot, q = growing.nodes[node, CACHE], rules.max_features
     best: Split = (np.int64(-1), np.int64(-1), -np.inf)
     varied, lined, looked, f = False, False, 0, -1
     while looked < table.names.size and (looked < q or not varied):
@@ -417,49 +431,49 @@ def _search(
         found: Any = -1
         last: Any = -1
         if kept:
-            f = plant.features[slot, place]
-            found, last = plant.found[slot, place, 0], plant.found[slot, place, 1]
+            f = growing.features[slot, place]
+            found, last = growing.found[slot, place, 0], growing.found[slot, place, 1]
         else:
             f = work.order[looked] if looked < q else _next_in_line(work, f)
             if f < 64 and constants >> np.uint64(f) & _ONE:
                 found = 0
                 if slot >= 0:
-                    plant.features[slot, place], plant.found[slot, place, 0] = f, 0
+                    growing.features[slot, place], growing.found[slot, place, 0] = f, 0
         if kept and found < 0 and f < 64 and constants >> np.uint64(f) & _ONE:
-            found = plant.found[slot, place, 0] = 0
+            found = growing.found[slot, place, 0] = 0
         looked += 1
         if found == 0:
             continue
-        candidates = _candidates(plant, work, slot, place)
+        candidates = _candidates(growing, work, slot, place)
         if found < 0:
             if m < 0:
-                m = gather(plant, table, work, node)
+                m = gather(growing, table, work, node)
             race = mix64(key ^ table.names[f]) & _LOW
             wide = by_column(table, m)
             packed = table.by_column[:, f] if wide else table.packed[:, f]
             found, last = survey(packed, table.n_values[f], m, race, rules, work, candidates)
             if slot >= 0:
-                plant.features[slot, place] = f
-                plant.found[slot, place, 0], plant.found[slot, place, 1] = found, last
+                growing.features[slot, place] = f
+                growing.found[slot, place, 0], growing.found[slot, place, 1] = found, last
                 # Few records are not drawn from: then any value that comes may be drawn.
-                plant.found[slot, place, 2] = work.drawn[found - 1] >> _32 if m > SMALL else -1
+                growing.found[slot, place, 2] = work.drawn[found - 1] >> _32 if m > SMALL else -1
         if found < 2:
             constants |= _bit(f)
             continue
         varied = True
         best = pick(
-            f, table.ranks, found, last, candidates, plant.stats[node], plant.nodes[node, COUNT],
-            rules, table.class_weight, best,
+            f, table.ranks, found, last, candidates, growing.stats[node],
+            growing.nodes[node, COUNT], rules, table.class_weight, best,
         )  # fmt: skip
     return m, constants, best
 
 
 @inlined
 def decide(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
-    work: Work,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
+    work: TreeScratch,
     node: int,
     depth: int,
     key: np.uint64,
@@ -475,8 +489,8 @@ def decide(
     drawn; else they are counted, and kept if there is a slot. Return the feature and the code, -1
     and -1 for a leaf, and the bits of the features that are now known to be constant.
     """
-    n, total = plant.nodes[node, COUNT], plant.stats[node]
-    gains = plant.gains
+    n, total = growing.nodes[node, COUNT], growing.stats[node]
+    gains = growing.gains
     if gains.size:
         gains[node] = -np.inf
     if n < max(rules.min_split, 2) or n < 2 * rules.min_leaf or depth >= rules.max_depth:
@@ -486,14 +500,14 @@ def decide(
         return -1, -1, constants
     if regression and not kept:
         if m < 0:
-            m = gather(plant, table, work, node)
+            m = gather(growing, table, work, node)
         if _all_equal(work, m):
             return -1, -1, constants
-    m, constants, best = _search(plant, table, rules, work, node, key, m, kept, constants)
+    m, constants, best = _search(growing, table, rules, work, node, key, m, kept, constants)
     if regression and kept and best[0] >= 0 and best[2] <= NOTHING * np.float64(total[0]):
         # No split gains anything: either all targets are equal, or all means are.
         if m < 0:
-            m = gather(plant, table, work, node)
+            m = gather(growing, table, work, node)
         if _all_equal(work, m):
             return -1, -1, constants
     feature, code, score = best

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.tree._base import TreeClassifier, TreeRegressor
+from erasable.tree._estimators import TreeClassifier, TreeRegressor
 from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 

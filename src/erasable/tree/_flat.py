@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.tree._flat_kernels import index, outline_flat
-from erasable.tree._layout import SQUARES, Rules
+from erasable.tree._layout import SQUARES, TreeRules
 
 HASH = 32
 """Bytes of a hash."""
@@ -28,7 +28,7 @@ _SIZES = struct.Struct("<QQQ").pack
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class FlatTree:
     """One tree: every node comes before those to its left, and these before those to its right.
 
     Attributes
@@ -42,7 +42,8 @@ class Flat:
 
     Examples
     --------
-    >>> stump = Flat(np.array([0, -1, -1], np.int32), np.array([0.5]), np.array([[2, 0], [0, 3]]))
+    >>> counts = np.array([[2, 0], [0, 3]])
+    >>> stump = FlatTree(np.array([0, -1, -1], np.int32), np.array([0.5]), counts)
     >>> stump.depth, stump.rights.tolist()
     (1, [2, -1, -1])
     """
@@ -80,7 +81,7 @@ class Flat:
                 deepest = max(deepest, depths[node] + 1)
         return deepest
 
-    def hash(self, rules: Rules) -> LeafHash:
+    def hash(self, rules: TreeRules) -> LeafHash:
         """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
         regression = rules.criterion == SQUARES
         limit = hashed_weight(self.leaves.sum(axis=0), self.leaves.shape[0], rules)
@@ -105,7 +106,7 @@ class Flat:
         return top_hash(top[:n], self.thresholds[above], hashes)
 
 
-def hashed_weight(total: Ints, n_leaves: int, rules: Rules) -> int:
+def hashed_weight(total: Ints, n_leaves: int, rules: TreeRules) -> int:
     """Return what a subtree weighs at most that is hashed as a whole.
 
     Where records have weights, it is `UNIT` times that of a leaf, which is rounded to a power of
@@ -139,7 +140,7 @@ def forest_hash(trees: Sequence[LeafHash]) -> LeafHash:
     return LeafHash(merkle_root(list(trees)))
 
 
-def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
+def to_arrays(flats: Sequence[FlatTree]) -> dict[str, Any]:
     """Lay the arrays of all trees end to end."""
     return {
         "features": np.concatenate([flat.features for flat in flats]),
@@ -149,17 +150,17 @@ def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
     }
 
 
-def from_arrays(state: dict[str, Any]) -> list[Flat]:
+def from_arrays(state: dict[str, Any]) -> list[FlatTree]:
     """Take the arrays of all trees apart again."""
     return list(_apart(state))
 
 
-def _apart(state: dict[str, Any]) -> Iterator[Flat]:
+def _apart(state: dict[str, Any]) -> Iterator[FlatTree]:
     split = leaf = node = 0
     for size in state["n_nodes"].tolist():
         features = np.ascontiguousarray(state["features"][node : node + size], dtype=np.int32)
         n_leaves = int(np.count_nonzero(features < 0))
-        yield Flat(
+        yield FlatTree(
             features,
             state["thresholds"][split : split + size - n_leaves],
             state["leaves"][leaf : leaf + n_leaves],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.tree._codes import Codes, place_of
+from erasable.tree._codes import ColumnCodes, place_of
 from erasable.tree._decide_kernels import gather
 from erasable.tree._layout import (
     CACHE,
@@ -27,28 +27,28 @@ from erasable.tree._layout import (
     SQUARES,
     START,
     GrowingTree,
-    Rules,
-    Table,
-    Work,
+    TreeRecords,
+    TreeRules,
+    TreeScratch,
 )
 from erasable.tree._score_kernels import gain_of, score_of
 from erasable.tree._slot_kernels import part, take_pair
 
 
 @subroutine
-def _threshold(plant: GrowingTree, known: Codes, node: int) -> float:
+def _threshold(growing: GrowingTree, known: ColumnCodes, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
-    f = np.int64(plant.nodes[node, FEATURE])
-    low = known.values[place_of(known, f, np.int64(plant.nodes[node, CODE]))]
-    high = known.values[place_of(known, f, np.int64(plant.nodes[node, NEXT]))]
+    f = np.int64(growing.nodes[node, FEATURE])
+    low = known.values[place_of(known, f, np.int64(growing.nodes[node, CODE]))]
+    high = known.values[place_of(known, f, np.int64(growing.nodes[node, NEXT]))]
     middle = low / 2.0 + high / 2.0
     return float(middle if low <= middle < high else low)
 
 
 @kernel
 def flatten(
-    plant: GrowingTree,
-    known: Codes,
+    growing: GrowingTree,
+    known: ColumnCodes,
     node: int,
     features: Ints32,
     thresholds: Floats,
@@ -58,8 +58,8 @@ def flatten(
 
     `known` has the values that codes stand for.
     """
-    nodes = plant.nodes
-    stack = np.empty(plant.nodes.shape[0] + 1, dtype=np.int64)
+    nodes = growing.nodes
+    stack = np.empty(growing.nodes.shape[0] + 1, dtype=np.int64)
     stack[0], waiting, n, splits, ends = node, 1, 0, 0, 0
     while waiting:
         waiting -= 1
@@ -70,10 +70,10 @@ def flatten(
         if f < 0:
             # Not as an array: what numba would say of a wrong length takes seconds to compile.
             for s in range(leaves.shape[1]):
-                leaves[ends, s] = plant.stats[node, s]
+                leaves[ends, s] = growing.stats[node, s]
             ends += 1
         else:
-            thresholds[splits] = _threshold(plant, known, node)
+            thresholds[splits] = _threshold(growing, known, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -82,8 +82,8 @@ def flatten(
 
 @kernel
 def outline(
-    plant: GrowingTree,
-    known: Codes,
+    growing: GrowingTree,
+    known: ColumnCodes,
     regression: bool,
     limit: int,
     features: Ints32,
@@ -96,13 +96,13 @@ def outline(
     A subtree is one if it is a leaf, or its records weigh at most `limit`. In `features` it is a
     -1; `units` are the slots where they begin, and `changed` says which of them are dirty.
     """
-    nodes = plant.nodes
-    stack = np.empty(plant.nodes.shape[0] + 1, dtype=np.int64)
+    nodes = growing.nodes
+    stack = np.empty(growing.nodes.shape[0] + 1, dtype=np.int64)
     stack[0], waiting, n, splits, ends = 0, 1, 0, 0, 0
     while waiting:
         waiting -= 1
         node = stack[waiting]
-        weight = plant.stats[node, 0] if regression else plant.stats[node].sum()
+        weight = growing.stats[node, 0] if regression else growing.stats[node].sum()
         f = nodes[node, FEATURE]
         if f < 0 or weight <= limit:
             features[n] = -1
@@ -110,7 +110,7 @@ def outline(
             ends += 1
         else:
             features[n] = f
-            thresholds[splits] = _threshold(plant, known, node)
+            thresholds[splits] = _threshold(growing, known, node)
             splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
@@ -194,11 +194,11 @@ def outline_flat(
 
 @kernel
 def restore(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
-    work: Work,
-    known: Codes,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
+    work: TreeScratch,
+    known: ColumnCodes,
     features: Ints32,
     thresholds: Floats,
     codes: Ints32,
@@ -208,14 +208,14 @@ def restore(
 
     `codes` are those of the largest values that the thresholds let pass.
     """
-    nodes, stats = plant.nodes, plant.stats
+    nodes, stats = growing.nodes, growing.stats
     work.stack[0], waiting, splits, ends = 0, 1, 0, 0
     for i in range(features.size):
         if waiting == 0:
             return False
         waiting -= 1
         node = work.stack[waiting]
-        m = gather(plant, table, work, node)
+        m = gather(growing, table, work, node)
         for k in range(m):
             if rules.criterion == SQUARES:
                 stats[node, 0] += work.weights[k]
@@ -232,12 +232,12 @@ def restore(
             continue
         if f >= table.names.size or splits == codes.size:
             return False
-        to_left = part(plant, table, work, node, f, codes[splits])
+        to_left = part(growing, table, work, node, f, codes[splits])
         if to_left == 0 or to_left == m:
             return False
-        if _threshold(plant, known, node) != thresholds[splits]:
+        if _threshold(growing, known, node) != thresholds[splits]:
             return False
-        pair = take_pair(plant)
+        pair = take_pair(growing)
         nodes[node, LEFT] = pair
         splits += 1
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
@@ -265,7 +265,7 @@ def descend(
 
 @kernel
 def importances(
-    features: Ints32, leaves: Ints, rules: Rules, class_weight: Floats, out: Floats
+    features: Ints32, leaves: Ints, rules: TreeRules, class_weight: Floats, out: Floats
 ) -> None:
     """Add up, for every feature, what its splits gain."""
     totals = np.empty((leaves.shape[0] + 1, leaves.shape[1]), dtype=np.int64)

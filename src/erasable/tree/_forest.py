@@ -14,11 +14,11 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
-from erasable.tree._columns import Columns, turn
-from erasable.tree._flat import Flat, forest_hash
-from erasable.tree._grown import Bag, Grown, bag_of
+from erasable.tree._columns import TreeColumns, turn
+from erasable.tree._flat import FlatTree, forest_hash
+from erasable.tree._grown import Bag, UpdatableTree, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import Rules, Table, Work, beside, work_for
+from erasable.tree._layout import TreeRecords, TreeRules, TreeScratch, beside, work_for
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
@@ -85,31 +85,31 @@ class Forest:
         Trees whose bag was empty: they learn from all records.
     """
 
-    trees: list[Grown]
-    columns: Columns
-    table: Table
-    rules: Rules
+    trees: list[UpdatableTree]
+    columns: TreeColumns
+    table: TreeRecords
+    rules: TreeRules
     draws: Draws
     whole: NDArray[np.bool_]
 
     @classmethod
     def fit(
         cls,
-        columns: Columns,
+        columns: TreeColumns,
         y: Ints,
         live: Ints,
         record_keys: Words,
-        rules: Rules,
+        rules: TreeRules,
         draws: Draws,
         n_stats: int,
         class_weight: Floats,
-        known: list[Flat] | None = None,
+        known: list[FlatTree] | None = None,
         n_jobs: int | None = None,
         units: Ints = NO_UNITS,
     ) -> Self | None:
         """Grow all trees, or lay out those that are known; None if they do not fit.
 
-        `record_keys` has a key for each of the live rows; `units` are those of `Table`.
+        `record_keys` has a key for each of the live rows; `units` are those of `TreeRecords`.
         """
         n_trees = draws.keys.size
         several = known is None and n_trees > 1 and live.size > _MANY
@@ -117,18 +117,18 @@ class Forest:
         table = wide._replace(by_column=beside(columns.packed.shape[1], 1))
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
         table = wide
-        rooms = threading.local()
+        local = threading.local()
 
-        def grown(t: int) -> Grown | None:
-            rooms.work = work = getattr(rooms, "work", None) or forest._room(n_stats)
+        def grown(t: int) -> UpdatableTree | None:
+            local.work = work = getattr(local, "work", None) or forest._scratch(n_stats)
             weights = draws.weights(record_keys, slice(t, t + 1))[0]
             bag = forest._bag(live, weights)
             forest.whole[t] = bag.size == 0
             if forest.whole[t]:
                 bag = forest._bag(live)
             if known is None:
-                return Grown.of(bag, draws.keys[t], table, rules, work)
-            return Grown.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
+                return UpdatableTree.of(bag, draws.keys[t], table, rules, work)
+            return UpdatableTree.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
 
         for tree in in_threads(grown, range(n_trees), n_jobs):
             if tree is None:
@@ -144,7 +144,7 @@ class Forest:
             times = times * (self.table.units[rows] > 0)
         return bag_of(rows, times)
 
-    def _room(self, n_stats: int) -> Work:
+    def _scratch(self, n_stats: int) -> TreeScratch:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
@@ -162,12 +162,12 @@ class Forest:
         """
         weights = self.draws.weights(keys)
         weights[self.whole] = 1
-        rooms = threading.local()
+        local = threading.local()
 
         def without(t: int) -> tuple[int, int]:
             tree = self.trees[t]
-            rooms.work = work = getattr(rooms, "work", None) or self._room(
-                tree.plant.stats.shape[1]
+            local.work = work = getattr(local, "work", None) or self._scratch(
+                tree.growing.stats.shape[1]
             )
             gone = self._bag(rows, weights[t])
             if gone.size == 0:
@@ -177,7 +177,7 @@ class Forest:
             self.whole[t] = True
             left = live_rows()
             bag = self._bag(left)
-            self.trees[t] = Grown.of(bag, tree.key, self.table, self.rules, work)
+            self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
             return 1, bag.size
 
         concerned = np.flatnonzero(weights.any(axis=1)).tolist()
@@ -215,12 +215,12 @@ class Forest:
             packed=packed, y=targets, n_values=self.columns.codes.n_codes, units=own
         )
         weights = self.draws.weights(keys)
-        rooms = threading.local()
+        local = threading.local()
 
         def having(t: int) -> tuple[int, int]:
             tree = self.trees[t]
-            rooms.work = work = getattr(rooms, "work", None) or self._room(
-                tree.plant.stats.shape[1]
+            local.work = work = getattr(local, "work", None) or self._scratch(
+                tree.growing.stats.shape[1]
             )
             come = self._bag(rows, weights[t])
             stays = not self.whole[t] or come.size == 0
@@ -231,7 +231,7 @@ class Forest:
             if stays:
                 return tree.add(come, self.table, self.rules, work)
             self.whole[t] = False
-            self.trees[t] = Grown.of(come, tree.key, self.table, self.rules, work)
+            self.trees[t] = UpdatableTree.of(come, tree.key, self.table, self.rules, work)
             return 1, come.size
 
         concerned = np.flatnonzero(weights.any(axis=1) | self.whole).tolist()
@@ -253,7 +253,7 @@ class Forest:
         for tree in self.trees:
             tree.keep_classes(kept)
 
-    def flats(self) -> list[Flat]:
+    def flats(self) -> list[FlatTree]:
         """Return the trees as the model has them."""
         return [tree.flat(self.columns) for tree in self.trees]
 
@@ -263,14 +263,14 @@ class Forest:
 
 
 def table_of(
-    columns: Columns,
+    columns: TreeColumns,
     y: Ints,
     draws: Draws,
     class_weight: Floats,
     several: bool,
     n_jobs: int | None = None,
     units: Ints = NO_UNITS,
-) -> Table:
+) -> TreeRecords:
     """Make a table of the records; by columns, too, where `several` large trees are grown."""
     targets = columns.packed.view(np.int64)[:, -1]
     targets[:] = y
@@ -279,7 +279,7 @@ def table_of(
     by_column = beside(width, y.size if several else 1)
     if several:
         turn(columns.packed, by_column.T, n_jobs)
-    return Table(
+    return TreeRecords(
         columns.packed, columns.codes.n_codes, draws.names, draws.ranks, targets, class_weight,
         by_column, units,
     )  # fmt: skip

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Ints, Ints32, Words
 from erasable.core.digest import LeafHash
-from erasable.core.kept import Kept
-from erasable.tree._codes import Codes
-from erasable.tree._columns import Columns
-from erasable.tree._flat import HASH, Flat, hashed_weight, top_hash, unit_hash
+from erasable.core.persistent import Persistent
+from erasable.tree._codes import ColumnCodes
+from erasable.tree._columns import TreeColumns
+from erasable.tree._flat import HASH, FlatTree, hashed_weight, top_hash, unit_hash
 from erasable.tree._flat_kernels import flatten, outline, restore
 from erasable.tree._layout import (
     BUSY,
@@ -34,9 +34,9 @@ from erasable.tree._layout import (
     USED,
     WANTED,
     GrowingTree,
-    Rules,
-    Table,
-    Work,
+    TreeRecords,
+    TreeRules,
+    TreeScratch,
 )
 from erasable.tree._score_kernels import weight_of
 from erasable.tree._update_kernels import (
@@ -51,14 +51,14 @@ Bag: TypeAlias = NDArray[np.uint32]
 """Rows and their weights, as in `GrowingTree.rows`."""
 
 
-def bare(bag: Bag, rules: Rules, n_stats: int) -> GrowingTree:
+def bare(bag: Bag, rules: TreeRules, n_stats: int) -> GrowingTree:
     """Return a tree of one node, with room for all that may grow."""
     n = bag.size
     q, s = rules.max_features, rules.sample
     # There are about 3 n / m nodes of more than m records, in trees as they grow.
     upto = max(KEPT_ABOVE, 3 * q * s * (12 + 8 * n_stats) // KEPT_BYTES)
     slots, kept = 2 * n + 2, 4 * (n // upto) + 1 if n > upto else 0
-    plant = GrowingTree(
+    growing = GrowingTree(
         nodes=np.zeros((slots, N_FIELDS), dtype=np.int32),
         stats=np.zeros((slots, n_stats), dtype=np.int64),
         gains=np.full(slots if rules.min_decrease > 0 else 0, -np.inf),
@@ -72,10 +72,10 @@ def bare(bag: Bag, rules: Rules, n_stats: int) -> GrowingTree:
         lefts=np.zeros((kept, q, s, n_stats), dtype=np.int64),
         free_kept=np.zeros(kept, dtype=np.int32),
     )
-    plant.counters[USED], plant.counters[UPTO] = 1, upto
-    plant.nodes[0, CAPACITY], plant.nodes[0, CACHE] = n, -1
-    plant.nodes[0, : LEFT + 1] = -1
-    return plant
+    growing.counters[USED], growing.counters[UPTO] = 1, upto
+    growing.nodes[0, CAPACITY], growing.nodes[0, CACHE] = n, -1
+    growing.nodes[0, : LEFT + 1] = -1
+    return growing
 
 
 def _resized(array: NDArray[Any], size: int, used: int, fill: float = 0.0) -> NDArray[Any]:
@@ -87,31 +87,33 @@ def _resized(array: NDArray[Any], size: int, used: int, fill: float = 0.0) -> ND
     return copy
 
 
-def with_slots(plant: GrowingTree, slots: int) -> GrowingTree:
+def with_slots(growing: GrowingTree, slots: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for nodes."""
-    used = int(plant.counters[USED])
-    return plant._replace(
-        nodes=_resized(plant.nodes, slots, used),
-        stats=_resized(plant.stats, slots, used),
-        gains=_resized(plant.gains, slots if plant.gains.size else 0, used, -np.inf),
-        free=_resized(plant.free, slots // 2 + 1, int(plant.counters[FREE])),
+    used = int(growing.counters[USED])
+    return growing._replace(
+        nodes=_resized(growing.nodes, slots, used),
+        stats=_resized(growing.stats, slots, used),
+        gains=_resized(growing.gains, slots if growing.gains.size else 0, used, -np.inf),
+        free=_resized(growing.free, slots // 2 + 1, int(growing.counters[FREE])),
     )
 
 
-def with_kept(plant: GrowingTree, kept: int) -> GrowingTree:
+def with_kept(growing: GrowingTree, kept: int) -> GrowingTree:
     """Copy a tree into arrays with another number of slots for counts that are kept."""
     names = ("features", "found", "codes", "counts", "lefts", "free_kept")
-    busy = int(plant.counters[BUSY])
-    return plant._replace(**{name: _resized(getattr(plant, name), kept, busy) for name in names})
+    busy = int(growing.counters[BUSY])
+    return growing._replace(
+        **{name: _resized(getattr(growing, name), kept, busy) for name in names}
+    )
 
 
-def with_places(plant: GrowingTree, more: int) -> GrowingTree:
+def with_places(growing: GrowingTree, more: int) -> GrowingTree:
     """Copy a tree's rows into an array with places for some more, and for others to come."""
-    n = plant.rows.size
+    n = growing.rows.size
     rows = np.full(n + more + n // 8 + 16, NONE, dtype=np.uint32)
-    rows[:n] = plant.rows
-    plant.nodes[0, CAPACITY] = rows.size
-    return plant._replace(rows=rows)
+    rows[:n] = growing.rows
+    growing.nodes[0, CAPACITY] = rows.size
+    return growing._replace(rows=rows)
 
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
@@ -167,19 +169,19 @@ _NO_UNITS = Units(np.empty(0, dtype=np.int64), np.empty((0, HASH), dtype=np.uint
 
 
 @dataclass(eq=False, slots=True)
-class Grown(Kept):
+class UpdatableTree(Persistent):
     """A tree, an accelerator: what it is in the model, `flat` says.
 
     Attributes
     ----------
-    plant : GrowingTree
+    growing : GrowingTree
     key : uint64
         From which all its draws come.
     """
 
-    plant: GrowingTree
+    growing: GrowingTree
     key: np.uint64
-    _flat: Flat | None = None
+    _flat: FlatTree | None = None
     _hash: LeafHash | None = None
     _units: Units = _NO_UNITS
 
@@ -188,9 +190,9 @@ class Grown(Kept):
         cls,
         bag: Bag,
         key: np.uint64,
-        table: Table,
-        rules: Rules,
-        work: Work,
+        table: TreeRecords,
+        rules: TreeRules,
+        work: TreeScratch,
         depth: int = 0,
         whole: float | None = None,
     ) -> Self:
@@ -203,19 +205,19 @@ class Grown(Kept):
             whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
         root = np.array([[0, depth]], dtype=np.int64)
         grown._grow(root, np.array([key]), table, rules, work, whole)
-        grown._settle()
+        grown._resize_arrays()
         return grown
 
     @classmethod
     def restored(
         cls,
-        flat: Flat,
+        flat: FlatTree,
         bag: Bag,
         key: np.uint64,
-        table: Table,
-        rules: Rules,
-        work: Work,
-        columns: Columns,
+        table: TreeRecords,
+        rules: TreeRules,
+        work: TreeScratch,
+        columns: TreeColumns,
     ) -> Self | None:
         """Lay a known tree out over its bag; None if it does not fit."""
         if flat.leaves.shape[1] != work.left.shape[1]:
@@ -223,12 +225,12 @@ class Grown(Kept):
         grown = cls(bare(bag, rules, work.left.shape[1]), key)
         codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
         if not restore(
-            grown.plant, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
+            grown.growing, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
             flat.leaves,
         ):  # fmt: skip
             return None
-        grown._settle()
-        if not grown.plant.gains.size:
+        grown._resize_arrays()
+        if not grown.growing.gains.size:
             return grown
         # What a leaf would gain is not in the state: each has to be asked.
         totals = grown._totals(bag, table, rules)
@@ -240,34 +242,41 @@ class Grown(Kept):
     # -- forgetting ----------------------------------------------------------------------------
 
     def remove(
-        self, gone: Bag, live: NDArray[np.bool_], table: Table, rules: Rules, work: Work
+        self,
+        gone: Bag,
+        live: NDArray[np.bool_],
+        table: TreeRecords,
+        rules: TreeRules,
+        work: TreeScratch,
     ) -> tuple[int, int]:
         """Take rows out, where others stay; their values and targets are still in the table.
 
         Return how many nodes decided otherwise than before, and how many records were below them.
         """
         # One look at all rows is cheaper than many at a leaf each.
-        every = 64 * gone.size > self.plant.rows.size
-        take_rows_out(self.plant, table, gone, live, every)
+        every = 64 * gone.size > self.growing.rows.size
+        take_rows_out(self.growing, table, gone, live, every)
         return self._decide_again(gone, -1, table, rules, work)
 
-    def add(self, come: Bag, table: Table, rules: Rules, work: Work) -> tuple[int, int]:
+    def add(
+        self, come: Bag, table: TreeRecords, rules: TreeRules, work: TreeScratch
+    ) -> tuple[int, int]:
         """Take rows in, whose values and targets are in the table; see `remove`.
 
         Rules may not have a least decrease, which others may miss as the tree gets heavier.
         """
-        placed = put_rows_in(self.plant, table, work, come, 0)
+        placed = put_rows_in(self.growing, table, work, come, 0)
         while placed < come.size:
-            self.plant = with_places(self.plant, come.size - placed)
-            placed = put_rows_in(self.plant, table, work, come, placed)
+            self.growing = with_places(self.growing, come.size - placed)
+            placed = put_rows_in(self.growing, table, work, come, placed)
         return self._decide_again(come, 1, table, rules, work)
 
     def _decide_again(
-        self, some: Bag, sign: int, table: Table, rules: Rules, work: Work
+        self, some: Bag, sign: int, table: TreeRecords, rules: TreeRules, work: TreeScratch
     ) -> tuple[int, int]:
         """Have the nodes decide that rows have left or come to, and grow what is to be grown."""
-        plant = self.plant
-        totals = plant.stats[0] + sign * self._totals(some, table, rules)
+        growing = self.growing
+        totals = growing.stats[0] + sign * self._totals(some, table, rules)
         whole = self._weight_of(totals, table, rules)
         root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
         pending, keys = np.empty((some.size, 2), np.int64), np.empty(some.size, np.uint64)
@@ -275,36 +284,42 @@ class Grown(Kept):
             root, key, (0, some.size), table, rules, work, whole, some, sign, pending, keys
         )
         pending, keys = pending[: told[0]], keys[: told[0]]
-        if plant.gains.size:
+        if growing.gains.size:
             # Others gain enough now, because the tree has got lighter.
             leaves, leaf_keys = self._leaves(rules.min_decrease, whole, work)
             if leaves.size:
                 self._units = _NO_UNITS
                 told[1] += leaf_keys.size
-                told[2] += int(plant.nodes[leaves[:, 0], COUNT].sum())
+                told[2] += int(growing.nodes[leaves[:, 0], COUNT].sum())
                 pending, keys = np.concatenate([pending, leaves]), np.append(keys, leaf_keys)
         if keys.size:
             self._grow(pending, keys, table, rules, work, whole)
-        self._settle()
+        self._resize_arrays()
         self._flat = self._hash = None
         return int(told[1]), int(told[2])
 
-    def recode(self, codes: Codes, other: Ints32, columns: NDArray[np.bool_]) -> None:
+    def recode(self, codes: ColumnCodes, other: Ints32, columns: NDArray[np.bool_]) -> None:
         """Write the codes that values have now; see `erasable.tree._codes.spread`."""
-        recode_tree(self.plant, codes, other, columns)
+        recode_tree(self.growing, codes, other, columns)
 
-    def _leaves(self, least: float, whole: float, work: Work) -> tuple[Ints, Words]:
+    def _leaves(self, least: float, whole: float, work: TreeScratch) -> tuple[Ints, Words]:
         """Return slots, depths and keys of leaves that gain at least some share of the whole."""
-        n = self.plant.nodes.shape[0]
+        n = self.growing.nodes.shape[0]
         found, keys = np.empty((n, 2), dtype=np.int64), np.empty(n, dtype=np.uint64)
-        n = leaves_that_gain(self.plant, work, self.key, least, whole, found, keys)
+        n = leaves_that_gain(self.growing, work, self.key, least, whole, found, keys)
         return found[:n], keys[:n]
 
     def _grow(
-        self, clear: Ints, keys: Words, table: Table, rules: Rules, work: Work, whole: float
+        self,
+        clear: Ints,
+        keys: Words,
+        table: TreeRecords,
+        rules: TreeRules,
+        work: TreeScratch,
+        whole: float,
     ) -> None:
         """Grow the tree below nodes that are clear."""
-        self._make_room(2 * int(self.plant.nodes[clear[:, 0], CAPACITY].sum()))
+        self._make_room(2 * int(self.growing.nodes[clear[:, 0], CAPACITY].sum()))
         self._update(clear, keys, _GROW, table, rules, work, whole)
 
     def _update(
@@ -312,9 +327,9 @@ class Grown(Kept):
         nodes: Ints,
         keys: Words,
         mode: tuple[int, int],
-        table: Table,
-        rules: Rules,
-        work: Work,
+        table: TreeRecords,
+        rules: TreeRules,
+        work: TreeScratch,
         whole: float,
         some: Bag = _NO_ROWS,
         sign: int = -1,
@@ -328,26 +343,26 @@ class Grown(Kept):
         work.call_constants[: keys.size] = 0
         told = np.zeros(4, dtype=np.int64)
         update_tree(
-            self.plant, table, rules, work, keys.size, whole, some, sign, pending, pending_keys,
+            self.growing, table, rules, work, keys.size, whole, some, sign, pending, pending_keys,
             told,
         )  # fmt: skip
         return told
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes of which no record is left."""
-        plant = self.plant
-        self.plant = plant._replace(
-            stats=np.ascontiguousarray(plant.stats[:, kept]),
-            lefts=np.ascontiguousarray(plant.lefts[..., kept]),
+        growing = self.growing
+        self.growing = growing._replace(
+            stats=np.ascontiguousarray(growing.stats[:, kept]),
+            lefts=np.ascontiguousarray(growing.lefts[..., kept]),
         )
         self._flat = self._hash = None
         self._units = _NO_UNITS
 
-    def _totals(self, bag: Bag, table: Table, rules: Rules) -> Ints:
+    def _totals(self, bag: Bag, table: TreeRecords, rules: TreeRules) -> Ints:
         rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
         if table.units.size:
             weights *= table.units[rows]
-        totals = np.zeros(self.plant.stats.shape[1], dtype=np.int64)
+        totals = np.zeros(self.growing.stats.shape[1], dtype=np.int64)
         if rules.criterion == SQUARES:
             totals[0] = weights.sum()
             totals[1] = (weights * table.y[rows]).sum()
@@ -355,38 +370,38 @@ class Grown(Kept):
             np.add.at(totals, table.y[rows], weights)
         return totals
 
-    def _weight_of(self, totals: Ints, table: Table, rules: Rules) -> float:
+    def _weight_of(self, totals: Ints, table: TreeRecords, rules: TreeRules) -> float:
         """Weigh what is in the tree, where a gain is held against it."""
-        if not self.plant.gains.size:
+        if not self.growing.gains.size:
             return 1.0
         return float(weight_of(totals, rules, table.class_weight))
 
     # -- what it is ----------------------------------------------------------------------------
 
-    def flat(self, columns: Columns) -> Flat:
+    def flat(self, columns: TreeColumns) -> FlatTree:
         """Return the tree as the model has it."""
         if self._flat is None:
             self._flat = self._flattened(0, columns)
         return self._flat
 
-    def hash(self, columns: Columns, rules: Rules) -> LeafHash:
+    def hash(self, columns: TreeColumns, rules: TreeRules) -> LeafHash:
         """Hash the tree; of its subtrees, only those that have changed since the last time."""
         if self._hash is None:
-            n, regression = int(self.plant.counters[USED]), rules.criterion == SQUARES
-            n_leaves = (n - 2 * int(self.plant.counters[FREE])) // 2 + 1
-            limit = hashed_weight(self.plant.stats[0], n_leaves, rules)
+            n, regression = int(self.growing.counters[USED]), rules.criterion == SQUARES
+            n_leaves = (n - 2 * int(self.growing.counters[FREE])) // 2 + 1
+            limit = hashed_weight(self.growing.stats[0], n_leaves, rules)
             top, thresholds = np.empty(n, dtype=np.int32), np.empty(n)
             units, changed = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
             sizes = outline(
-                self.plant, columns.codes, regression, limit, top, thresholds, units, changed
+                self.growing, columns.codes, regression, limit, top, thresholds, units, changed
             )
             units, changed = units[: sizes[2]].copy(), changed[: sizes[2]]
             self._units = self._hashed(units, changed, columns)
-            self.plant.nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
+            self.growing.nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
             self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], self._units.hashes)
         return self._hash
 
-    def _hashed(self, nodes: Ints, changed: NDArray[np.bool_], columns: Columns) -> Units:
+    def _hashed(self, nodes: Ints, changed: NDArray[np.bool_], columns: TreeColumns) -> Units:
         """Hash subtrees that have changed, or were not hashed before."""
         known = {node: place for place, node in enumerate(self._units.nodes.tolist())}
         found = np.empty((nodes.size, HASH), dtype=np.uint8)
@@ -402,41 +417,48 @@ class Grown(Kept):
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Leave out what takes longer to write than to make again; see `core.mapped.objects`."""
-        return {"plant": self.plant, "key": self.key, "_hash": self._hash, "_units": self._units}
+        return {
+            "growing": self.growing,
+            "key": self.key,
+            "_hash": self._hash,
+            "_units": self._units,
+        }
 
     def _after_reading(self) -> None:
         self._flat = None
 
-    def _flattened(self, node: int, columns: Columns) -> Flat:
-        plant = self.plant
-        most = min(2 * int(plant.nodes[node, COUNT]), int(plant.counters[USED]))
+    def _flattened(self, node: int, columns: TreeColumns) -> FlatTree:
+        growing = self.growing
+        most = min(2 * int(growing.nodes[node, COUNT]), int(growing.counters[USED]))
         features, thresholds = np.empty(most, dtype=np.int32), np.empty(most)
-        leaves = np.empty((most, plant.stats.shape[1]), dtype=np.int64)
-        n, splits, ends = flatten(plant, columns.codes, node, features, thresholds, leaves)
-        return Flat(features[:n].copy(), thresholds[:splits].copy(), leaves[:ends].copy())
+        leaves = np.empty((most, growing.stats.shape[1]), dtype=np.int64)
+        n, splits, ends = flatten(growing, columns.codes, node, features, thresholds, leaves)
+        return FlatTree(features[:n].copy(), thresholds[:splits].copy(), leaves[:ends].copy())
 
     @property
     def n_records(self) -> int:
         """Number of records it has learned from."""
-        return int(self.plant.nodes[0, COUNT])
+        return int(self.growing.nodes[0, COUNT])
 
     # -- room ----------------------------------------------------------------------------------
 
     def _make_room(self, more: int) -> None:
-        plant = self.plant
-        free = 2 * int(plant.counters[FREE]) + plant.nodes.shape[0] - int(plant.counters[USED])
+        growing = self.growing
+        free = (
+            2 * int(growing.counters[FREE]) + growing.nodes.shape[0] - int(growing.counters[USED])
+        )
         if free < more:
-            self.plant = with_slots(plant, plant.nodes.shape[0] + more)
+            self.growing = with_slots(growing, growing.nodes.shape[0] + more)
 
-    def _settle(self) -> None:
+    def _resize_arrays(self) -> None:
         """Return room that was not needed, and make some where nodes wanted to keep counts."""
-        plant = self.plant
-        used = int(plant.counters[USED])
+        growing = self.growing
+        used = int(growing.counters[USED])
         roomy = used + used // 8 + 64
-        if plant.nodes.shape[0] > 2 * roomy:
-            self.plant = plant = with_slots(plant, roomy)
-        kept, busy = plant.features.shape[0], int(plant.counters[BUSY])
-        wanted = int(plant.counters[WANTED])
+        if growing.nodes.shape[0] > 2 * roomy:
+            self.growing = growing = with_slots(growing, roomy)
+        kept, busy = growing.features.shape[0], int(growing.counters[BUSY])
+        wanted = int(growing.counters[WANTED])
         if wanted or kept > busy + busy // 2 + 8:
-            self.plant = with_kept(plant, busy + wanted + busy // 8 + 2)
-        self.plant.counters[WANTED] = 0
+            self.growing = with_kept(growing, busy + wanted + busy // 8 + 2)
+        self.growing.counters[WANTED] = 0

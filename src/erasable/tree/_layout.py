@@ -50,7 +50,7 @@ BLOCK = 1024
 """So many records of a larger one are looked at together, which stay in the processor's cache."""
 
 
-class Rules(NamedTuple):
+class TreeRules(NamedTuple):
     """What decides whether and how a node is split; numbers as the kernels take them.
 
     Attributes
@@ -86,7 +86,7 @@ class Rules(NamedTuple):
     unit: int = 0
 
 
-class Candidates(NamedTuple):
+class NodeCandidates(NamedTuple):
     """What a feature offers to a node: values drawn, and the counts there.
 
     Attributes
@@ -104,7 +104,7 @@ class Candidates(NamedTuple):
     lefts: Ints
 
 
-class Table(NamedTuple):
+class TreeRecords(NamedTuple):
     """The records as all trees see them.
 
     Attributes
@@ -189,7 +189,7 @@ class GrowingTree(NamedTuple):
     free_kept: Ints32
 
 
-class Work(NamedTuple):
+class TreeScratch(NamedTuple):
     """Room in which one tree at a time is worked on; nothing in it outlives a call.
 
     Attributes
@@ -255,13 +255,13 @@ class Work(NamedTuple):
 
 
 def beside(n_columns: int, n_rows: int) -> Words:
-    """Make room for `Table.by_column`, of no contiguous type: kernels know one type of column."""
+    """Allocate `TreeRecords.by_column`, not contiguous: kernels know one type of column."""
     return np.zeros((n_columns, n_rows + 1), dtype=np.uint64)[:, :n_rows].T  # not all is written
 
 
-def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> Work:
+def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> TreeScratch:
     """Make room for trees of some size; pages that are not touched cost nothing."""
-    return Work(
+    return TreeScratch(
         rows=np.empty(n_rows, dtype=np.int64),
         y=np.empty(n_rows, dtype=np.int64),
         weights=np.empty(n_rows, dtype=np.int64),

@@ -15,7 +15,7 @@ import numpy as np
 from erasable.core._jit import borrowing, inlined, kernel
 from erasable.core.arrays import Floats, Ints, Matrix, Words
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
-from erasable.tree._layout import SQUARES, Candidates, Rules
+from erasable.tree._layout import SQUARES, NodeCandidates, TreeRules
 from erasable.tree._score_kernels import pick
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -64,7 +64,7 @@ class Drawn(NamedTuple):
     extremes: Ints
 
 
-class Counted(NamedTuple):
+class LevelCounts(NamedTuple):
     """Records counted between the values drawn, which stand in their order.
 
     Attributes
@@ -209,7 +209,7 @@ def count(
     found: Ints,
     values: Floats,
     squares: bool,
-    out: Counted,
+    out: LevelCounts,
 ) -> None:
     """Count records between the values drawn, which ascend, and add them to `out`; see `draw`."""
     for i in range(rows.size):
@@ -242,11 +242,11 @@ def choose(
     features: Ints,
     found: Ints,
     lasts: Ints,
-    candidates: Candidates,
+    candidates: NodeCandidates,
     total: Ints,
     n: int,
     ranks: Ints,
-    rules: Rules,
+    rules: TreeRules,
     class_weight: Floats,
     out: Ints,
 ) -> float:
@@ -257,7 +257,7 @@ def choose(
     """
     best: Any = (np.int64(-1), np.int64(-1), -np.inf)
     for k in range(features.size):
-        own = Candidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k])
+        own = NodeCandidates(candidates.codes[k], candidates.counts[k], candidates.lefts[k])
         best = pick(
             features[k], ranks, found[k], lasts[k], own, total, n, rules, class_weight, best
         )
@@ -268,6 +268,6 @@ def choose(
     return float(best[2])
 
 
-def is_regression(rules: Rules) -> bool:
+def is_regression(rules: TreeRules) -> bool:
     """Tell whether stats are a weight and a sum."""
     return rules.criterion == SQUARES

@@ -16,15 +16,15 @@ from erasable.core.row_arrays import PerRow, RowArray
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import FOR_VALUES, TAG
 from erasable.tree._forest import Draws
-from erasable.tree._layout import Rules
-from erasable.tree._level_kernels import Counted, Drawn, Top, is_regression
+from erasable.tree._layout import TreeRules
+from erasable.tree._level_kernels import Drawn, LevelCounts, Top, is_regression
 
 _32 = np.uint64(32)
 _LAST = np.iinfo(np.int64)
 _Found = TypeVar("_Found")
 
 
-class Seen(NamedTuple):
+class LevelRecords(NamedTuple):
     """Records as the trees see them, but for their values.
 
     Attributes
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
     draws: Draws
     whole: Flags
     seed: int
-    rules: Rules
+    rules: TreeRules
     units: Ints
 
     def weights(self, keys: Words, units: Ints, tree: int) -> Ints:
@@ -62,20 +62,20 @@ class Seen(NamedTuple):
         times: NDArray[np.uint8] = self.draws.weights(keys, slice(tree, tree + 1))[0]
         return times
 
-    def without_rows(self) -> Seen:
+    def without_rows(self) -> LevelRecords:
         """Return the rest, which is sent to wherever blocks are; rows are sent block by block."""
         return self._replace(y=NO_ROWS, keys=np.empty(0, dtype=np.uint64), units=NO_ROWS)
 
 
 class Sent(NamedTuple):
-    """What passes are sent of each record, see `Seen`."""
+    """What passes are sent of each record, see `LevelRecords`."""
 
     y: PerRow
     keys: PerRow
     units: PerRow | None
 
     @classmethod
-    def of(cls, seen: Seen) -> Self:
+    def of(cls, seen: LevelRecords) -> Self:
         """Make it of what the trees see."""
         units = PerRow(seen.units) if seen.rules.weighted else None
         return cls(PerRow(seen.y), PerRow(seen.keys), units)
@@ -96,7 +96,7 @@ class Sending(Pass[_Found]):
         return [each for each in self._sent if each is not None]
 
 
-class Asked(NamedTuple):
+class LevelNodes(NamedTuple):
     """Open nodes, and the features that are looked at in them.
 
     Attributes
@@ -116,7 +116,13 @@ class Asked(NamedTuple):
 
 
 def placed(
-    seen: Seen, top: Top, trees: list[int], matrix: Matrix, rows: Ints, keys: Words, units: Ints
+    seen: LevelRecords,
+    top: Top,
+    trees: list[int],
+    matrix: Matrix,
+    rows: Ints,
+    keys: Words,
+    units: Ints,
 ) -> Iterator[tuple[int, Ints, Ints]]:
     """Yield for each tree the weights of rows of a matrix, and in which open nodes they are."""
     for tree in trees:
@@ -133,7 +139,7 @@ class Drawing(Sending[Drawn]):
     seen, sent, asked
     """
 
-    def __init__(self, seen: Seen, sent: Sent, asked: Asked) -> None:
+    def __init__(self, seen: LevelRecords, sent: Sent, asked: LevelNodes) -> None:
         self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
 
     def of_block(self, block: Block) -> Drawn:
@@ -164,7 +170,7 @@ class Drawing(Sending[Drawn]):
         return one
 
 
-class Counting(Sending[Counted]):
+class Counting(Sending[LevelCounts]):
     """Count the records of open nodes between values drawn.
 
     Parameters
@@ -178,9 +184,9 @@ class Counting(Sending[Counted]):
 
     def __init__(
         self,
-        seen: Seen,
+        seen: LevelRecords,
         sent: Sent,
-        asked: Asked,
+        asked: LevelNodes,
         found: Ints,
         values: Floats,
         n_stats: int,
@@ -188,11 +194,11 @@ class Counting(Sending[Counted]):
         self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
         self._found, self._values, self._n_stats = found, values, n_stats
 
-    def of_block(self, block: Block) -> Counted:
+    def of_block(self, block: Block) -> LevelCounts:
         seen, asked = self._seen, self._asked
         n_open, n_looked, sample = self._values.shape
         shape = n_open, n_looked, sample + 1
-        counted = Counted(
+        counted = LevelCounts(
             np.zeros(shape, dtype=np.int64), np.zeros((*shape, self._n_stats), dtype=np.int64),
             np.zeros(shape, dtype=np.int64), np.full(shape, np.inf),
             np.zeros(shape, dtype=np.int64),
@@ -208,10 +214,10 @@ class Counting(Sending[Counted]):
             )  # fmt: skip
         return counted
 
-    def merge(self, one: Counted, other: Counted) -> Counted:
+    def merge(self, one: LevelCounts, other: LevelCounts) -> LevelCounts:
         lows = np.minimum(one.lows, other.lows)
         n_lows = one.n_lows * (one.lows == lows) + other.n_lows * (other.lows == lows)
-        return Counted(
+        return LevelCounts(
             one.counts + other.counts, one.stats + other.stats, one.owns + other.owns, lows, n_lows
         )
 
@@ -225,7 +231,7 @@ class Gathering(Sending[Rows]):
 
     finds_records = True
 
-    def __init__(self, seen: Seen, sent: Sent, top: Top, trees: list[int]) -> None:
+    def __init__(self, seen: LevelRecords, sent: Sent, top: Top, trees: list[int]) -> None:
         self._seen, self._sent, self._top, self._trees = seen.without_rows(), sent, top, trees
 
     def of_block(self, block: Block) -> Rows:

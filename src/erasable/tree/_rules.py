@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from erasable.core.weighted import power_below
-from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, Rules
+from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, TreeRules
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
 
@@ -87,7 +87,7 @@ def rules_for(
     n_features: int,
     quantum: float,
     unit: int | None = None,
-) -> Rules:
+) -> TreeRules:
     """Read parameters as scikit-learn does; without a target's grid, `quantum` is 1.
 
     `unit` is that of `unit_for`; None where records have no weights.
@@ -102,7 +102,7 @@ def rules_for(
     min_leaf = _share(settings["min_samples_leaf"], n_records)
     min_split = max(_share(settings["min_samples_split"], n_records), 2, 2 * min_leaf)
     depth = settings["max_depth"]
-    return Rules(
+    return TreeRules(
         criterion=CRITERIA[settings["criterion"]],
         min_split=min_split,
         min_leaf=min_leaf,

@@ -13,7 +13,7 @@ import numpy as np
 from erasable.core._jit import borrowing, inlined
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints
-from erasable.tree._layout import ENTROPY, SQUARES, Candidates, Rules, Split
+from erasable.tree._layout import ENTROPY, SQUARES, NodeCandidates, Split, TreeRules
 
 _PER_BIT = 1.4426950408889634  # 1 / ln 2
 
@@ -71,7 +71,7 @@ def _of_sums(left: Ints, total: Ints) -> float:
 
 
 @inlined
-def score_of(left: Ints, total: Ints, rules: Rules, weights: Floats) -> float:
+def score_of(left: Ints, total: Ints, rules: TreeRules, weights: Floats) -> float:
     """Score a split: the higher, the purer its parts."""
     if rules.criterion == SQUARES:
         return _of_sums(left, total)
@@ -81,7 +81,7 @@ def score_of(left: Ints, total: Ints, rules: Rules, weights: Floats) -> float:
 
 
 @borrowing
-def gain_of(score: float, total: Ints, rules: Rules, weights: Floats) -> float:
+def gain_of(score: float, total: Ints, rules: TreeRules, weights: Floats) -> float:
     """Return a node's weight times the decrease of its impurity by a split of some score."""
     if rules.criterion == SQUARES:
         return score * rules.scale
@@ -96,7 +96,7 @@ def gain_of(score: float, total: Ints, rules: Rules, weights: Floats) -> float:
 
 
 @borrowing
-def weight_of(total: Ints, rules: Rules, weights: Floats) -> float:
+def weight_of(total: Ints, rules: TreeRules, weights: Floats) -> float:
     """Return the weight of all records."""
     if rules.criterion == SQUARES:
         return np.float64(total[0])
@@ -121,10 +121,10 @@ def pick(
     ranks: Ints,
     found: int,
     last: int,
-    candidates: Candidates,
+    candidates: NodeCandidates,
     total: Ints,
     n: int,
-    rules: Rules,
+    rules: TreeRules,
     weights: Floats,
     best: Split,
 ) -> Split:

@@ -31,8 +31,8 @@ from erasable.tree._layout import (
     USED,
     WANTED,
     GrowingTree,
-    Table,
-    Work,
+    TreeRecords,
+    TreeScratch,
 )
 
 _LOW = np.uint64(0xFFFFFFFF)
@@ -42,14 +42,14 @@ _FEW = 16
 
 
 @inlined
-def by_column(table: Table, m: int) -> bool:
+def by_column(table: TreeRecords, m: int) -> bool:
     """Tell whether a node of `m` records reads a column faster where it lies side by side."""
     n_rows = table.by_column.shape[0]
     return bool(n_rows > 1 and _FEW * m > n_rows)
 
 
 @inlined
-def weigh(table: Table, entry: Any) -> Any:
+def weigh(table: TreeRecords, entry: Any) -> Any:
     """Return what an entry of `GrowingTree.rows` weighs: its times in the bag, by its weight."""
     times = np.int64(entry) >> ROW_BITS
     if table.units.size:
@@ -58,96 +58,98 @@ def weigh(table: Table, entry: Any) -> Any:
 
 
 @inlined
-def goes_left(plant: GrowingTree, table: Table, node: int, row: Any) -> bool:
+def goes_left(growing: GrowingTree, table: TreeRecords, node: int, row: Any) -> bool:
     """Tell to which side of a node's split a row goes."""
-    word = table.packed[row, plant.nodes[node, FEATURE]]
-    return bool(np.int64(word & _LOW) <= plant.nodes[node, CODE])
+    word = table.packed[row, growing.nodes[node, FEATURE]]
+    return bool(np.int64(word & _LOW) <= growing.nodes[node, CODE])
 
 
 @inlined
-def room_for(plant: GrowingTree, node: int) -> bool:
+def room_for(growing: GrowingTree, node: int) -> bool:
     """Tell whether there are slots for whatever may grow below a node that has been cleared."""
-    counters = plant.counters
-    free = plant.nodes.shape[0] - counters[USED] + 2 * counters[FREE]
-    return bool(free >= 2 * plant.nodes[node, COUNT])
+    counters = growing.counters
+    free = growing.nodes.shape[0] - counters[USED] + 2 * counters[FREE]
+    return bool(free >= 2 * growing.nodes[node, COUNT])
 
 
 @inlined
-def take_kept(plant: GrowingTree, node: int) -> None:
+def take_kept(growing: GrowingTree, node: int) -> None:
     """Give a large node a place for the counts of its candidates, if there is one left."""
-    counters = plant.counters
-    plant.nodes[node, CACHE] = -1
-    if plant.nodes[node, COUNT] <= counters[UPTO]:
+    counters = growing.counters
+    growing.nodes[node, CACHE] = -1
+    if growing.nodes[node, COUNT] <= counters[UPTO]:
         return
     if counters[FREE_BUSY]:
         counters[FREE_BUSY] -= 1
-        plant.nodes[node, CACHE] = plant.free_kept[counters[FREE_BUSY]]
-    elif counters[BUSY] < plant.features.shape[0]:
-        plant.nodes[node, CACHE] = counters[BUSY]
+        growing.nodes[node, CACHE] = growing.free_kept[counters[FREE_BUSY]]
+    elif counters[BUSY] < growing.features.shape[0]:
+        growing.nodes[node, CACHE] = counters[BUSY]
         counters[BUSY] += 1
     else:
         counters[WANTED] += 1
 
 
 @inlined
-def drop_kept(plant: GrowingTree, node: int) -> None:
+def drop_kept(growing: GrowingTree, node: int) -> None:
     """Give back the place for a node's counts, if it has one."""
-    slot = plant.nodes[node, CACHE]
+    slot = growing.nodes[node, CACHE]
     if slot < 0:
         return
-    plant.features[slot] = 0
-    plant.found[slot] = 0
-    plant.codes[slot] = 0
-    plant.counts[slot] = 0
-    plant.lefts[slot] = 0
-    plant.free_kept[plant.counters[FREE_BUSY]] = slot
-    plant.counters[FREE_BUSY] += 1
-    plant.nodes[node, CACHE] = -1
+    growing.features[slot] = 0
+    growing.found[slot] = 0
+    growing.codes[slot] = 0
+    growing.counts[slot] = 0
+    growing.lefts[slot] = 0
+    growing.free_kept[growing.counters[FREE_BUSY]] = slot
+    growing.counters[FREE_BUSY] += 1
+    growing.nodes[node, CACHE] = -1
 
 
 @inlined
-def take_pair(plant: GrowingTree) -> Any:
-    counters = plant.counters
+def take_pair(growing: GrowingTree) -> Any:
+    counters = growing.counters
     if counters[FREE]:
         counters[FREE] -= 1
-        return plant.free[counters[FREE]]
+        return growing.free[counters[FREE]]
     counters[USED] += 2
     return counters[USED] - 2
 
 
 @inlined
-def clear(plant: GrowingTree, work: Work, node: int) -> None:
+def clear(growing: GrowingTree, work: TreeScratch, node: int) -> None:
     """Make a leaf of a node, and free everything below it; the node's own counts stay."""
     waiting = 0
-    if plant.nodes[node, FEATURE] >= 0:
-        work.stack[0], waiting = plant.nodes[node, LEFT], 1
+    if growing.nodes[node, FEATURE] >= 0:
+        work.stack[0], waiting = growing.nodes[node, LEFT], 1
     while waiting:
         waiting -= 1
         pair = work.stack[waiting]
         for child in range(pair, pair + 2):
-            drop_kept(plant, child)
-            if plant.nodes[child, FEATURE] >= 0:
-                work.stack[waiting] = plant.nodes[child, LEFT]
+            drop_kept(growing, child)
+            if growing.nodes[child, FEATURE] >= 0:
+                work.stack[waiting] = growing.nodes[child, LEFT]
                 waiting += 1
-            plant.nodes[child] = 0
-            plant.stats[child] = 0
-            if plant.gains.size:
-                plant.gains[child] = -np.inf
-        plant.free[plant.counters[FREE]] = pair
-        plant.counters[FREE] += 1
-    plant.nodes[node, : LEFT + 1] = -1
-    plant.nodes[node, DIRTY] = 1
+            growing.nodes[child] = 0
+            growing.stats[child] = 0
+            if growing.gains.size:
+                growing.gains[child] = -np.inf
+        growing.free[growing.counters[FREE]] = pair
+        growing.counters[FREE] += 1
+    growing.nodes[node, : LEFT + 1] = -1
+    growing.nodes[node, DIRTY] = 1
 
 
 @inlined
-def part(plant: GrowingTree, table: Table, work: Work, node: int, feature: int, code: int) -> int:
+def part(
+    growing: GrowingTree, table: TreeRecords, work: TreeScratch, node: int, feature: int, code: int
+) -> int:
     """Put the rows that go to the left before those that go to the right; count the former.
 
     Both stay in their order, so that reading them is reading forwards. The node gets the feature,
     and the codes of the largest value on the left and of the smallest on the right.
     """
-    start, capacity = plant.nodes[node, START], plant.nodes[node, CAPACITY]
-    rows = plant.rows
+    start, capacity = growing.nodes[node, START], growing.nodes[node, CAPACITY]
+    rows = growing.rows
     wide = by_column(table, capacity)
     packed = table.by_column[:, feature] if wide else table.packed[:, feature]
     to_left, to_right = 0, 0
@@ -166,8 +168,8 @@ def part(plant: GrowingTree, table: Table, work: Work, node: int, feature: int, 
             work.side[to_right] = entry
             to_right += 1
             lowest = min(lowest, c)
-    plant.nodes[node, FEATURE], plant.nodes[node, CODE] = feature, highest
-    plant.nodes[node, NEXT] = lowest
+    growing.nodes[node, FEATURE], growing.nodes[node, CODE] = feature, highest
+    growing.nodes[node, NEXT] = lowest
     for i in range(to_right):
         rows[start + to_left + i] = work.side[i]
     for i in range(start + to_left + to_right, start + capacity):

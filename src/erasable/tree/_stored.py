@@ -21,27 +21,27 @@ from erasable.core.passes import Remote, Stored, run
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
-from erasable.tree._columns import Columns
-from erasable.tree._flat import Flat, forest_hash
+from erasable.tree._columns import TreeColumns
+from erasable.tree._flat import FlatTree, forest_hash
 from erasable.tree._forest import Draws, table_of
-from erasable.tree._grown import Bag, Grown, bag_of, bag_rows, moved
-from erasable.tree._layout import NOTHING, Rules, work_for
-from erasable.tree._level_kernels import Counted, Drawn, is_regression
+from erasable.tree._grown import Bag, UpdatableTree, bag_of, bag_rows, moved
+from erasable.tree._layout import NOTHING, TreeRules, work_for
+from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
 from erasable.tree._level_passes import (
-    Asked,
     Counting,
     Drawing,
     Gathering,
-    Seen,
+    LevelNodes,
+    LevelRecords,
     Sent,
     placed,
     put_together,
 )
 from erasable.tree._score_kernels import weight_of
-from erasable.tree._upper import BestSplit, Node, Offers, flat_of, top_of
+from erasable.tree._upper import BestSplit, SplitCandidates, UpperNode, flat_of, top_of
 
 
-class Sprout(NamedTuple):
+class GatheredNode(NamedTuple):
     """A node whose records are known.
 
     Attributes
@@ -52,7 +52,7 @@ class Sprout(NamedTuple):
         Of its path.
     depth : int
     whole : float
-        Weight of all records of its tree, see `Grown.of`.
+        Weight of all records of its tree, see `UpdatableTree.of`.
     """
 
     bag: Bag
@@ -62,14 +62,14 @@ class Sprout(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Bed:
+class GatheredRecords:
     """Records, and the nodes that are grown from them; it can be pickled.
 
     Attributes
     ----------
     matrix : ndarray of shape (n, n_features)
     y : ndarray of shape (n,), int64
-    sprouts : list of Sprout
+    gathered_nodes : list of GatheredNode
     tape : Tape
     draws : Draws
     rules : Rules
@@ -81,56 +81,68 @@ class Bed:
 
     matrix: Matrix
     y: Ints
-    sprouts: list[Sprout]
+    gathered_nodes: list[GatheredNode]
     tape: Tape
     draws: Draws
-    rules: Rules
+    rules: TreeRules
     class_weight: Floats
     n_stats: int
     units: Ints
 
-    def part(self, places: Sequence[int]) -> Bed:
+    def part(self, places: Sequence[int]) -> GatheredRecords:
         """Return some of the nodes, with the records of these and no others."""
-        chosen = [self.sprouts[place] for place in places]
+        chosen = [self.gathered_nodes[place] for place in places]
         wanted = np.zeros(self.y.size, dtype=np.bool_)
-        for sprout in chosen:
-            wanted[bag_rows(sprout.bag)] = True
+        for gathered_node in chosen:
+            wanted[bag_rows(gathered_node.bag)] = True
         where = np.cumsum(wanted) - 1
-        own = [sprout._replace(bag=moved(sprout.bag, where)) for sprout in chosen]
-        return Bed(
+        own = [
+            gathered_node._replace(bag=moved(gathered_node.bag, where)) for gathered_node in chosen
+        ]
+        return GatheredRecords(
             self.matrix[wanted], self.y[wanted], own, self.tape, self.draws, self.rules,
             self.class_weight, self.n_stats, self.units[wanted] if self.units.size else self.units,
         )  # fmt: skip
 
-    def grow(self, n_jobs: int | None = None) -> list[Flat]:
+    def grow(self, n_jobs: int | None = None) -> list[FlatTree]:
         """Grow all nodes."""
-        columns = Columns.fit(self.matrix, np.arange(self.y.size), self.tape, n_jobs)
-        several = len(self.sprouts) > 1
+        columns = TreeColumns.fit(self.matrix, np.arange(self.y.size), self.tape, n_jobs)
+        several = len(self.gathered_nodes) > 1
         table = table_of(
             columns, self.y, self.draws, self.class_weight, several, n_jobs, self.units
         )
-        n_features, rules, rooms = self.matrix.shape[1], self.rules, threading.local()
+        n_features, rules, local = self.matrix.shape[1], self.rules, threading.local()
 
-        def grown(sprout: Sprout) -> Flat:
-            rooms.work = work = getattr(rooms, "work", None) or work_for(
+        def grown(gathered_node: GatheredNode) -> FlatTree:
+            local.work = work = getattr(local, "work", None) or work_for(
                 self.y.size, n_features, self.n_stats, rules.sample
             )
-            plant = Grown.of(
-                sprout.bag, np.uint64(sprout.key), table, rules, work, sprout.depth, sprout.whole
+            growing = UpdatableTree.of(
+                gathered_node.bag,
+                np.uint64(gathered_node.key),
+                table,
+                rules,
+                work,
+                gathered_node.depth,
+                gathered_node.whole,
             )
-            return plant.flat(columns)
+            return growing.flat(columns)
 
-        return list(in_threads(grown, self.sprouts, n_jobs))
+        return list(in_threads(grown, self.gathered_nodes, n_jobs))
 
 
-def grow_where(matrix: Stored, bed: Bed, n_jobs: int | None) -> Iterator[tuple[int, Flat]]:
+def grow_where(
+    matrix: Stored, gathered: GatheredRecords, n_jobs: int | None
+) -> Iterator[tuple[int, FlatTree]]:
     """Grow all nodes, on workers if there are any; yield the place of each, and its tree."""
     if not isinstance(matrix, Remote):
-        yield from enumerate(bed.grow(n_jobs))
+        yield from enumerate(gathered.grow(n_jobs))
         return
-    shares = dealt([sprout.bag.size for sprout in bed.sprouts], matrix.n_calls)
-    beds = (partial(Bed.grow, bed.part(share)) for share in shares)
-    for share, flats in zip(shares, matrix.call(beds), strict=True):
+    shares = dealt(
+        [gathered_node.bag.size for gathered_node in gathered.gathered_nodes], matrix.n_calls
+    )
+    parts = (partial(GatheredRecords.grow, gathered.part(share)) for share in shares)
+    for share, flats in zip(shares, matrix.call(parts), strict=True):
         yield from zip(share, flats, strict=True)
 
 
@@ -152,7 +164,7 @@ def dealt(sizes: Sequence[int], n: int) -> list[list[int]]:
 _TOGETHER = 4
 """So many times the records of the largest node that is gathered are in memory at once."""
 
-Open = list[tuple[int, Node]]
+Open = list[tuple[int, UpperNode]]
 """Nodes that are to be grown, and their trees."""
 
 
@@ -184,7 +196,7 @@ class StoredForest:
         live: Ints,
         live_keys: Words,
         tape: Tape,
-        rules: Rules,
+        rules: TreeRules,
         draws: Draws,
         n_stats: int,
         class_weight: Floats,
@@ -197,15 +209,15 @@ class StoredForest:
         keys[live] = live_keys
         self._matrix, self._tape, self._gathered = matrix, tape, gathered
         whole = np.zeros(n_trees, dtype=np.bool_)
-        self._seen = Seen(y, keys, draws, whole, tape.seed, rules, units)
+        self._seen = LevelRecords(y, keys, draws, whole, tape.seed, rules, units)
         self._per_row: Sent | None = None
         self._class_weight, self._n_stats = class_weight, n_stats
         self._roots = [self._root(tree, live) for tree in range(n_trees)]
-        self._flats: list[Flat | None] = [None] * n_trees
+        self._flats: list[FlatTree | None] = [None] * n_trees
         self._grow(list(enumerate(self._roots)), live, n_jobs)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> TreeRules:
         """Rules by which the trees were grown."""
         return self._seen.rules
 
@@ -216,7 +228,7 @@ class StoredForest:
 
     # -- growing -------------------------------------------------------------------------------
 
-    def _root(self, tree: int, live: Ints) -> Node:
+    def _root(self, tree: int, live: Ints) -> UpperNode:
         """Return the root of a tree, which learns from all records if its bag is empty."""
         seen = self._seen
         weights = self._weights(live, seen.keys[live], tree)
@@ -225,7 +237,7 @@ class StoredForest:
             weights = self._weights(live, seen.keys[live], tree)
         own = weights > 0
         total = self._total(live[own], weights[own])
-        return Node(int(seen.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
+        return UpperNode(int(seen.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
 
     def _weights(self, rows: Ints, keys: Words, tree: int) -> Ints:
         """Return what rows weigh in a tree."""
@@ -297,9 +309,9 @@ class StoredForest:
         counted = run(counting, self._matrix, live, n_jobs=n_jobs)
         for slot, (tree, node) in enumerate(some):
             there = asked.features[slot] >= 0
-            node.offers = Offers(
+            node.offers = SplitCandidates(
                 asked.features[slot, there], drawn.found[slot, there], lasts[slot, there],
-                values[slot, there], Counted(*(each[slot, there] for each in counted)),
+                values[slot, there], LevelCounts(*(each[slot, there] for each in counted)),
             )  # fmt: skip
             best = self._decided(tree, node)
             if best.place >= 0:
@@ -313,11 +325,11 @@ class StoredForest:
             self._per_row = Sent.of(self._seen)
         return self._per_row
 
-    def _decided(self, tree: int, node: Node) -> BestSplit:
+    def _decided(self, tree: int, node: UpperNode) -> BestSplit:
         ranks = self._seen.draws.ranks
         return node.decide(self.rules, ranks, self._class_weight, self._whole(tree))
 
-    def _asked(self, open_: Open) -> Asked:
+    def _asked(self, open_: Open) -> LevelNodes:
         """Choose the features that are looked at next in nodes that are open."""
         names, q = self._seen.draws.names, self.rules.max_features
         features = np.full((len(open_), q), -1, dtype=np.int64)
@@ -327,7 +339,7 @@ class StoredForest:
             chosen = np.argsort(own, kind="stable")[node.looked : node.looked + q]
             features[slot, : chosen.size], races[slot, : chosen.size] = chosen, own[chosen]
         top = top_of(self._roots, [node for _, node in open_])
-        return Asked(top, _trees_of(open_), features, races)
+        return LevelNodes(top, _trees_of(open_), features, races)
 
     def _gather(self, open_: Open, live: Ints, n_jobs: int | None) -> None:
         """Grow nodes from their records, which pass through here if workers grow them."""
@@ -336,7 +348,7 @@ class StoredForest:
         found = run(Gathering(seen, self._sent(), top, trees), self._matrix, live, n_jobs=n_jobs)
         rows, matrix = put_together(found)
         del found
-        sprouts: dict[int, Sprout] = {}
+        gathered_nodes: dict[int, GatheredNode] = {}
         keys, units = seen.keys[rows], seen.units[rows] if seen.units.size else seen.units
         places = placed(seen, top, trees, matrix, np.arange(rows.size), keys, units)
         for tree, _, slots in places:
@@ -345,12 +357,14 @@ class StoredForest:
                 if other == tree:
                     own = np.flatnonzero(slots == slot)
                     bag = bag_of(own, times[own])
-                    sprouts[slot] = Sprout(bag, node.key, node.depth, self._whole(tree))
-        bed = Bed(
-            matrix, seen.y[rows], [sprouts[slot] for slot in range(len(open_))], self._tape,
+                    gathered_nodes[slot] = GatheredNode(
+                        bag, node.key, node.depth, self._whole(tree)
+                    )
+        gathered = GatheredRecords(
+            matrix, seen.y[rows], [gathered_nodes[slot] for slot in range(len(open_))], self._tape,
             seen.draws, self.rules, self._class_weight, self._n_stats, units,
         )  # fmt: skip
-        for slot, flat in grow_where(self._matrix, bed, n_jobs):
+        for slot, flat in grow_where(self._matrix, gathered, n_jobs):
             open_[slot][1].flat = flat
 
     # -- forgetting ----------------------------------------------------------------------------
@@ -388,7 +402,7 @@ class StoredForest:
     def _take_out(
         self,
         tree: int,
-        root: Node,
+        root: UpperNode,
         rows: Ints,
         matrix: Matrix,
         own: Ints,
@@ -413,7 +427,7 @@ class StoredForest:
         return found
 
     def _stands_without(
-        self, tree: int, node: Node, matrix: Matrix, y: Ints, weights: Ints
+        self, tree: int, node: UpperNode, matrix: Matrix, y: Ints, weights: Ints
     ) -> bool:
         """Take records out of what a node knows; tell whether it still decides as it did."""
         if node.flat is not None:
@@ -451,7 +465,7 @@ class StoredForest:
 
     # -- what it is ----------------------------------------------------------------------------
 
-    def flats(self) -> list[Flat]:
+    def flats(self) -> list[FlatTree]:
         """Return the trees as the model has them."""
         found = []
         for tree, root in enumerate(self._roots):
@@ -465,7 +479,7 @@ class StoredForest:
         """Hash all trees."""
         return forest_hash([flat.hash(self.rules) for flat in self.flats()])
 
-    def matching(self, known: Sequence[Flat]) -> Self | None:
+    def matching(self, known: Sequence[FlatTree]) -> Self | None:
         """Return the forest if its trees are those that are known."""
         told = forest_hash([flat.hash(self.rules) for flat in known])
         return self if told == self.hash() else None

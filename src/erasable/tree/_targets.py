@@ -19,7 +19,7 @@ from erasable.core.classes import Classes
 from erasable.core.grid import Grid
 
 
-class Targets(Protocol):
+class TreeTargets(Protocol):
     """What a kind of target has to be able to do."""
 
     @property

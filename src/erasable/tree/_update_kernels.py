@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import borrowing, inlined
 from erasable.core.arrays import Ints, Ints32, Words
-from erasable.tree._codes import Codes, place_of
+from erasable.tree._codes import ColumnCodes, place_of
 from erasable.tree._decide_kernels import decide, gather, line_up
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key, mix32, mix64
 from erasable.tree._layout import (
@@ -33,9 +33,9 @@ from erasable.tree._layout import (
     START,
     USED,
     GrowingTree,
-    Rules,
-    Table,
-    Work,
+    TreeRecords,
+    TreeRules,
+    TreeScratch,
 )
 from erasable.tree._slot_kernels import (
     clear,
@@ -57,21 +57,21 @@ _SPARE = 16
 
 
 @inlined
-def _count_free(plant: GrowingTree, node: int) -> Any:
-    start, free = plant.nodes[node, START], 0
-    for i in range(start, start + plant.nodes[node, CAPACITY]):
-        free += plant.rows[i] == _NONE
+def _count_free(growing: GrowingTree, node: int) -> Any:
+    start, free = growing.nodes[node, START], 0
+    for i in range(start, start + growing.nodes[node, CAPACITY]):
+        free += growing.rows[i] == _NONE
     return free
 
 
 @inlined
-def _lay_out(plant: GrowingTree, work: Work, top: Any, wanting: Any, free: Any) -> None:
+def _lay_out(growing: GrowingTree, work: TreeScratch, top: Any, wanting: Any, free: Any) -> None:
     """Lay the rows below a node out again: every leaf gets free places according to its size.
 
     The leaf `wanting` gets one more, in which a row is to be.
     """
-    nodes, rows, order, side = plant.nodes, plant.rows, work.calls, work.side
-    n = plant.nodes[top, CAPACITY] - free + 1
+    nodes, rows, order, side = growing.nodes, growing.rows, work.calls, work.side
+    n = growing.nodes[top, CAPACITY] - free + 1
     free -= 1
     work.stack[0] = top
     waiting, listed, taken = 1, 0, 0
@@ -119,14 +119,18 @@ def _lay_out(plant: GrowingTree, work: Work, top: Any, wanting: Any, free: Any) 
 
 @borrowing
 def put_rows_in(
-    plant: GrowingTree, table: Table, work: Work, come: NDArray[np.uint32], first: int
+    growing: GrowingTree,
+    table: TreeRecords,
+    work: TreeScratch,
+    come: NDArray[np.uint32],
+    first: int,
 ) -> int:
     """Put the rows `come`, from index `first` on, in the leaves to which the present splits lead.
 
     Return the index of the row for which the tree has no room; the number of rows if it has for
     all.
     """
-    nodes, rows = plant.nodes, plant.rows
+    nodes, rows = growing.nodes, growing.rows
     for g in range(first, come.size):
         row = np.int64(come[g]) & _ROW
         node: Any = 0
@@ -136,7 +140,7 @@ def put_rows_in(
             work.stack[depth] = node
             depth += 1
             left = nodes[node, LEFT]
-            node = left if goes_left(plant, table, node, row) else left + 1
+            node = left if goes_left(growing, table, node, row) else left + 1
         leaf = node
         for i in range(nodes[leaf, START], nodes[leaf, START] + nodes[leaf, CAPACITY]):
             if rows[i] == _NONE:
@@ -148,13 +152,13 @@ def put_rows_in(
             free: Any = 0
             for k in range(depth - 1, -1, -1):
                 best = work.stack[k]
-                free = _count_free(plant, best)
+                free = _count_free(growing, best)
                 if free > nodes[best, CAPACITY] // _SPARE:
                     break
                 best = -1
             if best < 0:
                 return g
-            _lay_out(plant, work, best, leaf, free)
+            _lay_out(growing, work, best, leaf, free)
             for i in range(nodes[leaf, START], nodes[leaf, START] + nodes[leaf, CAPACITY]):
                 if rows[i] == _NONE:
                     place = i
@@ -165,10 +169,10 @@ def put_rows_in(
 
 @inlined
 def put_into_kept(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
-    work: Work,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
+    work: TreeScratch,
     node: int,
     key: np.uint64,
     come: NDArray[np.uint32],
@@ -180,18 +184,18 @@ def put_into_kept(
     A value that was not drawn has a draw behind the last, if as many were drawn as are wanted; if
     fewer were, all were drawn that there were.
     """
-    slot, q = plant.nodes[node, CACHE], rules.max_features
+    slot, q = growing.nodes[node, CACHE], rules.max_features
     if q < table.names.size:
         # Where all of the first were constant, another stands in the place of the first of them.
         line_up(table, work, key, q)
-        if plant.features[slot, 0] != work.order[0]:
-            plant.features[slot, 0], plant.found[slot, 0, 0] = work.order[0], -1
+        if growing.features[slot, 0] != work.order[0]:
+            growing.features[slot, 0], growing.found[slot, 0, 0] = work.order[0], -1
     for place in range(q):
-        f, found = plant.features[slot, place], plant.found[slot, place, 0]
-        code, full = plant.codes[slot, place], found == rules.sample
-        count, left = plant.counts[slot, place], plant.lefts[slot, place]
-        last = np.int64(plant.found[slot, place, 1])
-        last_draw = np.uint64(plant.found[slot, place, 2]) & _LOW
+        f, found = growing.features[slot, place], growing.found[slot, place, 0]
+        code, full = growing.codes[slot, place], found == rules.sample
+        count, left = growing.counts[slot, place], growing.lefts[slot, place]
+        last = np.int64(growing.found[slot, place, 1])
+        last_draw = np.uint64(growing.found[slot, place, 2]) & _LOW
         packed, race = table.packed[:, f], mix64(key ^ table.names[f]) & _LOW
         drawn = found <= 0
         for g in range(first, after):
@@ -213,15 +217,20 @@ def put_into_kept(
             sooner = draw < last_draw or (draw == last_draw and c < last)
             drawn |= not known and (not full or sooner)
         if drawn:
-            plant.found[slot, place, 0] = -1
+            growing.found[slot, place, 0] = -1
 
 
 @inlined
 def lower_next(
-    plant: GrowingTree, table: Table, node: int, come: NDArray[np.uint32], first: int, after: int
+    growing: GrowingTree,
+    table: TreeRecords,
+    node: int,
+    come: NDArray[np.uint32],
+    first: int,
+    after: int,
 ) -> None:
     """Know the smallest value on the right, where records come."""
-    nodes, packed = plant.nodes, table.packed[:, plant.nodes[node, FEATURE]]
+    nodes, packed = growing.nodes, table.packed[:, growing.nodes[node, FEATURE]]
     for g in range(first, after):
         c = np.int64(packed[np.int64(come[g]) & _ROW] & _LOW)
         if nodes[node, CODE] < c < nodes[node, NEXT]:
@@ -230,27 +239,27 @@ def lower_next(
 
 @inlined
 def _recode_kept(
-    plant: GrowingTree, codes: Codes, other: Ints32, columns: NDArray[np.bool_], slot: int
+    growing: GrowingTree, codes: ColumnCodes, other: Ints32, columns: NDArray[np.bool_], slot: int
 ) -> None:
-    for place in range(plant.features.shape[1]):
-        f, last = np.int64(plant.features[slot, place]), plant.found[slot, place, 1]
+    for place in range(growing.features.shape[1]):
+        f, last = np.int64(growing.features[slot, place]), growing.found[slot, place, 1]
         if not columns[f]:
             continue
-        for j in range(plant.found[slot, place, 0]):
-            code = np.int64(plant.codes[slot, place, j])
+        for j in range(growing.found[slot, place, 0]):
+            code = np.int64(growing.codes[slot, place, j])
             new = other[place_of(codes, f, code)]
             if code == last:
-                plant.found[slot, place, 1] = new
-            plant.codes[slot, place, j] = new
+                growing.found[slot, place, 1] = new
+            growing.codes[slot, place, j] = new
 
 
 @borrowing
 def recode_tree(
-    plant: GrowingTree, codes: Codes, other: Ints32, columns: NDArray[np.bool_]
+    growing: GrowingTree, codes: ColumnCodes, other: Ints32, columns: NDArray[np.bool_]
 ) -> None:
     """Write the codes that values have now into a tree; see `erasable.tree._codes.spread`."""
-    nodes = plant.nodes
-    for node in range(plant.counters[USED]):
+    nodes = growing.nodes
+    for node in range(growing.counters[USED]):
         if nodes[node, CAPACITY] == 0:  # it is free
             continue
         f = np.int64(nodes[node, FEATURE])
@@ -258,7 +267,7 @@ def recode_tree(
             nodes[node, CODE] = other[place_of(codes, f, np.int64(nodes[node, CODE]))]
             nodes[node, NEXT] = other[place_of(codes, f, np.int64(nodes[node, NEXT]))]
         if nodes[node, CACHE] >= 0:
-            _recode_kept(plant, codes, other, columns, nodes[node, CACHE])
+            _recode_kept(growing, codes, other, columns, nodes[node, CACHE])
 
 
 _UNKNOWN = np.uint64(0)
@@ -266,10 +275,14 @@ _UNKNOWN = np.uint64(0)
 
 @borrowing
 def take_rows_out(
-    plant: GrowingTree, table: Table, gone: NDArray[np.uint32], live: NDArray[np.bool_], every: bool
+    growing: GrowingTree,
+    table: TreeRecords,
+    gone: NDArray[np.uint32],
+    live: NDArray[np.bool_],
+    every: bool,
 ) -> None:
     """Overwrite rows that are gone; `every` row of the tree is looked at, or a leaf for each."""
-    nodes, rows = plant.nodes, plant.rows
+    nodes, rows = growing.nodes, growing.rows
     if every:
         for i in range(rows.size):
             if np.int64(rows[i]) != NONE and not live[np.int64(rows[i]) & _ROW]:
@@ -279,7 +292,7 @@ def take_rows_out(
         row, node = np.int64(gone[g]) & _ROW, 0
         while nodes[node, FEATURE] >= 0:
             left = nodes[node, LEFT]
-            node = left if goes_left(plant, table, node, row) else left + 1
+            node = left if goes_left(growing, table, node, row) else left + 1
         start = nodes[node, START]
         for i in range(start, start + nodes[node, CAPACITY]):
             if rows[i] == gone[g]:
@@ -289,20 +302,20 @@ def take_rows_out(
 
 @inlined
 def _take_from_kept(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
     node: int,
     gone: NDArray[np.uint32],
     first: int,
     after: int,
 ) -> None:
     """Bring the counts of a node's candidates up to date; of a feature that lost one, say so."""
-    slot = plant.nodes[node, CACHE]
+    slot = growing.nodes[node, CACHE]
     for place in range(rules.max_features):
-        found, code = plant.found[slot, place, 0], plant.codes[slot, place]
-        count, left = plant.counts[slot, place], plant.lefts[slot, place]
-        packed = table.packed[:, plant.features[slot, place]]
+        found, code = growing.found[slot, place, 0], growing.codes[slot, place]
+        count, left = growing.counts[slot, place], growing.lefts[slot, place]
+        packed = table.packed[:, growing.features[slot, place]]
         lost = False
         for g in range(first, after):
             row, weight = np.int64(gone[g]) & _ROW, weigh(table, gone[g])
@@ -320,15 +333,20 @@ def _take_from_kept(
                     count[j, 0] -= 1
                     lost |= count[j, 0] == 0
         if lost:
-            plant.found[slot, place, 0] = -1
+            growing.found[slot, place, 0] = -1
 
 
 @inlined
 def _find_next(
-    plant: GrowingTree, table: Table, node: int, gone: NDArray[np.uint32], first: int, after: int
+    growing: GrowingTree,
+    table: TreeRecords,
+    node: int,
+    gone: NDArray[np.uint32],
+    first: int,
+    after: int,
 ) -> None:
     """Find the smallest value on the right again, where records go that had it."""
-    nodes, packed = plant.nodes, table.packed[:, plant.nodes[node, FEATURE]]
+    nodes, packed = growing.nodes, table.packed[:, growing.nodes[node, FEATURE]]
     known, concerned = nodes[node, NEXT], False
     for g in range(first, after):
         concerned |= np.int64(packed[np.int64(gone[g]) & _ROW] & _LOW) == known
@@ -337,7 +355,7 @@ def _find_next(
     right = nodes[node, LEFT] + 1
     start, lowest = nodes[right, START], np.int64(NO_DEPTH)
     for i in range(start, start + nodes[right, CAPACITY]):
-        entry = np.int64(plant.rows[i])
+        entry = np.int64(growing.rows[i])
         if entry != NONE:
             c = np.int64(packed[entry & _ROW] & _LOW)
             if c == known:
@@ -348,9 +366,9 @@ def _find_next(
 
 @inlined
 def _divide(
-    plant: GrowingTree,
-    table: Table,
-    work: Work,
+    growing: GrowingTree,
+    table: TreeRecords,
+    work: TreeScratch,
     node: int,
     some: NDArray[np.uint32],
     first: int,
@@ -359,7 +377,7 @@ def _divide(
     """Put those rows first that go to the left; return where the others begin."""
     middle, to_right = first, 0
     for g in range(first, after):
-        if goes_left(plant, table, node, np.int64(some[g]) & _ROW):
+        if goes_left(growing, table, node, np.int64(some[g]) & _ROW):
             some[middle] = some[g]
             middle += 1
         else:
@@ -372,9 +390,9 @@ def _divide(
 
 @inlined
 def _wait(
-    work: Work,
+    work: TreeScratch,
     waiting: int,
-    plant: GrowingTree,
+    growing: GrowingTree,
     node: int,
     depth: int,
     key: np.uint64,
@@ -385,7 +403,7 @@ def _wait(
 ) -> None:
     """Have a child of a node wait for its turn."""
     calls = work.calls
-    calls[waiting, 0], calls[waiting, 1] = plant.nodes[node, LEFT] + side, depth + 1
+    calls[waiting, 0], calls[waiting, 1] = growing.nodes[node, LEFT] + side, depth + 1
     calls[waiting, 2], calls[waiting, 3] = first, after
     work.call_keys[waiting] = child_key(key, RIGHT_SIDE if side else LEFT_SIDE)
     work.call_constants[waiting] = constants
@@ -393,10 +411,10 @@ def _wait(
 
 @borrowing
 def update_tree(
-    plant: GrowingTree,
-    table: Table,
-    rules: Rules,
-    work: Work,
+    growing: GrowingTree,
+    table: TreeRecords,
+    rules: TreeRules,
+    work: TreeScratch,
     waiting: int,
     whole: float,
     some: NDArray[np.uint32],
@@ -409,7 +427,7 @@ def update_tree(
 
     Parameters
     ----------
-    plant, table, rules, work
+    growing, table, rules, work
         See `erasable.tree._layout`. Who is to decide stands in ``work.calls``, a node in each of
         its first `waiting` lines: its slot; its depth; and from where to where those of `some`
         stand that leave it or come to it. None do (0, 0) where a node that is clear is to be grown
@@ -430,7 +448,7 @@ def update_tree(
         Added to: how many of these there are; how many nodes decided otherwise; their records;
         how many leaves that were only asked should not be any.
     """
-    nodes, stats, calls = plant.nodes, plant.stats, work.calls
+    nodes, stats, calls = growing.nodes, growing.stats, work.calls
     while waiting:
         waiting -= 1
         node, depth = calls[waiting, 0], calls[waiting, 1]
@@ -449,13 +467,13 @@ def update_tree(
                     stats[node, table.y[row]] += weight
             kept = nodes[node, CACHE] >= 0
             if kept and sign < 0:
-                _take_from_kept(plant, table, rules, node, some, first, after)
+                _take_from_kept(growing, table, rules, node, some, first, after)
             elif kept:
-                put_into_kept(plant, table, rules, work, node, key, some, first, after)
+                put_into_kept(growing, table, rules, work, node, key, some, first, after)
             elif nodes[node, FEATURE] >= 0:
-                take_kept(plant, node)
+                take_kept(growing, node)
         elif first == 0:
-            m = gather(plant, table, work, node)
+            m = gather(growing, table, work, node)
             nodes[node, COUNT] = m
             nodes[node, : LEFT + 1] = -1
             stats[node] = 0
@@ -465,9 +483,9 @@ def update_tree(
                     stats[node, 1] += work.weights[i] * work.y[i]
                 else:
                     stats[node, work.y[i]] += work.weights[i]
-            take_kept(plant, node)
+            take_kept(growing, node)
         feature, code, constants = decide(
-            plant, table, rules, work, node, depth, key, whole, m, kept, constants
+            growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
             told[3] += feature >= 0
@@ -475,43 +493,43 @@ def update_tree(
         if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
             if feature >= 0:
                 if sign < 0:
-                    _find_next(plant, table, node, some, first, after)
+                    _find_next(growing, table, node, some, first, after)
                 else:
-                    lower_next(plant, table, node, some, first, after)
-                middle = _divide(plant, table, work, node, some, first, after)
+                    lower_next(growing, table, node, some, first, after)
+                middle = _divide(growing, table, work, node, some, first, after)
                 for side in range(2):
                     begin, end = (middle, after) if side else (first, middle)
                     if begin < end:
-                        _wait(work, waiting, plant, node, depth, key, constants, side, begin, end)
+                        _wait(work, waiting, growing, node, depth, key, constants, side, begin, end)
                         waiting += 1
             continue
         if moving:
-            clear(plant, work, node)
+            clear(growing, work, node)
             told[1] += 1
             told[2] += nodes[node, COUNT]
         if feature < 0:
-            drop_kept(plant, node)
+            drop_kept(growing, node)
             continue
-        if moving and not room_for(plant, node):
-            drop_kept(plant, node)
+        if moving and not room_for(growing, node):
+            drop_kept(growing, node)
             pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
             told[0] += 1
             continue
-        to_left = part(plant, table, work, node, feature, code)
-        pair, count = take_pair(plant), nodes[node, COUNT]
+        to_left = part(growing, table, work, node, feature, code)
+        pair, count = take_pair(growing), nodes[node, COUNT]
         nodes[node, LEFT] = pair
         nodes[pair, START], nodes[pair, CAPACITY] = nodes[node, START], to_left
         nodes[pair + 1, START] = nodes[node, START] + to_left
         nodes[pair + 1, CAPACITY] = count - to_left
         for side in range(2):
-            _wait(work, waiting, plant, node, depth, key, constants, side, 0, 0)
+            _wait(work, waiting, growing, node, depth, key, constants, side, 0, 0)
             waiting += 1
 
 
 @borrowing
 def leaves_that_gain(
-    plant: GrowingTree,
-    work: Work,
+    growing: GrowingTree,
+    work: TreeScratch,
     root_key: np.uint64,
     least: float,
     whole: float,
@@ -524,18 +542,18 @@ def leaves_that_gain(
 
     Their slots and depths are written to `found`, of shape (n_slots, 2), and their keys to `keys`.
     """
-    nodes, calls = plant.nodes, work.calls
+    nodes, calls = growing.nodes, work.calls
     calls[0, 0], calls[0, 1], work.call_keys[0] = 0, 0, root_key
     waiting, n = 1, 0
     while waiting:
         waiting -= 1
         node, depth, key = calls[waiting, 0], calls[waiting, 1], work.call_keys[waiting]
         if nodes[node, FEATURE] < 0:
-            if plant.gains[node] / whole >= least:
+            if growing.gains[node] / whole >= least:
                 found[n, 0], found[n, 1], keys[n] = node, depth, key
                 n += 1
             continue
         for side in range(2):
-            _wait(work, waiting, plant, node, depth, key, _UNKNOWN, side, 0, 0)
+            _wait(work, waiting, growing, node, depth, key, _UNKNOWN, side, 0, 0)
             waiting += 1
     return n

@@ -9,14 +9,14 @@ import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.tree import _level_kernels as kernels
-from erasable.tree._flat import Flat
-from erasable.tree._layout import Candidates, Rules
-from erasable.tree._level_kernels import Counted, Top, is_regression
+from erasable.tree._flat import FlatTree
+from erasable.tree._layout import NodeCandidates, TreeRules
+from erasable.tree._level_kernels import LevelCounts, Top, is_regression
 from erasable.tree._score_kernels import gain_of
 
 
 @dataclass(eq=False, slots=True)
-class Offers:
+class SplitCandidates:
     """What features that are not constant offer to a node.
 
     Attributes
@@ -33,7 +33,7 @@ class Offers:
     found: Ints
     lasts: Ints
     values: Floats
-    counted: Counted
+    counted: LevelCounts
 
     def remove(self, matrix: Matrix, y: Ints, weights: Ints, squares: bool) -> bool:
         """Take records out; tell whether all values drawn are still there."""
@@ -55,7 +55,9 @@ class Offers:
             kept = kept and bool((counted.owns[k, :found] > 0).all())
         return kept
 
-    def best(self, node: Node, rules: Rules, ranks: Ints, class_weight: Floats) -> BestSplit:
+    def best(
+        self, node: UpperNode, rules: TreeRules, ranks: Ints, class_weight: Floats
+    ) -> BestSplit:
         """Return the best split of a node."""
         sample = self.values.shape[1]
         counts = np.zeros((*self.values.shape, 2), dtype=np.int32)
@@ -65,7 +67,7 @@ class Offers:
         codes = np.tile(np.arange(sample, dtype=np.int32), (self.features.size, 1))
         out = np.empty(2, dtype=np.int64)
         score = kernels.choose(
-            self.features, self.found, self.lasts, Candidates(codes, counts, lefts), node.total,
+            self.features, self.found, self.lasts, NodeCandidates(codes, counts, lefts), node.total,
             node.n, ranks, rules, class_weight, out,
         )  # fmt: skip
         place, j = out.tolist()
@@ -115,7 +117,7 @@ NO_SPLIT = BestSplit(-1, -1, -np.inf, 0, np.zeros(0, dtype=np.int64))
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class UpperNode:
     """A node of the upper part of a tree.
 
     Attributes
@@ -142,10 +144,10 @@ class Node:
     n: int
     total: Ints
     looked: int = 0
-    offers: Offers | None = None
+    offers: SplitCandidates | None = None
     split: BestSplit = NO_SPLIT
-    children: list[Node] = field(default_factory=list)
-    flat: Flat | None = None
+    children: list[UpperNode] = field(default_factory=list)
+    flat: FlatTree | None = None
 
     def open(self) -> None:
         """Forget what is below it, and why."""
@@ -161,9 +163,9 @@ class Node:
             self.split = replace(self.split, total=self.split.total[kept])
         if self.flat is not None:
             leaves = np.ascontiguousarray(self.flat.leaves[:, kept])
-            self.flat = Flat(self.flat.features, self.flat.thresholds, leaves)
+            self.flat = FlatTree(self.flat.features, self.flat.thresholds, leaves)
 
-    def is_small(self, rules: Rules) -> bool:
+    def is_small(self, rules: TreeRules) -> bool:
         """Tell whether it can have no split, whatever its records."""
         if self.n < max(rules.min_split, 2) or self.n < 2 * rules.min_leaf:
             return True
@@ -171,7 +173,9 @@ class Node:
             return True
         return not is_regression(rules) and int(np.count_nonzero(self.total)) < 2
 
-    def decide(self, rules: Rules, ranks: Ints, class_weight: Floats, whole: float) -> BestSplit:
+    def decide(
+        self, rules: TreeRules, ranks: Ints, class_weight: Floats, whole: float
+    ) -> BestSplit:
         """Return the split that its offers lead to."""
         assert self.offers is not None
         best = self.offers.best(self, rules, ranks, class_weight)
@@ -188,8 +192,8 @@ class Node:
         left, right = keys.tolist()
         self.split = best
         self.children = [
-            Node(left, self.depth + 1, best.n, best.total.copy()),
-            Node(right, self.depth + 1, self.n - best.n, self.total - best.total),
+            UpperNode(left, self.depth + 1, best.n, best.total.copy()),
+            UpperNode(right, self.depth + 1, self.n - best.n, self.total - best.total),
         ]
 
     @property
@@ -212,7 +216,7 @@ class Node:
         middle = low / 2.0 + high / 2.0
         return middle if low <= middle < high else low
 
-    def below(self) -> Iterator[Node]:
+    def below(self) -> Iterator[UpperNode]:
         """Yield it and all nodes below it, each before those to its left and right."""
         waiting = [self]
         while waiting:
@@ -221,7 +225,7 @@ class Node:
             waiting.extend(reversed(node.children))
 
 
-def top_of(roots: Sequence[Node], open_: Sequence[Node]) -> Top:
+def top_of(roots: Sequence[UpperNode], open_: Sequence[UpperNode]) -> Top:
     """Lay the upper parts of trees out, with numbers of the open nodes."""
     nodes = [node for root in roots for node in root.below()]
     places = {id(node): place for place, node in enumerate(nodes)}
@@ -239,7 +243,7 @@ def top_of(roots: Sequence[Node], open_: Sequence[Node]) -> Top:
     return top
 
 
-def flat_of(root: Node) -> Flat:
+def flat_of(root: UpperNode) -> FlatTree:
     """Return a tree as the model has it."""
     features, thresholds, leaves = [], [], []
     for node in root.below():
@@ -254,6 +258,6 @@ def flat_of(root: Node) -> Flat:
             features.append(np.array([-1], dtype=np.int32))
             leaves.append(node.total[np.newaxis])
     none = [np.empty(0)]
-    return Flat(
+    return FlatTree(
         np.concatenate(features), np.concatenate(thresholds or none), np.concatenate(leaves)
     )

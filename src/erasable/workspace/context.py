@@ -25,7 +25,7 @@ from erasable.workspace.ledger.sqlite import sqlite_url
 from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
-from erasable.workspace.store import accelerators, own
+from erasable.workspace.store import accelerators, own_files
 from erasable.workspace.store.artifacts import ARTIFACTS, is_made, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk
@@ -343,7 +343,7 @@ class Context:
                 (self.disk.remove_folder if path.is_dir() else self.disk.remove)(key)
         if not others:
             for path in self.root.glob(f"{PARTIAL}*"):
-                if own.is_made(path.name):
+                if own_files.is_made(path.name):
                     self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
@@ -369,7 +369,7 @@ class Context:
     def _remove_unfinished_ledger(self) -> None:
         """Remove what the making of the ledger left, where it was cut off or SQLite did."""
         for path in self.root.glob(f"{LEDGER}.new*"):
-            if own.is_made(path.name):
+            if own_files.is_made(path.name):
                 self.disk.remove(path.name)
 
 

@@ -16,7 +16,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.own import refuse_own
+from erasable.workspace.store.own_files import refuse_own
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from erasable.workspace.backups.copying import Copied
     from erasable.workspace.backups.restore import Restored
     from erasable.workspace.context import Progress
-    from erasable.workspace.data.datasets import Change
+    from erasable.workspace.data.datasets import DatasetChange
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
-    from erasable.workspace.models.fitting import Fitted
+    from erasable.workspace.models.fitting import FittedVersion
     from erasable.workspace.models.published import Published
     from erasable.workspace.models.verifying import Verdict
     from erasable.workspace.requests.failures import Failure
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.preview import Preview
     from erasable.workspace.requests.process import Processed
     from erasable.workspace.requests.restoring import Imported
-    from erasable.workspace.requests.working import Done
-    from erasable.workspace.selection.choice import Selection
+    from erasable.workspace.requests.worker import Done
+    from erasable.workspace.selection.choice import ChosenRecords
 
 
 class Workspace:
@@ -152,7 +152,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
-    ) -> Change:
+    ) -> DatasetChange:
         """Take a data set in; see `erasable.workspace.data.datasets.add`.
 
         `subjects` are names of columns, alone ("patient", of type "id"; where its values look like
@@ -185,7 +185,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
-    ) -> Change:
+    ) -> DatasetChange:
         """Add new records to a data set; see `erasable.workspace.models.updating.append`.
 
         Models that follow at once are updated with it; with `update_models` all others, too, but
@@ -210,7 +210,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
-    ) -> Change:
+    ) -> DatasetChange:
         """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`, and `append`.
 
         `source` is asked for where its credentials were not kept, or where it has moved; a query
@@ -219,12 +219,12 @@ class Workspace:
         from erasable.workspace.data import catalogue
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
-        from erasable.workspace.evidence import reliance
+        from erasable.workspace.evidence import ledger_checks
         from erasable.workspace.models import updating
 
         with self.context.ledger.reading() as connection:
             known = catalogue.find(connection, name).source
-            reliance.check_one(self.context, connection, "dataset", name)
+            ledger_checks.check_one(self.context, connection, "dataset", name)
         dialect = Dialect.of(delimiter, decimal, encoding)
         if source is None and query is None and dialect == Dialect():
             found = Source.from_json(known)
@@ -235,7 +235,7 @@ class Workspace:
             found = Source.parse(place, query, dialect)
         return self._delivered(updating.sync(self.context, name, found, every=update_models))
 
-    def _delivered(self, changed: Change) -> Change:
+    def _delivered(self, changed: DatasetChange) -> DatasetChange:
         """Run hooks and register models where some were updated; add what failed."""
         if not changed.models:
             return changed
@@ -359,7 +359,7 @@ class Workspace:
         prepare: str = "auto",
         hook: str | None = None,
         policy: str | None = None,
-    ) -> Fitted:
+    ) -> FittedVersion:
         """Train a model, or, under a name that is known, train it again on the newest data.
 
         `estimator` is a name, or an estimator or pipeline of erasable or scikit-learn itself, of
@@ -581,14 +581,14 @@ class Workspace:
         backoff : float, default=5.0
             Seconds to the second attempt; from one to the next it doubles.
         tell : callable, default=None
-            Called with each `erasable.workspace.requests.working.Done`.
+            Called with each `erasable.workspace.requests.worker.Done`.
         stopped : threading.Event, default=None
             Set from elsewhere, has this return after what is under way.
         """
-        from erasable.workspace.requests.failures import Patience
-        from erasable.workspace.requests.working import Worker
+        from erasable.workspace.requests.failures import RetryPolicy
+        from erasable.workspace.requests.worker import Worker
 
-        worker = Worker(self.context, Patience(attempts, backoff), poll)
+        worker = Worker(self.context, RetryPolicy(attempts, backoff), poll)
         if tell is not None:
             worker.tell = tell
         if stopped is not None:
@@ -597,9 +597,9 @@ class Workspace:
 
     def tasks(self) -> dict[str, Any]:
         """Return who is at work on what ("at_work"), and what failed ("failed")."""
-        from erasable.workspace.requests import working
+        from erasable.workspace.requests import worker
 
-        return working.tasks(self.context)
+        return worker.tasks(self.context)
 
     def retry(self, names: Sequence[str] = ()) -> list[Failure]:
         """Have models and data sets that failed be tried again at once; by default all of them."""
@@ -674,7 +674,7 @@ class Workspace:
         held: Sequence[str] = (),
         cost: str | None = None,
         random_state: int = 0,
-    ) -> Selection:
+    ) -> ChosenRecords:
         r"""Choose the records of a table to acquire whose value survives the deletions to come.
 
         With `staying` as "history:DATASET" the past requests to this workspace say how many stay.
@@ -776,14 +776,14 @@ class Workspace:
 
         Their types are "id" by default; an address needs one that is named.
         """
-        from erasable.workspace.identity import looks, subjects
+        from erasable.workspace.identity import subjects, value_formats
 
         subjects.link(
             self.context,
             value,
-            looks.type_or_id(value, type),
+            value_formats.type_or_id(value, type),
             other,
-            looks.type_or_id(other, other_type),
+            value_formats.type_or_id(other, other_type),
         )
 
     def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
@@ -804,9 +804,9 @@ class Workspace:
 
         It holds tokens, no identity.
         """
-        from erasable.workspace.identity import outside
+        from erasable.workspace.identity import external_files
 
-        return outside.export(self.context)
+        return external_files.export(self.context)
 
     def import_suppression_list(self, exported: Mapping[str, Any]) -> Imported:
         """Take in a list that `suppression_list` returned, as after a backup was restored.
@@ -824,10 +824,10 @@ class Workspace:
         written again.
         """
         from erasable.workspace.identity import suppression
-        from erasable.workspace.requests import outbox
+        from erasable.workspace.requests import external_updates
 
         suppression.release(self.context, value, type)
-        return outbox.export_list(self.context, ", and still names them")
+        return external_updates.export_list(self.context, ", and still names them")
 
     # -- backups and published models ------------------------------------------------------------
 

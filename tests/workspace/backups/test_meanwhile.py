@@ -12,7 +12,7 @@ from crashes import ENDED, MARKERS, fork, make_workspace
 from erasable.core.errors import EvidenceError, NotInWorkspaceError, WorkspaceBusyError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.store.artifacts import LocalStore, Stored
+from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 
 
 class Watched(LocalStore):
@@ -22,7 +22,7 @@ class Watched(LocalStore):
         super().__init__(store._disk, store._folder)
         self.at, self.happens, self.n_read = at, happens, 0
 
-    def open(self, stored: Stored) -> bytes:
+    def open(self, stored: StoredArtifact) -> bytes:
         self.n_read += 1
         if self.n_read == self.at:
             self.happens()
@@ -83,7 +83,7 @@ def test_one_erasure_after_the_other(path: Path, tmp_path: Path) -> None:
     people = iter(f"marker-patient-{i:03d}" for i in range(20, 30))
 
     class Busy(Watched):
-        def open(self, stored: Stored) -> bytes:
+        def open(self, stored: StoredArtifact) -> bytes:
             if stored.key.startswith("data/"):
                 other = Workspace(Context.open(path, wait=0.01))
                 other.request([next(people)])

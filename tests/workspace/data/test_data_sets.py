@@ -225,12 +225,12 @@ def test_an_erasure_reaches_every_version(tmp_path: Path) -> None:
 
 
 def stored(context: Context) -> list[Any]:
-    from erasable.workspace.store.artifacts import Stored
+    from erasable.workspace.store.artifacts import StoredArtifact
 
     with context.ledger.reading() as connection:
         known = catalogue.every(connection)
         return [
-            Stored(part.key, part.sha256)
+            StoredArtifact(part.key, part.sha256)
             for each in known
             for part in catalogue.parts(connection, each.id)
         ]

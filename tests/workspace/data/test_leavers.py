@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, insert, select
 
 from erasable.workspace import Workspace
-from erasable.workspace.data import leavers
+from erasable.workspace.data import gone_subjects
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 
 LEFT = "of people of whom no record is left"
@@ -204,7 +204,7 @@ def test_without_either_step_pseudonyms_stay(
 ) -> None:
     """A negative control."""
     add(workspace, TWO, "who:id", "mail:email")
-    monkeypatch.setattr(leavers, breaks, lambda *_: 0)
+    monkeypatch.setattr(gone_subjects, breaks, lambda *_: 0)
     workspace.request(["p1"], reach=0)
     workspace.process()
     assert any(LEFT in line for line in workspace.verify_log())
@@ -215,7 +215,7 @@ def test_a_sync_that_is_cut_off_is_tidied_by_the_next_batch(
 ) -> None:
     add(workspace, TWO, "who:id", "mail:email")
     with monkeypatch.context() as patched:
-        patched.setattr(leavers, "tidy", lambda *_: 0)
+        patched.setattr(gone_subjects, "tidy", lambda *_: 0)
         workspace.sync("visits", write(workspace, "n,who,mail 3,p2,p2@x.org"))
     assert LEFT in workspace.verify_log()[0]
     workspace.process()

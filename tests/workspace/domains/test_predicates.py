@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import ErasableError
-from erasable.workspace.domains.fresh import alike, sample
+from erasable.workspace.domains.holdout import alike, sample
 from erasable.workspace.domains.predicates import Predicate
 
 TABLE = pa.table(

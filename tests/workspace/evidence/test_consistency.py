@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.consistency import compare_ledger_with_log
-from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,

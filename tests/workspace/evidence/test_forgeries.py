@@ -19,7 +19,7 @@ from erasable.core.errors import EvidenceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.evidence.envelope import peek, seal
-from erasable.workspace.evidence.wire import pack
+from erasable.workspace.evidence.formats import pack
 from erasable.workspace.identity.keys import Keys
 from workspace_scene import DONE
 

@@ -14,8 +14,8 @@ from erasable.core.errors import EvidenceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import log
 from erasable.workspace.evidence.envelope import read_head
+from erasable.workspace.evidence.formats import pack
 from erasable.workspace.evidence.merkle import leaf_hash, verify_consistency, verify_inclusion
-from erasable.workspace.evidence.wire import pack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.schema import log_entry, meta
 
@@ -270,10 +270,10 @@ def test_a_head_tells_even_when_the_ledger_is_forged_to_match(
 
 def forge(context: Context, connection: Connection) -> None:
     """Make leaves, positions and frontier anew, as whoever tampers would."""
-    from erasable.workspace.evidence.merkle import Frontier
+    from erasable.workspace.evidence.merkle import MerkleFrontier
 
     rows = connection.execute(select(log_entry).order_by(log_entry.c.position)).all()
-    frontier = Frontier()
+    frontier = MerkleFrontier()
     connection.execute(delete(log_entry))
     for position, row in enumerate(rows):
         leaf = leaf_hash(row.body)

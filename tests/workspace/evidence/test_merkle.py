@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.merkle import (
-    Frontier,
-    Tree,
+    MerkleFrontier,
+    MerkleTree,
     leaf_hash,
     node_hash,
     verify_consistency,
@@ -97,8 +97,8 @@ _4 = "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b"
 @pytest.mark.parametrize("size", range(9))
 def test_the_roots_of_certificate_transparency(size: int) -> None:
     leaves = [leaf_hash(one) for one in INPUTS]
-    assert Tree(leaves[:size]).root().hex() == ROOTS[size]
-    assert Tree(leaves).root(size).hex() == ROOTS[size]
+    assert MerkleTree(leaves[:size]).root().hex() == ROOTS[size]
+    assert MerkleTree(leaves).root(size).hex() == ROOTS[size]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_roots_of_certificate_transparency(size: int) -> None:
 def test_the_inclusion_proofs_of_certificate_transparency(
     index: int, size: int, proof: list[str]
 ) -> None:
-    tree = Tree(leaf_hash(one) for one in INPUTS)
+    tree = MerkleTree(leaf_hash(one) for one in INPUTS)
     assert [one.hex() for one in tree.inclusion(index, size)] == proof
 
 
@@ -127,19 +127,19 @@ def test_the_inclusion_proofs_of_certificate_transparency(
 def test_the_consistency_proofs_of_certificate_transparency(
     old: int, size: int, proof: list[str]
 ) -> None:
-    tree = Tree(leaf_hash(one) for one in INPUTS)
+    tree = MerkleTree(leaf_hash(one) for one in INPUTS)
     assert [one.hex() for one in tree.consistency(old, size)] == proof
 
 
 # -- every tree up to LARGEST leaves ---------------------------------------------------------------
 
 ENTRIES = [bytes([i, i * 7 % 256]) for i in range(LARGEST)]
-TREE = Tree(leaf_hash(one) for one in ENTRIES)
+TREE = MerkleTree(leaf_hash(one) for one in ENTRIES)
 
 
 @pytest.mark.parametrize("size", range(LARGEST + 1))
 def test_every_inclusion_proof(size: int) -> None:
-    tree = Tree(leaf_hash(one) for one in ENTRIES[:size])
+    tree = MerkleTree(leaf_hash(one) for one in ENTRIES[:size])
     root = mth(ENTRIES[:size])
     assert tree.root() == TREE.root(size) == root
     for index in range(size):
@@ -159,9 +159,9 @@ def test_every_consistency_proof(size: int) -> None:
 
 @pytest.mark.parametrize("size", range(LARGEST + 1))
 def test_the_frontier_grows_like_the_tree(size: int) -> None:
-    frontier = Frontier()
+    frontier = MerkleFrontier()
     for entry in ENTRIES[:size]:
-        frontier = Frontier.from_json(frontier.to_json())
+        frontier = MerkleFrontier.from_json(frontier.to_json())
         frontier.append(leaf_hash(entry))
     assert (frontier.size, frontier.root()) == (size, mth(ENTRIES[:size]))
 
@@ -171,7 +171,7 @@ def test_an_append_costs_the_logarithm(monkeypatch: pytest.MonkeyPatch) -> None:
 
     calls = []
     monkeypatch.setattr(merkle, "node_hash", lambda left, right: calls.append(1) or left)
-    frontier = Frontier()
+    frontier = MerkleFrontier()
     for _ in range(4096):
         calls.clear()
         frontier.append(b"x" * 32)
@@ -263,7 +263,7 @@ def test_a_rewritten_past_has_no_consistency_proof(size: int, data: st.DataObjec
     where = data.draw(st.integers(0, old - 1))
     forged = [leaf_hash(one) for one in ENTRIES[:size]]
     forged[where] = leaf_hash(b"another")
-    tree = Tree(forged)
+    tree = MerkleTree(forged)
     proof = tree.consistency(old)
     assert not verify_consistency(old, size, TREE.root(old), tree.root(), proof)
 
@@ -308,4 +308,4 @@ def test_no_proof_of_a_larger_past(old: int, size: int) -> None:
 )
 def test_a_damaged_frontier_is_told(value: object) -> None:
     with pytest.raises(EvidenceError, match="right edge"):
-        Frontier.from_json(value)
+        MerkleFrontier.from_json(value)

@@ -18,7 +18,7 @@ from cli.running import erasable
 from erasable.core.errors import ErasableError, TamperedError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import consistency, log, receipts, reliance, seals
+from erasable.workspace.evidence import consistency, ledger_checks, log, receipts, seals
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Words
 from erasable.workspace.ledger.schema import (
@@ -341,7 +341,7 @@ def test_no_command_of_a_strangers_runs(
 def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the ledger be believed, as it was before rows were held against the log."""
     for name in ("check", "check_one", "check_requests", "check_settings"):
-        monkeypatch.setattr(reliance, name, lambda *_, **__: None)
+        monkeypatch.setattr(ledger_checks, name, lambda *_, **__: None)
     monkeypatch.setattr(log, "_refuse_forged", lambda *_: None)
 
 
@@ -399,13 +399,13 @@ def test_without_the_check_they_would(
 def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, right = [], reliance.check_requests
+    asked, right = [], ledger_checks.check_requests
 
     def counting(context: Context, connection: Any, ids: Any) -> None:
         asked.append(list(ids))
         right(context, connection, ids)
 
-    monkeypatch.setattr(reliance, "check_requests", counting)
+    monkeypatch.setattr(ledger_checks, "check_requests", counting)
     done = Workspace(context).process().requests
     assert [ids for ids in asked if ids] == [done, done]
 
@@ -590,7 +590,7 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     """A workspace whose log does not say that it has seals."""
     with monkeypatch.context() as patch:
         patch.setattr(seals, "MARK", {})
-        patch.setattr(reliance, "_check_sealed", lambda _: None)
+        patch.setattr(ledger_checks, "_check_sealed", lambda _: None)
         found = make(tmp_path)
     yield found
     found.ledger.close()

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, select, update
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.evidence.commitments import commitment
-from erasable.workspace.evidence.wire import pack, stamp
+from erasable.workspace.evidence.formats import pack, stamp
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.schema import log_entry, suppression_salt
 from erasable.workspace.ledger.schema import suppression as listed

@@ -35,7 +35,7 @@ def loaded(module: str) -> set[str]:
     [
         "erasable.workspace.identity.canonical",
         "erasable.workspace.identity.keys",
-        "erasable.workspace.identity.outside",
+        "erasable.workspace.identity.external_files",
         "erasable.workspace.identity.subjects",
         "erasable.workspace.identity.suppression",
         "erasable.workspace.requests.calendar",

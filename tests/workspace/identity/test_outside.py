@@ -11,7 +11,7 @@ from sqlalchemy import delete, select, update
 from erasable.core.errors import EvidenceError, WorkspaceDiskError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import envelope, log, suppressions
-from erasable.workspace.identity import outside, suppression
+from erasable.workspace.identity import external_files, suppression
 from erasable.workspace.identity.suppression import TakenIn
 from erasable.workspace.ledger.schema import log_entry
 from erasable.workspace.ledger.schema import suppression as suppression_table
@@ -19,8 +19,8 @@ from erasable.workspace.ledger.schema import suppression as suppression_table
 
 def test_export_is_signed_and_holds_no_identity(context):
     suppress(context, ("email", "a@x.com"), now=LATE)
-    exported = outside.export(context)
-    payload = envelope.unseal(exported, context.keys.public_pem, outside.PAYLOAD_TYPE)
+    exported = external_files.export(context)
+    payload = envelope.unseal(exported, context.keys.public_pem, external_files.PAYLOAD_TYPE)
     (entry,) = json.loads(payload)["entries"]
     assert entry == {
         "token": context.keys.token("email", "a@x.com"),
@@ -32,7 +32,7 @@ def test_export_is_signed_and_holds_no_identity(context):
 
 
 def take_in(context, exported):
-    listed = outside.read_list(context, exported)
+    listed = external_files.read_list(context, exported)
     with context.ledger.transaction() as connection:
         return suppression.take_in(context, connection, listed)
 
@@ -40,7 +40,7 @@ def take_in(context, exported):
 def test_import_brings_a_restored_backup_up_to_date(context, tmp_path):
     suppress(context, ("id", 17))
     suppress(context, ("email", "a@x.com"), request="R-2", now=LATE)
-    exported = json.loads(json.dumps(outside.export(context)))
+    exported = json.loads(json.dumps(external_files.export(context)))
     backup = restored(context, tmp_path)
     suppress(backup, ("id", 17), ("id", 18), request="R-0")
     assert take_in(backup, exported) == TakenIn(2, 1, 0, 0)
@@ -61,7 +61,9 @@ def sealed(context, **changes):
         "version": 1, "workspace": name, "secret": context.keys.fingerprint, "at": "",
         "entries": [],
     } | changes  # fmt: skip
-    return envelope.seal(context.keys.signer, json.dumps(kept).encode(), outside.PAYLOAD_TYPE)
+    return envelope.seal(
+        context.keys.signer, json.dumps(kept).encode(), external_files.PAYLOAD_TYPE
+    )
 
 
 FOREIGN = {
@@ -69,8 +71,12 @@ FOREIGN = {
     "empty": lambda context: {},
     "text": lambda context: "x",
     "other thing": lambda context: envelope.seal(context.keys.signer, b"{}", "text/plain"),
-    "no JSON": lambda context: envelope.seal(context.keys.signer, b"\xff", outside.PAYLOAD_TYPE),
-    "a list": lambda context: envelope.seal(context.keys.signer, b"[]", outside.PAYLOAD_TYPE),
+    "no JSON": lambda context: envelope.seal(
+        context.keys.signer, b"\xff", external_files.PAYLOAD_TYPE
+    ),
+    "a list": lambda context: envelope.seal(
+        context.keys.signer, b"[]", external_files.PAYLOAD_TYPE
+    ),
     "version 2": lambda context: sealed(context, version=2),
     "another workspace": lambda context: sealed(context, workspace="w"),
     "another secret": lambda context: sealed(context, secret="00" * 32),
@@ -104,7 +110,7 @@ def test_the_list_of_another_workspace_is_refused_with_what_to_do(context, tmp_p
     other = Context.create(tmp_path / "other")
     suppress(other, ("id", 17))
     with pytest.raises(EvidenceError) as told:
-        take_in(context, outside.export(other))
+        take_in(context, external_files.export(other))
     assert "another secret" in str(told.value)
     assert "expected one that this workspace exported" in str(told.value)
     assert "\n" not in str(told.value)
@@ -113,11 +119,11 @@ def test_the_list_of_another_workspace_is_refused_with_what_to_do(context, tmp_p
 
 def test_altered_export_is_refused(context):
     suppress(context, ("id", 17))
-    exported = outside.export(context)
+    exported = external_files.export(context)
     altered = copy.deepcopy(exported)
     payload = b64decode(altered["payload"]).replace(b"R-1", b"R-2")
     other = Context.create(context.root.parent / "other")
-    forged = envelope.seal(other.keys.signer, payload, outside.PAYLOAD_TYPE)
+    forged = envelope.seal(other.keys.signer, payload, external_files.PAYLOAD_TYPE)
     altered["payload"] = forged["payload"]
     for one in (altered, forged):
         with pytest.raises(EvidenceError, match="signature does not hold"):
@@ -126,15 +132,15 @@ def test_altered_export_is_refused(context):
 
 
 def test_publishing_writes_list_and_head_outside(context, tmp_path, monkeypatch):
-    assert outside.write(context) is None
+    assert external_files.write(context) is None
     folder = tmp_path / "outside"
     monkeypatch.setenv("ERASABLE_EXPORT", str(folder))
     for n in (1, 2):
         suppress(context, ("id", n))
-        assert outside.write(context) == folder
+        assert external_files.write(context) == folder
         exported = json.loads((folder / "suppression.json").read_text())
         head = json.loads((folder / "head.json").read_text())
-        payload = envelope.unseal(exported, context.keys.public_pem, outside.PAYLOAD_TYPE)
+        payload = envelope.unseal(exported, context.keys.public_pem, external_files.PAYLOAD_TYPE)
         assert len(json.loads(payload)["entries"]) == n
         assert log.verify_since(context, head["envelope"]) == []
     assert sorted(path.name for path in folder.iterdir()) == ["head.json", "suppression.json"]
@@ -143,24 +149,24 @@ def test_publishing_writes_list_and_head_outside(context, tmp_path, monkeypatch)
 def test_a_restored_backup_does_not_write_over_what_knows_of_erasures_since(
     context, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv(outside.OUTSIDE, str(tmp_path / "outside"))
+    monkeypatch.setenv(external_files.OUTSIDE, str(tmp_path / "outside"))
     backup = restored(context, tmp_path)
     suppress(context, ("id", 17))
     suppression.release(context, 17)  # which is in the log
     suppress(context, ("id", 17))
-    outside.write(context)
+    external_files.write(context)
     before = (tmp_path / "outside" / "suppression.json").read_bytes()
     with pytest.raises(EvidenceError, match="was not written over"):
-        outside.write(backup)
+        external_files.write(backup)
     assert (tmp_path / "outside" / "suppression.json").read_bytes() == before
-    outside.write(context)
+    external_files.write(context)
 
 
 def test_publishing_where_nothing_can_be_written_says_so(context, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ERASABLE_EXPORT", str(tmp_path / "file" / "folder"))
     with pytest.raises(WorkspaceDiskError, match="cannot be written"):
-        outside.write(context)
+        external_files.write(context)
 
 
 # -- what the log says decides ---------------------------------------------------------------------
@@ -176,7 +182,7 @@ def test_an_import_has_an_entry_of_its_own_for_each_request(context, tmp_path):
     suppress(context, ("id", 1), ("email", "a@x.com"))
     suppress(context, ("id", 2), request="R-2")
     backup = restored(context, tmp_path)
-    exported = outside.export(context)
+    exported = external_files.export(context)
     take_in(backup, exported)
     take_in(backup, exported)
     said = of_log(backup, "suppression-imported")
@@ -189,7 +195,7 @@ def test_an_import_has_an_entry_of_its_own_for_each_request(context, tmp_path):
 
 def test_who_was_let_in_again_stays_so(context):
     suppress(context, ("id", 1), ("id", 2))
-    exported = outside.export(context)
+    exported = external_files.export(context)
     suppression.release(context, 1)
     assert take_in(context, exported) == TakenIn(2, 0, 1, 0)
     assert [each["token"] for each in listing(context)] == [context.keys.token("id", 2)]
@@ -218,7 +224,7 @@ def moved(connection, token):
 @pytest.mark.parametrize("tamper", [taken_off, put_on, altered, moved])
 def test_a_list_that_was_tampered_with_is_mended_by_an_exported_one(context, tamper):
     suppress(context, ("id", 1), ("id", 2))
-    before, exported = listing(context), outside.export(context)
+    before, exported = listing(context), external_files.export(context)
     with context.ledger.transaction() as connection:
         tamper(connection, context.keys.token("id", 1))
     assert suppressions.compare_list_with_log(context) != []
@@ -229,7 +235,7 @@ def test_a_list_that_was_tampered_with_is_mended_by_an_exported_one(context, tam
 
 def test_a_list_that_is_older_than_the_log_does_not_mend(context):
     suppress(context, ("id", 1), ("id", 2), ("id", 3))
-    exported = outside.export(context)
+    exported = external_files.export(context)
     suppression.release(context, 3)
     with context.ledger.transaction() as connection:
         taken_off(connection, context.keys.token("id", 1))

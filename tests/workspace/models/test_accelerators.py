@@ -18,8 +18,8 @@ from contexts import visits as visit_records
 from contexts import write_csv
 
 from erasable.core.errors import AcceleratorWarning, WorkspaceError
-from erasable.core.kept import UnkeptError
 from erasable.core.mapped.pages import MappedFile
+from erasable.core.persistent import UnsavableError
 from erasable.workspace import Workspace
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.models import reading
@@ -354,7 +354,7 @@ def test_what_cannot_be_kept_any_more_costs_the_accelerator_alone(
     folder: Path, workspace: Workspace, monkeypatch: Any
 ) -> None:
     def unkept(*args: Any) -> None:
-        raise UnkeptError("a function")
+        raise UnsavableError("a function")
 
     with monkeypatch.context() as patch:
         patch.setattr(MappedFile, "prepare", unkept)

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from erasable.core.errors import WorkspaceError
-from erasable.tree import _base
+from erasable.tree import _estimators
 from erasable.workspace.evidence import log
-from erasable.workspace.evidence.reliance import given
+from erasable.workspace.evidence.ledger_checks import given
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import deleting, estimates, fitting, verifying
 from erasable.workspace.models.training import of_bytes
@@ -105,15 +105,15 @@ def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
     digests = {of_bytes(visits.store.open(prepared(visits, "t", GONE).stored)).digest()}
     visits.disk.remove_folder(FOLDER)
     for many, treatment in ((len(GONE), "refitted"), (len(GONE) + 1, "deleted")):
-        monkeypatch.setattr(_base, "_MANY", many)
+        monkeypatch.setattr(_estimators, "_MANY", many)
         assert deleting.foresee(visits, model, version, len(GONE)) == (treatment, "bitwise")
         made = prepared(visits, "t", GONE)
         visits.disk.remove_folder(FOLDER)
         assert (made.treatment, made.exactness, made.n_records) == (treatment, "bitwise", 116)
         digests.add(of_bytes(visits.store.open(made.stored)).digest())
     assert len(digests) == 1
-    monkeypatch.setattr(_base, "_SHARE", len(GONE) / 120)  # too few of so many
-    monkeypatch.setattr(_base, "_MANY", 1)
+    monkeypatch.setattr(_estimators, "_SHARE", len(GONE) / 120)  # too few of so many
+    monkeypatch.setattr(_estimators, "_MANY", 1)
     assert deleting.foresee(visits, model, version, len(GONE)) == ("deleted", "bitwise")
 
 

@@ -24,7 +24,7 @@ from erasable.feature_extraction import TfidfVectorizer
 from erasable.kernel import NadarayaWatson
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
-from erasable.workspace.models.keeping import keeps_records
+from erasable.workspace.models.kept_records import keeps_records
 
 N = 60
 _rng = np.random.default_rng(7)

@@ -19,7 +19,7 @@ from effort import THOROUGH
 from erasable.core.errors import InvalidParameterError, WorkspaceError
 from erasable.core.estimator import Erasable
 from erasable.workspace import Workspace
-from erasable.workspace.identity.looks import Looks
+from erasable.workspace.identity.value_formats import Looks
 from erasable.workspace.models import preparing, recipes, written
 from erasable.workspace.models.names import names_of_erasable
 from erasable.workspace.models.reading import Reader

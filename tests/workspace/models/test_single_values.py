@@ -16,7 +16,7 @@ from erasable import Refit, ensemble, preprocessing, tree
 from erasable.cluster import KMeans
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.pipeline import make_pipeline
-from erasable.workspace.models.keeping import fields_of_one_record
+from erasable.workspace.models.kept_records import fields_of_one_record
 
 N = 60
 _rng = np.random.default_rng(3)

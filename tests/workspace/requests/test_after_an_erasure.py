@@ -10,7 +10,7 @@ import pytest
 from contexts import scan
 
 from erasable.workspace import Workspace
-from erasable.workspace.identity import outside
+from erasable.workspace.identity import external_files
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_nothing_is_left_of_a_token_that_was_released(workspace: Workspace, tmp_
     assert workspace.release("p1") == []
     assert scan(tmp_path / "ws", token) == []
     listed = json.loads((tmp_path / "elsewhere" / "suppression.json").read_text())
-    assert outside.read_list(workspace.context, listed) == []
+    assert external_files.read_list(workspace.context, listed) == []
     assert workspace.verify_log() == []
     assert workspace.sync("visits").n_suppressed == 0  # p1 comes in again
     erase(workspace, "p1")

@@ -301,8 +301,8 @@ def test_who_is_not_set_aside_keeps_others_waiting(
     fit_one(workspace, REFUSED[1][0])
     bad(workspace, monkeypatch, weight=REFUSED[1][1])
     (erasure,) = workspace.request(["marker-patient-9"])
-    monkeypatch.setattr(failures.Setback, "is_in_doubt", False)
-    monkeypatch.setattr(failures.Setback, "is_of_values", False)
+    monkeypatch.setattr(failures.BatchFailure, "is_in_doubt", False)
+    monkeypatch.setattr(failures.BatchFailure, "is_of_values", False)
     with pytest.raises(WorkspaceError, match="'strict'"):
         workspace.process()
     assert state_of(workspace, erasure.id) == ("pending", None)
@@ -340,7 +340,7 @@ def test_an_erasure_does_not_wait_until_a_correction_is_tried_again(workspace: W
     command = "sh -c 'grep -q bad-marker {data} && exit 3; cp {data} {out}'"
     workspace.register("copy", datasets=["visits"], retrain=command)
     wrong = workspace.correct("visits", ids=["v8"], values={"note": "bad-marker"})[0].id
-    patience = failures.Patience(5, 3600.0)
+    patience = failures.RetryPolicy(5, 3600.0)
     processing.carry_out(workspace.context, patience=patience)
     assert len(workspace.tasks()["failed"]) == 1
     (erasure,) = workspace.request(["marker-patient-9"])

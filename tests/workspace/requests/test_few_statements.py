@@ -16,7 +16,7 @@ from contexts import visits, write_csv
 from sqlalchemy import event, literal_column, select
 
 from erasable.workspace import Workspace
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.schema import meta
 
 MOST = 24
@@ -116,14 +116,14 @@ def test_they_do_not_grow_with_data_sets_and_models(counted: Counted) -> None:
 def test_what_is_made_anew_is_counted(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: a statement made each time, one compiled each time, a second look."""
     before = counted.request(10)
-    right = reliance.check
+    right = ledger_checks.check
 
     def wasteful(context: Any, connection: Any, *others: Any) -> None:
         right(context, connection, *others)
         connection.execute(select(meta.c.name).where(meta.c.name == "workspace"))
         connection.execute(select(literal_column(f"{next(counted._people)}")))
 
-    monkeypatch.setattr(reliance, "check", wasteful)
+    monkeypatch.setattr(ledger_checks, "check", wasteful)
     counted.request(10)
     assert counted.request(10) == (before.executed + 2, before.made + 2, before.compiled + 1)
 
@@ -131,5 +131,5 @@ def test_what_is_made_anew_is_counted(counted: Counted, monkeypatch: pytest.Monk
         right(*given)
         right(*given)
 
-    monkeypatch.setattr(reliance, "check", twice)
+    monkeypatch.setattr(ledger_checks, "check", twice)
     assert counted.request(10).executed > MOST

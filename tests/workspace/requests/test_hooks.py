@@ -15,8 +15,8 @@ from erasable.workspace import Workspace
 from erasable.workspace.context import Context
 from erasable.workspace.models import hooks
 from erasable.workspace.requests import process, swapping
-from erasable.workspace.requests.failures import Patience
-from erasable.workspace.requests.working import Worker
+from erasable.workspace.requests.failures import RetryPolicy
+from erasable.workspace.requests.worker import Worker
 from workspace_models import loaded
 
 COPY = "import sys, shutil, pathlib; shutil.copy(sys.argv[1], sys.argv[2])"
@@ -176,9 +176,9 @@ def test_workers_try_again_ever_more_seldom(workspace: Workspace, copied: Path) 
     workspace.work(drain=True, backoff=1000.0, tell=told.append)
     assert [bool(each.processed.requests) for each in told] == [True, False]
     assert all("is run again" in each.processed.warnings[0] for each in told)
-    worker = Worker(workspace.context, Patience(backoff=0.0))
+    worker = Worker(workspace.context, RetryPolicy(backoff=0.0))
     assert [worker.turn().processed is not None for _ in range(3)] == [True] * 3
-    worker = Worker(workspace.context, Patience(backoff=1000.0))
+    worker = Worker(workspace.context, RetryPolicy(backoff=1000.0))
     assert [bool(worker.turn()) for _ in range(3)] == [True, False, False]
 
 

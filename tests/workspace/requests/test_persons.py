@@ -522,6 +522,6 @@ def test_each_fragment_is_read_once_however_many_are_followed(
     monkeypatch.setattr(persons.fragments, "read", counted)
     with workspace.context.ledger.reading() as connection:
         asked = [([("id", token(workspace, "id", i))], None) for i in range(50)]
-        found = persons.follow(workspace.context, connection, asked)
+        found = persons.persons_of(workspace.context, connection, asked)
     assert [len(each.identities) for each in found.people] == [2] * 50
     assert set(read.values()) == {1}

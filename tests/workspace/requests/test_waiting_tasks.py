@@ -8,8 +8,8 @@ import pytest
 from contexts import visits, write_csv
 
 from erasable.workspace import Workspace
-from erasable.workspace.requests.failures import Patience
-from erasable.workspace.requests.working import Worker
+from erasable.workspace.requests.failures import RetryPolicy
+from erasable.workspace.requests.worker import Worker
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def states(workspace: Workspace) -> list[str]:
 @pytest.mark.parametrize("attempts", [1, 2])  # it is dead, or to be tried again much later
 def test_for_a_model(workspace: Workspace, tmp_path: Path, attempts: int) -> None:
     (tmp_path / "broken").touch()
-    worker = Worker(workspace.context, Patience(attempts=attempts, backoff=3600.0))
+    worker = Worker(workspace.context, RetryPolicy(attempts=attempts, backoff=3600.0))
     workspace.request(["marker-patient-21"])
     assert worker.turn().failure is not None
     workspace.request(["marker-patient-22"])
@@ -57,7 +57,7 @@ def test_for_a_data_set(workspace: Workspace) -> None:
     whole = {path: path.read_bytes() for path in folder.iterdir()}
     for path, data in whole.items():
         path.write_bytes(data[:-1])
-    worker = Worker(workspace.context, Patience(attempts=1))
+    worker = Worker(workspace.context, RetryPolicy(attempts=1))
     workspace.request(["marker-patient-21"])
     assert worker.turn().failure is not None
     workspace.request(["marker-patient-22"])

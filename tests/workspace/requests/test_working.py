@@ -17,10 +17,10 @@ from erasable.workspace import Workspace
 from erasable.workspace.ledger.schema import step
 from erasable.workspace.models import deleting
 from erasable.workspace.requests import process, steps
-from erasable.workspace.requests.failures import Patience
-from erasable.workspace.requests.working import Done, Worker
+from erasable.workspace.requests.failures import RetryPolicy
+from erasable.workspace.requests.worker import Done, Worker
 
-SOON = Patience(attempts=3, backoff=0.0)
+SOON = RetryPolicy(attempts=3, backoff=0.0)
 MODELS = 3
 
 
@@ -47,7 +47,7 @@ def states(workspace: Workspace) -> list[str]:
     return [each.state for each in sorted(workspace.requests(), key=lambda one: one.received_at)]
 
 
-def work(workspace: Workspace, patience: Patience = SOON) -> list[Done]:
+def work(workspace: Workspace, patience: RetryPolicy = SOON) -> list[Done]:
     told: list[Done] = []
     Worker(workspace.context, patience, poll=0.01, tell=told.append).run(drain=True)
     return told
@@ -114,7 +114,7 @@ def test_a_failure_is_tried_again_later(
 ) -> None:
     (tmp_path / "broken").touch()
     workspace.request(["marker-patient-21"])
-    worker = Worker(workspace.context, Patience(attempts=5, backoff=60.0))
+    worker = Worker(workspace.context, RetryPolicy(attempts=5, backoff=60.0))
     assert worker.turn().failure is not None
     assert not worker.turn()
     (failed,) = workspace.tasks()["failed"]

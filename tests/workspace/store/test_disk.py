@@ -11,7 +11,7 @@ from power import Died, ForgetfulDisk
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceDiskError, WorkspaceError
 from erasable.workspace.store import crash_points
-from erasable.workspace.store.artifacts import LocalStore, Stored
+from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 from erasable.workspace.store.disk import Disk
 
 
@@ -126,7 +126,7 @@ def test_a_store_never_uses_a_key_twice_and_notices_changes(tmp_path: Path) -> N
     store.delete(one.key)
     assert list(store.list()) == [two.key]
     with pytest.raises(NotInWorkspaceError):
-        store.open(Stored(one.key, one.sha256))
+        store.open(StoredArtifact(one.key, one.sha256))
 
 
 def test_a_file_of_scratch_is_filled_piece_by_piece(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contexts import make_context, visits, write_csv
 
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError
 from erasable.workspace import Workspace, context
-from erasable.workspace.store import accelerators, disk, own
+from erasable.workspace.store import accelerators, disk, own_files
 from erasable.workspace.store.disk import Disk
 
 PERSON = "marker-patient-3"
@@ -114,7 +114,7 @@ def test_what_others_have_put_there_stays(
         (root / name).write_text("not the workspace's")
     assert len(workspace.process().requests) == 1
     assert [name for name in STRANGERS if not (root / name).exists()] == []
-    for module in (context, accelerators, own):  # the negative control
+    for module in (context, accelerators, own_files):  # the negative control
         monkeypatch.setattr(module, "is_made", lambda name: True)
     workspace.process()
     assert [name for name in STRANGERS if (root / name).exists()] == []

@@ -11,7 +11,7 @@ import pytest
 
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
 from erasable.workspace.store import crash_points
-from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, Stored
+from erasable.workspace.store.artifacts import ArtifactStore, LocalStore, StoredArtifact
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import CLAIM, ObjectStore
@@ -84,7 +84,7 @@ def test_what_a_store_does(make: Make) -> None:
         store.delete(key)
     assert list(store.list()) == ["data/x/7", two.key]
     with pytest.raises(NotInWorkspaceError, match="restore it from a backup"):
-        store.open(Stored(one.key, one.sha256))
+        store.open(StoredArtifact(one.key, one.sha256))
     assert store.open(store.put("models/2", b"")) == b""
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from erasable.core._admission import class_for
 from erasable.core.artifact import not_written, read_header
 from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
-from erasable.core.kept import UnkeptError
 from erasable.core.mapped.description import ARRAYS, CHANGE, NOW
 from erasable.core.mapped.disk import PARTIAL, Folder
-from erasable.core.mapped.pages import MappedFile, StaleError, settle
+from erasable.core.mapped.pages import MappedFile, StaleError, recover
 from erasable.core.passes import Remote
+from erasable.core.persistent import UnsavableError
 from erasable.core.trust import reading
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def save_records(model: Erasable, path: Any) -> None:
     """Keep the records of a model that is about to be saved under `path`.
 
     Of a model that was loaded from there, only what has changed is written. What was there before
-    stays until `settle_records`: a process that dies in between has saved nothing.
+    stays until `recover_records`: a process that dies in between has saved nothing.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def save_records(model: Erasable, path: Any) -> None:
     with _disk_errors(path):
         try:
             model = make_ready(model)
-        except UnkeptError:
+        except UnsavableError:
             _make_of_records(files, key, model)
             return
         label = label_of(model)
@@ -81,7 +81,7 @@ def save_records(model: Erasable, path: Any) -> None:
                 file.prepare(model, label)
             else:
                 MappedFile.make(files, key + _NEXT, label, model)
-        except UnkeptError:
+        except UnsavableError:
             _make_of_records(files, key, model)
 
 
@@ -93,7 +93,7 @@ def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
     MappedFile.make(files, key + _NEXT, label_of(model), records)
 
 
-def settle_records(model: Erasable, path: Any) -> None:
+def recover_records(model: Erasable, path: Any) -> None:
     """Put in place what was prepared, once the model's file is there.
 
     Raises
@@ -103,7 +103,7 @@ def settle_records(model: Erasable, path: Any) -> None:
     """
     files, key = _place(path)
     with _disk_errors(path):
-        _settle(files, key, label_of(model))
+        _recover(files, key, label_of(model))
     _OPEN.pop(model, None)
 
 
@@ -130,7 +130,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
     made = class_for(cls, header)
     label = _label(header["digest"], header.get("records"))
     try:
-        if not _settle(files, key, label, removes=False):
+        if not _recover(files, key, label, removes=False):
             raise StaleError("they are missing, or those of another model or version of erasable")
         with reading(trusted, with_records=False):
             file, kept = MappedFile.open(files, key, label)
@@ -166,7 +166,9 @@ def make_ready(model: Erasable) -> Erasable:
     held = model._attached()
     if held.n_live < held.records.n_rows - np.count_nonzero(held.records._erased):
         if isinstance(held.records.matrix, Remote):
-            raise UnkeptError("another model holds records on a cluster that this one has deleted")
+            raise UnsavableError(
+                "another model holds records on a cluster that this one has deleted"
+            )
         model = copy.deepcopy(model)
         held = model._attached()
     model._make_ready()
@@ -193,12 +195,12 @@ def _is_made(place: Path) -> bool:
     )
 
 
-def _settle(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
-    """See `settle`. These may be the only records there are: who reads them removes none."""
-    if settle(files, key + _NEXT, label, removes=removes):
+def _recover(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
+    """See `recover`. These may be the only records there are: who reads them removes none."""
+    if recover(files, key + _NEXT, label, removes=removes):
         files.remove_folder(key)
         files.rename(key + _NEXT, key)
-    return settle(files, key, label, removes=removes)
+    return recover(files, key, label, removes=removes)
 
 
 def _label(digest: str, values: Any) -> str:

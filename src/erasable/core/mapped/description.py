@@ -22,8 +22,8 @@ from erasable.core.mapped.disk import Files
 from erasable.core.mapped.memory import BLOCK, change_file, sole_use
 
 __all__ = [
-    "Change",
     "Description",
+    "PreparedChange",
     "StaleError",
     "changed_hashes",
     "check_blocks",
@@ -106,7 +106,7 @@ def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 
 
 @dataclass(slots=True)
-class Change:
+class PreparedChange:
     """A change that was prepared; its file ends with a hash that takes the secret to make."""
 
     begin: str
@@ -115,7 +115,7 @@ class Change:
     runs: list[tuple[int, memoryview]]
 
     @classmethod
-    def read(cls, files: Files, key: str, secret: bytes) -> Change | None:
+    def read(cls, files: Files, key: str, secret: bytes) -> PreparedChange | None:
         """Read it; None where there is none, or not all of one, or none made with the secret."""
         try:
             data = memoryview(files.path(f"{key}/{CHANGE}").read_bytes())

@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 
 from erasable.core._derived import Derived
 from erasable.core.arrays import of_objects
-from erasable.core.kept import Kept, UnkeptError, attributes_of
 from erasable.core.mapped.texts import Names, as_texts
 from erasable.core.passes import Stored
+from erasable.core.persistent import Persistent, UnsavableError, attributes_of
 from erasable.core.row_arrays import Slot
 from erasable.core.sparse import csr_of
 
@@ -83,7 +83,7 @@ def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     ----------
     root : object
         Made of plain values, containers, arrays, and objects of classes of erasable, of which a
-        `Kept` says which of its attributes are kept.
+        `Persistent` says which of its attributes are kept.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def memory_of(base: NDArray[Any]) -> NDArray[np.uint8]:
     """Return the bytes of an array that lies in one piece, without copying it."""
     flat = base.ravel(order="K")
     if base.size and not np.shares_memory(flat[:1], base):
-        raise UnkeptError("an array does not lie in one piece; expected one that does")
+        raise UnsavableError("an array does not lie in one piece; expected one that does")
     return np.asarray(flat).view(np.uint8)
 
 
@@ -205,7 +205,9 @@ class _Apart:
         kind = type(value)
         if isinstance(value, tuple):  # a named one
             return ["named", number, _name_of(kind), [self.describe(each) for each in value]]
-        attributes = value._kept_attributes() if isinstance(value, Kept) else attributes_of(value)
+        attributes = (
+            value._kept_attributes() if isinstance(value, Persistent) else attributes_of(value)
+        )
         pairs = [[name, self.describe(each)] for name, each in attributes.items()]
         return ["instance", number, _name_of(kind), pairs]
 
@@ -214,7 +216,7 @@ class _Apart:
         if array.dtype == object:
             return self._objects(array, number)
         if array.dtype.kind not in "biufcSUmM":
-            raise UnkeptError(f"an array of {array.dtype} cannot be kept")
+            raise UnsavableError(f"an array of {array.dtype} cannot be kept")
         if array.size == 0:
             return ["empty", number, array.dtype.str, shape]
         base = base_of(array)
@@ -225,7 +227,7 @@ class _Apart:
     def _stored(self, matrix: Stored, number: int) -> Any:
         """Have a matrix copied, block by block, so that it is an array when it comes back."""
         if isinstance(matrix, Derived):
-            raise UnkeptError("a table that is made of stored records cannot be kept")
+            raise UnsavableError("a table that is made of stored records cannot be kept")
         if matrix.dtype == object:
             return self._objects(matrix.whole(), number)
         shape, width = list(matrix.shape), matrix.dtype.itemsize
@@ -304,7 +306,7 @@ class _Together:
     def _make_ufunc(self, number: int, name: str) -> np.ufunc:
         found = getattr(np, name, None)
         if not isinstance(found, np.ufunc):
-            raise UnkeptError(f"NumPy has no function {name!r}")
+            raise UnsavableError(f"NumPy has no function {name!r}")
         return found
 
     def _make_scalar(self, number: int, dtype: str, data: str) -> Any:
@@ -330,7 +332,7 @@ class _Together:
         made = self._made[number] = object.__new__(kind)
         for attribute, value in pairs:
             object.__setattr__(made, attribute, self.make(value))
-        if isinstance(made, Kept):
+        if isinstance(made, Persistent):
             self.hooks.append(made._after_reading)
         return made
 
@@ -375,9 +377,9 @@ def class_of(name: str) -> Any:
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, KeyError, AttributeError):
-        raise UnkeptError(f"{name!r} is not there; expected a class of this version") from None
+        raise UnsavableError(f"{name!r} is not there; expected a class of this version") from None
     if not isinstance(found, type):
-        raise UnkeptError(f"{name!r} is no class")
+        raise UnsavableError(f"{name!r} is no class")
     _name_of(found)
     return found
 
@@ -386,7 +388,7 @@ def _name_of(kind: type) -> str:
     name = f"{kind.__module__}:{kind.__qualname__}"
     ours = any(base.__module__.startswith(_PACKAGES) for base in kind.__mro__)
     if not ours or "<locals>" in name:
-        raise UnkeptError(f"an object of {kind.__module__}.{kind.__qualname__} cannot be kept")
+        raise UnsavableError(f"an object of {kind.__module__}.{kind.__qualname__} cannot be kept")
     return name
 
 

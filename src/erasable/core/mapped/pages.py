@@ -2,7 +2,7 @@
 
 The law kept here: what a file holds belongs to a label, the model it was made with. A change is
 written down whole beside it (`MappedFile.prepare`) and carried out when its label has become the
-current one (`settle`); a process that dies in between leaves enough to do it again. Whatever is
+current one (`recover`); a process that dies in between leaves enough to do it again. Whatever is
 damaged, half-written or of another label is removed: all of it can be made again.
 """
 
@@ -21,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.errors import ArtifactError
-from erasable.core.kept import UnkeptError
 from erasable.core.mapped.description import (
     ARRAYS,
     CHANGE,
     GROUP,
     HASH,
     NOW,
-    Change,
     Description,
+    PreparedChange,
     StaleError,
     changed_hashes,
     check_blocks,
@@ -53,9 +52,10 @@ from erasable.core.mapped.memory import (
     rounded,
 )
 from erasable.core.mapped.objects import put_together, take_apart
+from erasable.core.persistent import UnsavableError
 from erasable.core.row_arrays import Slot
 
-__all__ = ["Labels", "MappedFile", "StaleError", "settle"]
+__all__ = ["Labels", "MappedFile", "StaleError", "recover"]
 
 _OWN = np.array([False, False, True, True, True, False, True, True])
 """Of the bits of a page, there (4), swapped (2), the file's (1): whether it is a copy of ours."""
@@ -78,7 +78,7 @@ class MappedFile:
     ...     file, kept = MappedFile.open(Folder(place), "sums", "one")
     ...     kept["sums"][7] = 1.0
     ...     file.prepare(kept, "two")
-    ...     settled = settle(Folder(place), "sums", "two")
+    ...     settled = recover(Folder(place), "sums", "two")
     ...     _, kept = MappedFile.open(Folder(place), "sums", "two")
     >>> kept["sums"][6:9]
     array([0., 1., 0.])
@@ -134,7 +134,7 @@ class MappedFile:
         -------
         MappedFile
         root : object
-            What was kept. Changes to it stay in memory until `prepare` and `settle`.
+            What was kept. Changes to it stay in memory until `prepare` and `recover`.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class MappedFile:
                 raise
             except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
                 raise StaleError("it is damaged") from None
-            except UnkeptError as error:
+            except UnsavableError as error:
                 raise StaleError(f"it is of another version: {error}") from None
 
     def is_current(self) -> bool:
@@ -344,7 +344,7 @@ class Labels:
     """
 
     now: str | None = None
-    change: Change | None = None
+    change: PreparedChange | None = None
 
     @property
     def to(self) -> str | None:
@@ -357,12 +357,12 @@ class Labels:
         now = None
         try:
             now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
-            return cls(now, Change.read(files, key, secret))
+            return cls(now, PreparedChange.read(files, key, secret))
         except _UNUSABLE:
             return cls(now)
 
 
-def settle(
+def recover(
     files: Files,
     key: str,
     label: str,

@@ -1,17 +1,17 @@
 """Records whose blocks are in the memory of other processes: the workers of a cluster.
 
-A `Source` says where the records of a block come from, and `Workers` how processes are asked; these
-two are all that there is to write for another engine than Dask. `remote_table` has workers read the
+A `BlockSource` says where the records of a block come from, and `Workers` how processes are asked;
+another engine than Dask implements these two. `remote_table` has workers read the
 sources, and makes a matrix of them to which `erasable.core.passes.run` hands whole passes.
 """
 
 from typing import Any
 
-from erasable.core.remote._jobs import Job, Source, do
+from erasable.core.remote._jobs import BlockSource, Job, do
 from erasable.core.remote._table import remote_table
 from erasable.core.remote._workers import Workers
 
-__all__ = ["Job", "Source", "Workers", "dask_workers", "do", "remote_table"]
+__all__ = ["BlockSource", "Job", "Workers", "dask_workers", "do", "remote_table"]
 
 
 def dask_workers(cluster: Any) -> Workers:

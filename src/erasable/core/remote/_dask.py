@@ -27,8 +27,8 @@ from distributed import TimeoutError as DaskTimeoutError
 
 from erasable.core.errors import ClusterError, InvalidInputError
 from erasable.core.ids import shorten
-from erasable.core.inputs import Table
-from erasable.core.remote._jobs import Job, Source, do
+from erasable.core.inputs import RecordArrays
+from erasable.core.remote._jobs import BlockSource, Job, do
 from erasable.core.remote._table import remote_table
 from erasable.core.remote._workers import Workers
 from erasable.core.stored_table import Uses
@@ -50,7 +50,7 @@ def _limit() -> float:
     return float(parse_timedelta(dask.config.get("erasable.timeout", "5 minutes")))
 
 
-class DaskPartition(Source):
+class DaskPartition(BlockSource):
     """A partition of a lazy frame.
 
     Parameters
@@ -74,7 +74,7 @@ class DaskPartition(Source):
         self._graph, self._key, self._columns = graph, key, columns
 
     def table(self) -> pa.Table:
-        """See `Source`; the tasks run in this thread, and their results are stored nowhere."""
+        """See `BlockSource`; the tasks run in this thread, and their results are stored nowhere."""
         frame = dask.get(self._graph, self._key)
         own = [name for name in self._columns if name in frame.columns]
         return pa.Table.from_pandas(frame[own], preserve_index=False, nthreads=1)
@@ -288,7 +288,7 @@ def table_of(
     groups: str | None,
     sample_weight: str | None,
     features: Iterable[str] | None,
-) -> Table:
+) -> RecordArrays:
     """Have the workers of a cluster keep the features of a frame; see `Records.from_dask`."""
     if not isinstance(frame, dd.DataFrame):
         raise InvalidInputError(

@@ -84,12 +84,12 @@ def _of_c(name: str) -> Any:
     return None
 
 
-class Source(ABC):
+class BlockSource(ABC):
     """Where the records of a block come from; it can be pickled.
 
     Examples
     --------
-    >>> class Pair(Source):
+    >>> class Pair(BlockSource):
     ...     def table(self):
     ...         return pa.table({"age": [40, 50]})
     >>> Pair().table().num_rows
@@ -102,7 +102,7 @@ class Source(ABC):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """What is kept of a table.
 
     Attributes
@@ -117,7 +117,7 @@ class Layout:
 
     Examples
     --------
-    >>> Layout(["age"], ["id"], np.dtype(float)).features
+    >>> ColumnLayout(["age"], ["id"], np.dtype(float)).features
     ['age']
     """
 

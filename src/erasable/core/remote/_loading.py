@@ -20,7 +20,7 @@ from erasable.core._mixed import GAP, Mixed
 from erasable.core.arrays import Ints
 from erasable.core.errors import ErasableError
 from erasable.core.remote._asking import overwrite
-from erasable.core.remote._jobs import HeldBlock, Job, Layout, Shelf, Source
+from erasable.core.remote._jobs import BlockSource, ColumnLayout, HeldBlock, Job, Shelf
 from erasable.core.remote._masking import mask
 from erasable.core.stored_table import StoredColumns
 from erasable.core.threads import in_threads
@@ -31,7 +31,7 @@ class Describe(Job):
     """Read sources, and say what columns they have, how many rows, and how many bytes."""
 
     loads = True
-    sources: Mapping[int, Source]
+    sources: Mapping[int, BlockSource]
 
     def run(self, shelf: Shelf, n_threads: int) -> dict[int, tuple[pa.Schema, int, int]]:
         """See `Job`."""
@@ -61,8 +61,8 @@ class Keep(Job):
     """
 
     loads = True
-    layout: Layout
-    sources: Mapping[int, Source | None]
+    layout: ColumnLayout
+    sources: Mapping[int, BlockSource | None]
     hashes: Mapping[int, str] = field(default_factory=dict)
     gone: Mapping[int, Ints] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ class _Whole:
     def bounds(self, columns: Sequence[str]) -> None: ...
 
 
-def _read(source: Source) -> pa.Table:
+def _read(source: BlockSource) -> pa.Table:
     try:
         return source.table()
     except (ErasableError, MemoryError):

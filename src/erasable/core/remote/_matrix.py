@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._mixed import Mixed, stacked
 from erasable.core.arrays import Flags, Ints
+from erasable.core.block_cache import LastRead
 from erasable.core.errors import ClusterError, InvalidDataError, InvalidInputError
-from erasable.core.last_read import LastRead
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.remote._asking import Answer, Fetch, Forget, RunPass
-from erasable.core.remote._jobs import BlockCall, Drop, Job, Layout, Shelf, Source
+from erasable.core.remote._jobs import BlockCall, BlockSource, ColumnLayout, Drop, Job, Shelf
 from erasable.core.remote._loading import Keep
 from erasable.core.remote._masking import mask, unmasked
 from erasable.core.remote._workers import Workers, asked, lost_again, placed, refuse_raised
@@ -40,7 +40,7 @@ from erasable.core.row_arrays import PerRow, RowArray, Scratch, Written
 from erasable.core.threads import in_threads
 
 
-class Counted:
+class CountedRows:
     """Which rows count in a pass.
 
     Attributes
@@ -263,8 +263,8 @@ class RemoteMatrix(Remote):
         self,
         workers: Workers,
         token: str,
-        layout: Layout,
-        sources: Sequence[Source],
+        layout: ColumnLayout,
+        sources: Sequence[BlockSource],
         hashes: Sequence[str],
         sizes: Sequence[int],
         where: Mapping[int, str],
@@ -367,7 +367,7 @@ class RemoteMatrix(Remote):
         """See `erasable.core.passes.run`."""
         arrays = pass_.row_arrays()
         with self._lock:
-            counts = Counted(live_rows, self.starts, self._said)
+            counts = CountedRows(live_rows, self.starts, self._said)
             if not counts.blocks:
                 chosen = None if columns is None else tuple(columns)
                 width = self.shape[1] if columns is None else len(columns)
@@ -404,7 +404,7 @@ class RemoteMatrix(Remote):
         """See `erasable.core.passes.Remote`."""
         return max(1, sum(self._workers.threads().values()))
 
-    def _call(self, number: int, counts: Counted, arrays: Sequence[RowArray]) -> BlockCall:
+    def _call(self, number: int, counts: CountedRows, arrays: Sequence[RowArray]) -> BlockCall:
         """Say of a block what it does not know yet; from here on it is taken to know it."""
         block = counts.block(number)
         first, stop = self.starts[number : number + 2].tolist()

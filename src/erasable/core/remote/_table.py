@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from erasable.core.errors import ClusterError, InvalidDataError
-from erasable.core.inputs import Table
-from erasable.core.remote._jobs import Drop, Job, Layout, Source
+from erasable.core.inputs import RecordArrays
+from erasable.core.remote._jobs import BlockSource, ColumnLayout, Drop, Job
 from erasable.core.remote._loading import Collect, Describe, Keep, collected
 from erasable.core.remote._matrix import RemoteMatrix
 from erasable.core.remote._workers import Workers, asked, placed
 from erasable.core.stored_table import Uses, joint_type, kinds_of, refuse_others
 
 
-def remote_table(workers: Workers, sources: Sequence[Source], uses: Uses) -> Table:
+def remote_table(workers: Workers, sources: Sequence[BlockSource], uses: Uses) -> RecordArrays:
     """Have workers read and keep sources; return the rest of the records.
 
     Parameters
@@ -47,7 +47,7 @@ def remote_table(workers: Workers, sources: Sequence[Source], uses: Uses) -> Tab
     ...         return {"here": 1}
     ...     def ask(self, jobs, aside=False):
     ...         return {name: do(job, name, 1) for name, job in jobs.items()}
-    >>> class Visits(Source):
+    >>> class Visits(BlockSource):
     ...     def table(self):
     ...         return pa.table({"visit": ["a", "b"], "age": [40, 50]})
     >>> remote_table(Here(), [Visits()], Uses("visit", None, None, None, None)).matrix
@@ -67,8 +67,12 @@ def remote_table(workers: Workers, sources: Sequence[Source], uses: Uses) -> Tab
 
 
 def _table(
-    workers: Workers, token: str, sources: Sequence[Source], where: Mapping[int, str], uses: Uses
-) -> Table:
+    workers: Workers,
+    token: str,
+    sources: Sequence[BlockSource],
+    where: Mapping[int, str],
+    uses: Uses,
+) -> RecordArrays:
     own: dict[str, list[int]] = {}
     for number, worker in where.items():
         own.setdefault(worker, []).append(number)
@@ -82,7 +86,7 @@ def _table(
     schema = _schema(told)
     chosen = uses.chosen(schema, "the partitions")
     kind = np.dtype(joint_type(schema, chosen))
-    layout = Layout(chosen, uses.others, kind, kinds_of(schema, chosen))
+    layout = ColumnLayout(chosen, uses.others, kind, kinds_of(schema, chosen))
     hashes: dict[int, str] = _all(
         workers,
         {worker: Keep(token, layout, dict.fromkeys(numbers)) for worker, numbers in own.items()},

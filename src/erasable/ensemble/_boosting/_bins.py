@@ -159,7 +159,7 @@ class Edges(Pass[list[Floats]]):
         ]
 
 
-class Codes(Pass[Ints]):
+class BinCodes(Pass[Ints]):
     """Write the codes of some features; count the records whose value is an edge.
 
     Parameters
@@ -277,7 +277,7 @@ class Binned:
         found = run(Edges(some, self.keys, most, self.kinds), matrix, own, columns=some)
         every = rows.size == matrix.shape[0] and features.size == matrix.shape[1]
         codes = bins.codes if every else np.empty((rows.size, features.size), dtype=np.uint8)
-        pass_ = Codes(some, found, self.kinds, most, learned[rows], codes)
+        pass_ = BinCodes(some, found, self.kinds, most, learned[rows], codes)
         counts = run(pass_, matrix, rows, columns=some)
         if not every:
             bins.codes[rows[:, np.newaxis], features] = codes

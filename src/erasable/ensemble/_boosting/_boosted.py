@@ -17,32 +17,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.core.kept import Kept, attributes_of
+from erasable.core.persistent import Persistent, attributes_of
 from erasable.core.tape import Tape
 from erasable.ensemble._boosting._bins import Binned
 from erasable.ensemble._boosting._decide_kernels import factors_of
-from erasable.ensemble._boosting._flat import Flat
+from erasable.ensemble._boosting._flat import FlatBoostedTree
 from erasable.ensemble._boosting._grow_kernels import grow
-from erasable.ensemble._boosting._layout import N_CODES, N_FIELDS, Rules, Tree, Work
+from erasable.ensemble._boosting._layout import (
+    N_CODES,
+    N_FIELDS,
+    BoostingRules,
+    BoostingScratch,
+    TreeArrays,
+)
 from erasable.ensemble._boosting._loss_kernels import Given, losses_of, pairs_of
 from erasable.ensemble._boosting._losses import Loss
-from erasable.ensemble._boosting._walk_kernels import SPLITS, VALUES, add_values, follow
+from erasable.ensemble._boosting._walk_kernels import SPLITS, VALUES, add_values, take_rows_out
 
 
-class Grown(NamedTuple):
+class BoostedTree(NamedTuple):
     """A tree for deletions, and for everything else."""
 
-    tree: Tree
-    flat: Flat
+    tree: TreeArrays
+    flat: FlatBoostedTree
 
 
-def room_for(n_nodes: int, n_candidates: int) -> Tree:
+def room_for(n_nodes: int, n_candidates: int) -> TreeArrays:
     """Return arrays for so many nodes and candidates.
 
     >>> room_for(3, 5).lefts.shape
     (5, 2)
     """
-    return Tree(
+    return TreeArrays(
         nodes=np.zeros((n_nodes, N_FIELDS), dtype=np.int32),
         keys=np.zeros(n_nodes, dtype=np.uint64),
         sums=np.zeros((n_nodes, 2), dtype=np.int64),
@@ -54,10 +60,10 @@ def room_for(n_nodes: int, n_candidates: int) -> Tree:
     )
 
 
-def part_of(tree: Tree, start: Sequence[int], end: Sequence[int]) -> Tree:
+def part_of(tree: TreeArrays, start: Sequence[int], end: Sequence[int]) -> TreeArrays:
     """Return views of what is between some numbers of nodes and of candidates."""
     own, tries = slice(start[0], end[0]), slice(start[1], end[1])
-    return Tree(
+    return TreeArrays(
         nodes=tree.nodes[own],
         keys=tree.keys[own],
         sums=tree.sums[own],
@@ -69,14 +75,14 @@ def part_of(tree: Tree, start: Sequence[int], end: Sequence[int]) -> Tree:
     )
 
 
-def _copy(tree: Tree, to: Tree) -> None:
+def _copy(tree: TreeArrays, to: TreeArrays) -> None:
     arrays: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(tree, to, strict=True)
     for each, other in arrays:
         other[:] = each
 
 
 @dataclass(eq=False, slots=True)
-class Trees(Kept):
+class Trees(Persistent):
     """Trees in order; of all but the last ones, which are cut off, everything stays where it is.
 
     Attributes
@@ -84,8 +90,8 @@ class Trees(Kept):
     flats : list of Flat
     """
 
-    flats: list[Flat] = field(default_factory=list)
-    _all: Tree = field(default_factory=lambda: room_for(0, 0))
+    flats: list[FlatBoostedTree] = field(default_factory=list)
+    _all: TreeArrays = field(default_factory=lambda: room_for(0, 0))
     _ends: Ints = field(default_factory=lambda: np.zeros((1, 2), dtype=np.int64))
     _high: tuple[int, int] = (0, 0)
 
@@ -94,22 +100,22 @@ class Trees(Kept):
         return len(self.flats)
 
     @property
-    def end_to_end(self) -> tuple[Tree, Ints]:
+    def end_to_end(self) -> tuple[TreeArrays, Ints]:
         """Arrays of all trees, and where each ends: numbers of nodes and of candidates before."""
         return self._all, self._ends[: len(self) + 1]
 
-    def tree(self, i: int) -> Tree:
+    def tree(self, i: int) -> TreeArrays:
         """Return one of the trees, of which each array is a view."""
         return part_of(self._all, *self._ends[i : i + 2].tolist())
 
-    def copy(self, i: int) -> Grown:
+    def copy(self, i: int) -> BoostedTree:
         """Return a copy of one of the trees."""
         tree = self.tree(i)
         copied = room_for(tree.keys.size, tree.factors.size)
         _copy(tree, copied)
-        return Grown(copied, self.flats[i])
+        return BoostedTree(copied, self.flats[i])
 
-    def append(self, grown: Grown) -> None:
+    def append(self, grown: BoostedTree) -> None:
         """Copy a tree behind the others."""
         n = len(self)
         self._make_room(grown.tree)
@@ -134,7 +140,7 @@ class Trees(Kept):
         nodes, tries = self._ends[len(self)].tolist()
         return max(nodes, self._high[0]), max(tries, self._high[1])
 
-    def _make_room(self, tree: Tree) -> None:
+    def _make_room(self, tree: TreeArrays) -> None:
         n = len(self)
         nodes, tries = self._ends[n].tolist()
         if n + 1 == len(self._ends):
@@ -143,7 +149,7 @@ class Trees(Kept):
         if wanted[0] > self._all.keys.size or wanted[1] > self._all.factors.size:
             self._move(room_for(*(2 * most for most in wanted)))
 
-    def _move(self, to: Tree) -> None:
+    def _move(self, to: TreeArrays) -> None:
         ends = self._ends[len(self)].tolist()
         _copy(part_of(self._all, (0, 0), ends), part_of(to, (0, 0), ends))
         self._all, self._high = to, (0, 0)
@@ -163,7 +169,7 @@ IGNORED, LEARNED, HELD_OUT = range(3)
 """What a row is for: nothing, to learn from, or to tell when to stop."""
 
 
-class Plan(NamedTuple):
+class RoundParameters(NamedTuple):
     """The parameters of the rounds.
 
     Attributes
@@ -188,9 +194,9 @@ class Plan(NamedTuple):
     patience: int
     tol: float
 
-    def rules(self, loss: Loss) -> Rules:
+    def rules(self, loss: Loss) -> BoostingRules:
         """Return the rules of trees."""
-        return Rules(
+        return BoostingRules(
             self.min_leaf,
             self.max_depth,
             self.n_thresholds,
@@ -208,7 +214,7 @@ def _factors() -> Floats:
 
 
 @dataclass(eq=False)
-class Boosted(Kept):
+class Boosted(Persistent):
     """What boosting has learned, an accelerator.
 
     Attributes
@@ -228,7 +234,7 @@ class Boosted(Kept):
         Predictions before the rounds 0, 4, 8, ...
     """
 
-    plan: Plan
+    plan: RoundParameters
     loss: Loss
     given: Given
     binned: Binned
@@ -240,7 +246,7 @@ class Boosted(Kept):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def learn(self, start: int = 0, kept: dict[int, Grown] | None = None) -> None:
+    def learn(self, start: int = 0, kept: dict[int, BoostedTree] | None = None) -> None:
         """Learn all rounds from `start` on; of that round, the trees `kept` are known."""
         loss, plan = self.loss, self.plan
         if not loss.start.size:  # of one class
@@ -324,7 +330,7 @@ class Boosted(Kept):
             self.erase(gone)
             return 0, 0
         n = self.n_rounds
-        first, kept = self._follow(counted, use)
+        first, kept = self._take_rows_out(counted, use)
         self.erase(gone)
         ends = next((t for t in range(first) if self._ends(t)), first)
         if ends < first:
@@ -334,7 +340,9 @@ class Boosted(Kept):
             self.learn(first, kept)
         return ends, self.n_rounds - ends
 
-    def _follow(self, gone: Ints, use: NDArray[np.uint8]) -> tuple[int, dict[int, Grown]]:
+    def _take_rows_out(
+        self, gone: Ints, use: NDArray[np.uint8]
+    ) -> tuple[int, dict[int, BoostedTree]]:
         """Take rows out round by round; return the first that changes, and its trees that stay."""
         loss, bins, rules = self.loss, self.binned.bins, self.plan.rules(self.loss)
         n_outputs, n = loss.start.size, self.n_rounds
@@ -343,7 +351,7 @@ class Boosted(Kept):
             np.flatnonzero(use == of).astype(np.int32) for of in (LEARNED, HELD_OUT)
         )
         lost, changes = np.zeros(n + 1, dtype=np.int64), np.zeros(n_outputs, dtype=np.int64)
-        first = follow(
+        first = take_rows_out(
             bins._replace(codes=bins.codes[gone]), *self.trees.end_to_end, rules, loss.tables,
             self.given.part(gone), raws, learned, held_out, lost, changes,
         )  # fmt: skip
@@ -359,8 +367,8 @@ class Boosted(Kept):
                 kept[k] = self.trees.copy(i)
         return first, kept
 
-    def _flattened(self, tree: Tree) -> Flat:
-        return Flat.of(tree, self.binned.edges, self.binned.bins.categorical)
+    def _flattened(self, tree: TreeArrays) -> FlatBoostedTree:
+        return FlatBoostedTree.of(tree, self.binned.edges, self.binned.bins.categorical)
 
     def erase(self, rows: Ints) -> None:
         """Overwrite what is kept of rows."""
@@ -378,7 +386,7 @@ class Boosted(Kept):
 class _Grower:
     """Memory in which trees are grown, one after the other."""
 
-    def __init__(self, binned: Binned, rules: Rules, rows: Ints32) -> None:
+    def __init__(self, binned: Binned, rules: BoostingRules, rows: Ints32) -> None:
         self.binned, self.rules, self.learned = binned, rules, rows
         d, sizes = binned.bins.sizes.size, binned.bins.sizes
         # A node that tries has two leaves' records at least.
@@ -388,7 +396,7 @@ class _Grower:
         waiting = min(rules.max_leaves, most_tries) or depth
         slots, tries = waiting + 2, most_tries * (int(np.minimum(sizes, rules.sample).sum()) + d)
         n_nodes = 2 * most_tries + 1
-        self.work = Work(
+        self.work = BoostingScratch(
             rows=np.empty(rows.size, dtype=np.int32),
             right=np.empty(rows.size, dtype=np.int32),
             sums=np.empty((slots, d, N_CODES, 2), dtype=np.int64),
@@ -401,11 +409,11 @@ class _Grower:
         self.tree = room_for(n_nodes, tries)
         self.told = np.zeros(2, dtype=np.int64)
 
-    def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> Grown:
+    def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> BoostedTree:
         """Grow a tree, which the next one overwrites, and add what it says to `raws`."""
         work, tree, binned = self.work, self.tree, self.binned
         work.rows[:] = self.learned
         tree.keys[0] = key
         grow(binned.bins, pairs, self.rules, _factors(), work, tree, raws, self.told)
         own = part_of(tree, (0, 0), self.told.tolist())
-        return Grown(own, Flat.of(own, binned.edges, binned.bins.categorical))
+        return BoostedTree(own, FlatBoostedTree.of(own, binned.edges, binned.bins.categorical))

@@ -22,10 +22,10 @@ from erasable.ensemble._boosting._layout import (
     GAPS_LEFT,
     N_CANDIDATES,
     Bins,
-    Rules,
-    Tree,
+    BoostingRules,
+    BoostingScratch,
+    TreeArrays,
     Whole,
-    Work,
 )
 from erasable.linear_model._softmax_kernels import expose
 from erasable.tree._hash_kernels import mix64
@@ -58,7 +58,9 @@ def goes_left(code: Whole, edge: Whole, categorical: bool) -> bool:
 
 
 @inlined
-def gain(left_g: Whole, left_c: Whole, g: Whole, c: Whole, rules: Rules, parent: float) -> float:
+def gain(
+    left_g: Whole, left_c: Whole, g: Whole, c: Whole, rules: BoostingRules, parent: float
+) -> float:
     """Return what a split gains; -1 if it gains nothing, or is not allowed.
 
     `parent` is what the node itself comes to.
@@ -75,7 +77,7 @@ def gain(left_g: Whole, left_c: Whole, g: Whole, c: Whole, rules: Rules, parent:
 
 
 @subroutine
-def decide(tree: Tree, node: Whole, rules: Rules) -> tuple[int, int, float]:
+def decide(tree: TreeArrays, node: Whole, rules: BoostingRules) -> tuple[int, int, float]:
     """Return the best of a node's candidates, or -1, whether gaps go left, and its score."""
     g, c = tree.sums[node, 0], tree.sums[node, 1]
     first = tree.nodes[node, FIRST]
@@ -102,7 +104,7 @@ def decide(tree: Tree, node: Whole, rules: Rules) -> tuple[int, int, float]:
 
 
 @inlined
-def value_of(g: Whole, c: Whole, key: np.uint64, rules: Rules) -> int:
+def value_of(g: Whole, c: Whole, key: np.uint64, rules: BoostingRules) -> int:
     """Return a leaf's value in units, rounded up or down by a draw."""
     h = np.float64(c >> COUNT_BITS) + rules.l2
     if h <= 0.0:
@@ -137,7 +139,13 @@ def _limit(hashes: Words, n: int, lowest: Words) -> np.uint64:
 
 @subroutine
 def survey(
-    bins: Bins, work: Work, slot: Whole, tree: Tree, node: Whole, used: int, table: Floats
+    bins: Bins,
+    work: BoostingScratch,
+    slot: Whole,
+    tree: TreeArrays,
+    node: Whole,
+    used: int,
+    table: Floats,
 ) -> int:
     """Write a node's candidates and their sums behind those that are there; return the end."""
     totals = work.sums[slot]
@@ -179,7 +187,7 @@ def survey(
 
 
 @subroutine
-def settle(tree: Tree, node: Whole, rules: Rules) -> bool:
+def decide_node(tree: TreeArrays, node: Whole, rules: BoostingRules) -> bool:
     """Have a node decide; tell whether it decides as before."""
     best, gaps_left, tree.scores[node] = decide(tree, node, rules)
     nodes = tree.nodes

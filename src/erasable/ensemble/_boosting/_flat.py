@@ -22,7 +22,7 @@ from erasable.ensemble._boosting._layout import (
     FEATURE,
     GAPS_LEFT,
     LEFT,
-    Tree,
+    TreeArrays,
 )
 from erasable.ensemble._boosting._losses import MOST_VALUE
 from erasable.tree._flat_kernels import index
@@ -34,7 +34,7 @@ MOST_FLAGS = 3
 
 @kernel
 def _flatten(
-    tree: Tree, edges: Floats, categorical: NDArray[np.bool_], features: Ints32,
+    tree: TreeArrays, edges: Floats, categorical: NDArray[np.bool_], features: Ints32,
     thresholds: Floats, flags: NDArray[np.uint8], values: Ints32,
 ) -> tuple[int, int]:  # fmt: skip
     """Write a tree with every node before those to its left, and these before those to its right.
@@ -89,7 +89,7 @@ def _descend(
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class FlatBoostedTree:
     """One tree.
 
     Attributes
@@ -107,7 +107,8 @@ class Flat:
     --------
     >>> features = np.array([0, -1, -1], np.int32)
     >>> flags, values = np.array([1], np.uint8), np.array([-2, 3], np.int32)
-    >>> stump, out = Flat(features, np.array([0.5]), flags, values), np.zeros(3, np.int64)
+    >>> stump = FlatBoostedTree(features, np.array([0.5]), flags, values)
+    >>> out = np.zeros(3, np.int64)
     >>> stump.add(np.array([[0.0], [1.0], [np.nan]]), out)
     >>> out
     array([-2,  3, -2])
@@ -119,7 +120,7 @@ class Flat:
     values: Ints32
 
     @classmethod
-    def of(cls, tree: Tree, edges: Floats, categorical: NDArray[np.bool_]) -> Flat:
+    def of(cls, tree: TreeArrays, edges: Floats, categorical: NDArray[np.bool_]) -> FlatBoostedTree:
         """Flatten a tree."""
         n = tree.nodes.shape[0]
         features, values = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
@@ -149,12 +150,12 @@ class Flat:
         return hasher.digest()
 
 
-def hash_of(flats: Sequence[Flat]) -> LeafHash:
+def hash_of(flats: Sequence[FlatBoostedTree]) -> LeafHash:
     """Hash trees."""
     return LeafHash(sha256(b"boosted trees" + b"".join(flat.hash for flat in flats)).digest())
 
 
-def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
+def to_arrays(flats: Sequence[FlatBoostedTree]) -> dict[str, Any]:
     """Lay the arrays of all trees end to end."""
 
     def joined(name: str, dtype: str) -> NDArray[Any]:
@@ -169,7 +170,7 @@ def to_arrays(flats: Sequence[Flat]) -> dict[str, Any]:
     }
 
 
-def from_arrays(state: dict[str, Any]) -> list[Flat]:
+def from_arrays(state: dict[str, Any]) -> list[FlatBoostedTree]:
     """Take the arrays of all trees apart again."""
     flats, node, split, leaf = [], 0, 0, 0
     for size in state["n_nodes"].tolist():
@@ -177,7 +178,9 @@ def from_arrays(state: dict[str, Any]) -> list[Flat]:
         ends = int(np.count_nonzero(features < 0))
         some = slice(split, split + size - ends)
         values = state["values"][leaf : leaf + ends]
-        flats.append(Flat(features, state["thresholds"][some], state["flags"][some], values))
+        flats.append(
+            FlatBoostedTree(features, state["thresholds"][some], state["flags"][some], values)
+        )
         node, split, leaf = node + size, some.stop, leaf + ends
     return flats
 

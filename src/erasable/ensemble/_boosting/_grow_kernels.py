@@ -13,7 +13,7 @@ import numpy as np
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.ensemble._boosting._decide_kernels import goes_left, settle, survey, value_of
+from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, survey, value_of
 from erasable.ensemble._boosting._layout import (
     BEST,
     DEPTH,
@@ -26,10 +26,10 @@ from erasable.ensemble._boosting._layout import (
     N_CANDIDATES,
     N_CODES,
     Bins,
-    Rules,
-    Tree,
+    BoostingRules,
+    BoostingScratch,
+    TreeArrays,
     Whole,
-    Work,
 )
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
 
@@ -68,7 +68,9 @@ def _subtract(totals: Ints, part: Ints) -> None:
 
 
 @subroutine
-def _part(bins: Bins, work: Work, tree: Tree, node: Whole, start: Whole, end: Whole) -> Any:
+def _part(
+    bins: Bins, work: BoostingScratch, tree: TreeArrays, node: Whole, start: Whole, end: Whole
+) -> Any:
     """Put the rows of a node that go left before the others; return where those begin."""
     nodes, rows, right, codes = tree.nodes, work.rows, work.right, bins.codes
     f, edge = nodes[node, FEATURE], nodes[node, EDGE]
@@ -92,7 +94,13 @@ def _part(bins: Bins, work: Work, tree: Tree, node: Whole, start: Whole, end: Wh
 
 @subroutine
 def _child_ranges(
-    bins: Bins, work: Work, tree: Tree, node: Whole, slot: Whole, to: Whole, left: bool
+    bins: Bins,
+    work: BoostingScratch,
+    tree: TreeArrays,
+    node: Whole,
+    slot: Whole,
+    to: Whole,
+    left: bool,
 ) -> None:
     """Set which edges a child may try, in slot `to`; those of its parent are in `slot`."""
     work.low[to] = work.low[slot]
@@ -112,7 +120,13 @@ def _child_ranges(
 
 @subroutine
 def _end(
-    tree: Tree, node: Whole, rules: Rules, work: Work, start: Whole, end: Whole, raws: Ints32
+    tree: TreeArrays,
+    node: Whole,
+    rules: BoostingRules,
+    work: BoostingScratch,
+    start: Whole,
+    end: Whole,
+    raws: Ints32,
 ) -> None:
     """Make a node a leaf, and add its value to the predictions of its rows."""
     tree.nodes[node, FEATURE] = tree.nodes[node, LEFT] = -1
@@ -131,8 +145,9 @@ def add_to(raws: Ints32, row: int, value: int) -> None:
 
 @subroutine
 def _wait(
-    bins: Bins, rules: Rules, table: Floats, work: Work, tree: Tree, raws: Ints32,
-    place: Whole, node: Whole, start: Whole, end: Whole, slot: Whole, used: int,
+    bins: Bins, rules: BoostingRules, table: Floats, work: BoostingScratch,
+    tree: TreeArrays, raws: Ints32, place: Whole, node: Whole, start: Whole, end: Whole,
+    slot: Whole, used: int,
 ) -> int:  # fmt: skip
     """Have a node decide, and wait at a place of the queue if it has a split; return the end.
 
@@ -145,7 +160,7 @@ def _wait(
     tree.scores[node] = 0.0
     if slot >= 0:
         used = survey(bins, work, slot, tree, node, used, table)
-        settle(tree, node, rules)
+        decide_node(tree, node, rules)
     if nodes[node, BEST] < 0:
         _end(tree, node, rules, work, start, end, raws)
     else:
@@ -155,7 +170,7 @@ def _wait(
 
 
 @subroutine
-def first_of(tree: Tree, queue: Ints, n: int, rules: Rules) -> int:
+def first_of(tree: TreeArrays, queue: Ints, n: int, rules: BoostingRules) -> int:
     """Return the place in a queue of the node that is split next."""
     best = n - 1
     if rules.max_leaves:
@@ -169,8 +184,8 @@ def first_of(tree: Tree, queue: Ints, n: int, rules: Rules) -> int:
 
 @kernel
 def grow(
-    bins: Bins, pairs: Ints, rules: Rules, table: Floats, work: Work, tree: Tree, raws: Ints32,
-    told: Ints,
+    bins: Bins, pairs: Ints, rules: BoostingRules, table: Floats, work: BoostingScratch,
+    tree: TreeArrays, raws: Ints32, told: Ints,
 ) -> None:  # fmt: skip
     """Grow a tree of the rows in `work.rows`; its key is in ``tree.keys[0]``.
 

@@ -53,7 +53,7 @@ class Bins(NamedTuple):
     categorical: Flags
 
 
-class Rules(NamedTuple):
+class BoostingRules(NamedTuple):
     """What the parameters come to.
 
     Attributes
@@ -81,7 +81,7 @@ class Rules(NamedTuple):
     most: int
 
 
-class Tree(NamedTuple):
+class TreeArrays(NamedTuple):
     """One tree, with what a deletion needs.
 
     Attributes
@@ -113,7 +113,7 @@ class Tree(NamedTuple):
     factors: Floats
 
 
-class Work(NamedTuple):
+class BoostingScratch(NamedTuple):
     """Memory that trees are grown in.
 
     Attributes

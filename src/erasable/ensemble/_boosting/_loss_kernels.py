@@ -46,7 +46,7 @@ _RATE_ONE, _MOST_RATE = np.float64(1 << RATE_BITS), np.int64(1 << 11)
 _MOST_LOSS = np.int64(1 << 36)
 
 
-class Tables(NamedTuple):
+class LossTables(NamedTuple):
     """What a loss is to kernels.
 
     Attributes
@@ -170,7 +170,7 @@ def _within(raw: Whole, limit: Whole) -> Whole:
 
 @subroutine
 def _pairs_by_table(
-    tables: Tables, given: Given, raws: Ints32, rows: Ints32, turn: np.uint64, out: Ints
+    tables: LossTables, given: Given, raws: Ints32, rows: Ints32, turn: np.uint64, out: Ints
 ) -> None:
     limit = np.int64(tables.shares.size // 2)
     shift = np.int64(0) if tables.kind == POISSON else _G
@@ -186,7 +186,7 @@ def _pairs_by_table(
 
 @subroutine
 def _softmax_pairs(
-    tables: Tables, given: Given, raws: Ints32, rows: Ints32, turn: np.uint64, out: Ints
+    tables: LossTables, given: Given, raws: Ints32, rows: Ints32, turn: np.uint64, out: Ints
 ) -> None:
     m, limit = raws.shape[0], tables.powers.size - 1
     likely = np.empty(m)
@@ -226,7 +226,7 @@ def _squares_pairs(given: Given, raws: Ints32, rows: Ints32, turn: np.uint64, ou
 
 @subroutine
 def find_pairs(
-    tables: Tables, given: Given, raws: Ints32, rows: Ints32, t: Whole, out: Ints
+    tables: LossTables, given: Given, raws: Ints32, rows: Ints32, t: Whole, out: Ints
 ) -> None:
     """Write the pairs of each row in round `t`; `raws` and `out` begin with the output."""
     turn = np.uint64(t + 1) * _TURN
@@ -239,13 +239,15 @@ def find_pairs(
 
 
 @kernel
-def pairs_of(tables: Tables, given: Given, raws: Ints32, rows: Ints32, t: int, out: Ints) -> None:
+def pairs_of(
+    tables: LossTables, given: Given, raws: Ints32, rows: Ints32, t: int, out: Ints
+) -> None:
     """Write gradients and Hessians of rows in round `t`, shape (n_outputs, n_rows, 2)."""
     find_pairs(tables, given, raws, rows, t, out)
 
 
 @subroutine
-def _softmax_loss(tables: Tables, y: Whole, raws: Ints32, row: Whole) -> Any:
+def _softmax_loss(tables: LossTables, y: Whole, raws: Ints32, row: Whole) -> Any:
     limit = tables.powers.size - 1
     most = raws[0, row]
     for j in range(1, raws.shape[0]):
@@ -265,7 +267,7 @@ def _squares_loss(y: Whole, raw: Whole) -> Any:
 
 
 @subroutine
-def sum_losses(tables: Tables, given: Given, raws: Ints32, rows: Ints32) -> Any:
+def sum_losses(tables: LossTables, given: Given, raws: Ints32, rows: Ints32) -> Any:
     """Sum the losses of rows; `raws` begins with the output."""
     limit, total = np.int64(tables.losses.size // 2), np.int64(0)
     for k in range(rows.size):
@@ -286,6 +288,6 @@ def sum_losses(tables: Tables, given: Given, raws: Ints32, rows: Ints32) -> Any:
 
 
 @kernel
-def losses_of(tables: Tables, given: Given, raws: Ints32, rows: Ints32) -> int:
+def losses_of(tables: LossTables, given: Given, raws: Ints32, rows: Ints32) -> int:
     """Sum the losses of rows."""
     return int(sum_losses(tables, given, raws, rows))

@@ -16,7 +16,7 @@ import numpy as np
 from erasable.core.arrays import Floats, Ints
 from erasable.core.weighted import power_below
 from erasable.ensemble._boosting import _loss_kernels as kernels
-from erasable.ensemble._boosting._loss_kernels import Tables
+from erasable.ensemble._boosting._loss_kernels import LossTables
 
 LATTICE, FINER = 0.25, 0.125
 """Units are so many times the learning rate, or less: in log-odds, and in spreads of a target."""
@@ -45,7 +45,7 @@ class Loss(Protocol):
     """Where predictions start, in units: one number for each tree of a round."""
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> LossTables:
         """What kernels need, which find gradients, Hessians and losses."""
 
     @property
@@ -81,13 +81,13 @@ def n_outputs_of(n_classes: int) -> int:
 
 
 @cache
-def _tables(unit: float) -> Tables:
+def _tables(unit: float) -> LossTables:
     """Return the tables of two classes; those of more differ by their kind."""
     limit = int(_REACH / unit)
     shares, hessians, losses = np.zeros((3, 2 * limit + 1), dtype=np.int64)
     kernels.logistic_tables(unit, limit, shares, hessians, losses)
     powers = kernels.exponentials(np.arange(0.0, 2 * limit + 1) * -unit)
-    return Tables(kernels.LOGISTIC, unit, shares, hessians, losses, powers)
+    return LossTables(kernels.LOGISTIC, unit, shares, hessians, losses, powers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class LogLoss:
 
     unit: float
     start: Ints
-    tables: Tables
+    tables: LossTables
 
     hessian_one = float(1 << kernels.HESSIAN_BITS)
     loss_one = float(1 << kernels.LOSS_BITS)
@@ -177,10 +177,10 @@ class Squares:
     hessian_one = 256.0
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> LossTables:
         """See `Loss.tables`."""
         none = np.empty(0, dtype=np.int64)
-        return Tables(kernels.SQUARES, self.unit, none, none, none, np.empty(0))
+        return LossTables(kernels.SQUARES, self.unit, none, none, none, np.empty(0))
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -207,12 +207,12 @@ class Squares:
 
 
 @cache
-def _rates(unit: float) -> Tables:
+def _rates(unit: float) -> LossTables:
     """Return the tables of targets that count something."""
     limit = int(_REACH / unit)
     shares, hessians, losses = np.zeros((3, 2 * limit + 1), dtype=np.int64)
     kernels.rate_tables(unit, limit, shares, hessians, losses)
-    return Tables(kernels.POISSON, unit, shares, hessians, losses, np.empty(0))
+    return LossTables(kernels.POISSON, unit, shares, hessians, losses, np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,7 @@ class Poisson:
         return cls(_unit_of(learning_rate, LATTICE), start, scale, 1.0)
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> LossTables:
         """See `Loss.tables`."""
         return _rates(self.unit)
 

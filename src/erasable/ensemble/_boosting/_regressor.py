@@ -14,7 +14,7 @@ from erasable.core._schema import Decimal, Fields, Sizes, grid, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.weighted import power_below
-from erasable.ensemble._boosting._base import CONSTRAINTS, Boosting
+from erasable.ensemble._boosting._estimator import CONSTRAINTS, Boosting
 from erasable.ensemble._boosting._loss_kernels import exponentials
 from erasable.ensemble._boosting._losses import (
     Poisson,

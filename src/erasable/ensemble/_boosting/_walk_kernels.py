@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Ints, Ints32
-from erasable.ensemble._boosting._decide_kernels import goes_left, settle, value_of
+from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, value_of
 from erasable.ensemble._boosting._grow_kernels import add_to, first_of
 from erasable.ensemble._boosting._layout import (
     BEST,
@@ -23,18 +23,18 @@ from erasable.ensemble._boosting._layout import (
     LEFT,
     N_CANDIDATES,
     Bins,
-    Rules,
-    Tree,
+    BoostingRules,
+    TreeArrays,
     Whole,
 )
-from erasable.ensemble._boosting._loss_kernels import Given, Tables, find_pairs, sum_losses
+from erasable.ensemble._boosting._loss_kernels import Given, LossTables, find_pairs, sum_losses
 
 SAME, VALUES, SPLITS = range(3)
 """What a deletion changes of a tree: nothing, values of leaves, or splits."""
 
 
 @subroutine
-def _next(bins: Bins, tree: Tree, row: int, node: int) -> int:
+def _next(bins: Bins, tree: TreeArrays, row: int, node: int) -> int:
     """Return the child that a row goes to."""
     f = tree.nodes[node, FEATURE]
     code = np.int64(bins.codes[row, f])
@@ -46,7 +46,7 @@ def _next(bins: Bins, tree: Tree, row: int, node: int) -> int:
 
 
 @subroutine
-def _grows_alike(tree: Tree, rules: Rules) -> bool:
+def _grows_alike(tree: TreeArrays, rules: BoostingRules) -> bool:
     """Tell whether the nodes that are split are those that would be split by their scores."""
     nodes = tree.nodes
     queue, waiting, n_leaves, n_split = np.empty((nodes.shape[0] + 1, 1), np.int64), 0, 1, 0
@@ -71,7 +71,7 @@ def _grows_alike(tree: Tree, rules: Rules) -> bool:
 
 
 @subroutine
-def _add_values(bins: Bins, tree: Tree, rows: Ints32, raws: Ints32) -> None:
+def _add_values(bins: Bins, tree: TreeArrays, rows: Ints32, raws: Ints32) -> None:
     for k in range(rows.size):
         node = 0
         while tree.nodes[node, LEFT] >= 0:
@@ -80,14 +80,14 @@ def _add_values(bins: Bins, tree: Tree, rows: Ints32, raws: Ints32) -> None:
 
 
 @kernel
-def add_values(bins: Bins, tree: Tree, rows: Ints32, raws: Ints32) -> None:
+def add_values(bins: Bins, tree: TreeArrays, rows: Ints32, raws: Ints32) -> None:
     """Add what a tree says to the predictions of rows."""
     _add_values(bins, tree, rows, raws)
 
 
 @subroutine
 def _take_out(
-    bins: Bins, tree: Tree, rules: Rules, rows: Ints32, pairs: Ints, raws: Ints32,
+    bins: Bins, tree: TreeArrays, rules: BoostingRules, rows: Ints32, pairs: Ints, raws: Ints32,
     touched: NDArray[np.bool_],
 ) -> int:  # fmt: skip
     """Subtract rows from the sums on their ways; return what that changes of the tree.
@@ -121,7 +121,7 @@ def _take_out(
     for node in range(nodes.shape[0]):
         if not touched[node]:
             continue
-        same = settle(tree, node, rules)
+        same = decide_node(tree, node, rules)
         if nodes[node, LEFT] >= 0:
             if not same:
                 return SPLITS
@@ -138,10 +138,10 @@ def _take_out(
 
 
 @subroutine
-def _tree(all_: Tree, ends: Ints, i: Whole) -> Tree:
+def _tree(all_: TreeArrays, ends: Ints, i: Whole) -> TreeArrays:
     """Return one of several trees that lie end to end."""
     a, b, c, d = ends[i, 0], ends[i + 1, 0], ends[i, 1], ends[i + 1, 1]
-    return Tree(
+    return TreeArrays(
         all_.nodes[a:b],
         all_.keys[a:b],
         all_.sums[a:b],
@@ -154,9 +154,9 @@ def _tree(all_: Tree, ends: Ints, i: Whole) -> Tree:
 
 
 @kernel
-def follow(
-    bins: Bins, trees: Tree, ends: Ints, rules: Rules, tables: Tables, given: Given, raws: Ints32,
-    learned: Ints32, held_out: Ints32, lost: Ints, changes: Ints,
+def take_rows_out(
+    bins: Bins, trees: TreeArrays, ends: Ints, rules: BoostingRules, tables: LossTables,
+    given: Given, raws: Ints32, learned: Ints32, held_out: Ints32, lost: Ints, changes: Ints,
 ) -> int:  # fmt: skip
     """Take rows out of trees round by round; return the first round that changes, or their number.
 

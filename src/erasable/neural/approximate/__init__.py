@@ -4,8 +4,8 @@ Each is called with a network, the records to forget and the records that are le
 another network and a report. `Retrain` is what they are held against.
 """
 
-from erasable.neural.approximate._base import ApproximateReport, Method
 from erasable.neural.approximate._descent import FineTune, NegGradPlus, Retrain, WeightedFineTune
+from erasable.neural.approximate._method import ApproximateReport, Method
 from erasable.neural.approximate._newton import NewtonReport, NewtonStep
 from erasable.neural.approximate._saliency import SaliencyReset, SalUn
 from erasable.neural.approximate._scrub import Scrub

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from erasable.neural._learning import Plan
-from erasable.neural.approximate._base import OPTIMIZING, Method, Work
+from erasable.neural._learning import TrainingPlan
+from erasable.neural.approximate._method import OPTIMIZING, Method, UnlearningRun
 
 
 class FineTune(Method):
@@ -62,7 +62,7 @@ class FineTune(Method):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         work.descend(plan, self.n_epochs)
 
 
@@ -110,7 +110,7 @@ class Retrain(FineTune):
             weight_decay=weight_decay, batch_size=batch_size, random_state=random_state,
         )  # fmt: skip
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         work.network = work.subject.fresh(work.seed).to(plan.device)
         work.descend(plan, self.n_epochs)
 
@@ -172,7 +172,7 @@ class NegGradPlus(FineTune):
         )  # fmt: skip
         self.beta = beta
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         optimizer = plan.optimizer_of(work.network)
         work.network.train()
         going = _endless(work, plan)
@@ -207,7 +207,7 @@ class WeightedFineTune(NegGradPlus):
     _sign: ClassVar[float] = 1.0
 
 
-def _endless(work: Work, plan: Plan) -> Iterator[Any]:
+def _endless(work: UnlearningRun, plan: TrainingPlan) -> Iterator[Any]:
     """Yield batches of what is to be forgotten, again and again, in orders drawn anew."""
     rounds = (work.batches(work.forget, plan.batch_size) for _ in iter(int, 1))
     return chain.from_iterable(rounds)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
-from erasable.neural._learning import Plan
-from erasable.neural.approximate._base import ApproximateReport, Method, Work
+from erasable.neural._learning import TrainingPlan
+from erasable.neural.approximate._method import ApproximateReport, Method, UnlearningRun
 
 _THIRD = 0.5**0.5
 """Bound of the third derivative of the log loss in what a network makes of a record: the variance
@@ -114,7 +114,7 @@ class NewtonStep(Method):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _forget(self, work: Work, plan: Plan) -> tuple[float, float | None]:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> tuple[float, float | None]:
         layer = _layer(work.network)
         if layer is None or work.subject.n_classes is None:
             system: _System = _Any(work, plan, self.weight_decay)
@@ -158,7 +158,7 @@ class NewtonStep(Method):
 class _System:
     """The mean loss of what is left as a function of the weights that learn, in one vector."""
 
-    def __init__(self, work: Work, decay: float) -> None:
+    def __init__(self, work: UnlearningRun, decay: float) -> None:
         self.work, self.decay = work, decay
         work.network.eval()
         self.weights = [each for each in work.network.parameters() if each.requires_grad]
@@ -201,7 +201,7 @@ class _System:
 class _Any(_System):
     """Of any network: by differentiation, in its own precision."""
 
-    def __init__(self, work: Work, plan: Plan, decay: float) -> None:
+    def __init__(self, work: UnlearningRun, plan: TrainingPlan, decay: float) -> None:
         super().__init__(work, decay)
         self.plan = plan
 
@@ -238,7 +238,7 @@ class _Any(_System):
 class _Linear(_System):
     """Of one linear layer: by its formulas, in float64, so that bounds hold."""
 
-    def __init__(self, work: Work, decay: float, layer: Any) -> None:
+    def __init__(self, work: UnlearningRun, decay: float, layer: Any) -> None:
         super().__init__(work, decay)
         rows = torch.as_tensor(work.retain.rows).reshape(len(work.retain), -1).double()
         ones = torch.ones(len(rows), layer.bias is not None, dtype=torch.float64)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
-from erasable.neural._learning import Batches, Plan
-from erasable.neural.approximate._base import OPTIMIZING, Method, Work
+from erasable.neural._learning import Batches, TrainingPlan
+from erasable.neural.approximate._method import OPTIMIZING, Method, UnlearningRun
 
 
 class _Salient(Method):
@@ -42,7 +42,7 @@ class _Salient(Method):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _salient(self, work: Work, plan: Plan) -> dict[torch.Tensor, torch.Tensor]:
+    def _salient(self, work: UnlearningRun, plan: TrainingPlan) -> dict[torch.Tensor, torch.Tensor]:
         """Return which weights have the largest gradients of the loss of what is to go."""
         learning_ones = [each for each in work.network.parameters() if each.requires_grad]
         total = [torch.zeros_like(each) for each in learning_ones]
@@ -98,7 +98,7 @@ class SalUn(_Salient):
     SalUn(share=0.5)
     """
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         kept = self._salient(work, plan)
         n_gone = len(work.forget)
         both = Batches(
@@ -136,7 +136,7 @@ class SaliencyReset(_Salient):
     0.2
     """
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         kept = self._salient(work, plan)
         fresh = work.subject.fresh(work.seed).to(plan.device)
         drawn = dict(fresh.named_parameters())
@@ -147,7 +147,7 @@ class SaliencyReset(_Salient):
         work.descend(plan, self.n_epochs)
 
 
-def _others(work: Work) -> Any:
+def _others(work: UnlearningRun) -> Any:
     """Draw a target for each record that is to be forgotten, not its own."""
     own, n = work.forget.targets, work.subject.n_classes
     if n is None:

@@ -10,8 +10,8 @@ import torch
 from sklearn.utils._param_validation import Interval
 
 from erasable.neural import _learning as learning
-from erasable.neural._learning import Batches, Plan
-from erasable.neural.approximate._base import OPTIMIZING, Method, Work
+from erasable.neural._learning import Batches, TrainingPlan
+from erasable.neural.approximate._method import OPTIMIZING, Method, UnlearningRun
 
 
 class Scrub(Method):
@@ -80,7 +80,7 @@ class Scrub(Method):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _forget(self, work: Work, plan: Plan) -> None:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> None:
         teacher = deepcopy(work.network).eval().requires_grad_(False)
         optimizer = plan.optimizer_of(work.network)
         work.network.train()
@@ -94,7 +94,12 @@ class Scrub(Method):
                 work.step(optimizer, self.agreement * away + loss)
 
     def _losses(
-        self, work: Work, teacher: torch.nn.Module, data: Batches, places: Any, plan: Plan
+        self,
+        work: UnlearningRun,
+        teacher: torch.nn.Module,
+        data: Batches,
+        places: Any,
+        plan: TrainingPlan,
     ) -> tuple[Any, Any]:
         """Return the divergence from the teacher, and the loss, of a batch."""
         work.n_gradients += len(places)

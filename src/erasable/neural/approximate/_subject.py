@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.neural import _learning as learning
 from erasable.neural._estimators import NetworkClassifier
-from erasable.neural._learning import Batches, Loss, Plan
+from erasable.neural._learning import Batches, Loss, TrainingPlan
 from erasable.neural._modules import arrays_of
 from erasable.neural._network import Network
 
@@ -24,7 +24,7 @@ _UNSEEN = 0  # classes of a network of torch, before it is shown a record
 
 
 @dataclass(frozen=True)
-class Subject:
+class NetworkToForget:
     """A network that is to forget.
 
     Attributes
@@ -48,7 +48,7 @@ class Subject:
 
     network: torch.nn.Module
     loss: Loss
-    plan: Plan
+    plan: TrainingPlan
     n_epochs: int
     n_classes: int | None
     read: Callable[[Any, Any], Batches]
@@ -56,7 +56,7 @@ class Subject:
     fresh: Callable[[int], torch.nn.Module]
 
     @classmethod
-    def of(cls, network: Any) -> Subject:
+    def of(cls, network: Any) -> NetworkToForget:
         """Copy a fitted estimator, or a network of torch for classes."""
         if isinstance(network, Network):
             return _of_estimator(network)
@@ -93,7 +93,7 @@ class Subject:
         except ValueError as error:
             raise InvalidDataError(f"{name}: {error}") from error
 
-    def shown(self, data: Batches) -> Subject:
+    def shown(self, data: Batches) -> NetworkToForget:
         """Return it with its number of classes, which a network of torch tells by a record.
 
         Raises
@@ -113,7 +113,7 @@ class Subject:
             )
         return replace(self, n_classes=n)
 
-    def other(self, plan: Plan) -> Plan:
+    def other(self, plan: TrainingPlan) -> TrainingPlan:
         """Return a plan with the device, the precision and the threads of the network's."""
         mine = self.plan
         return replace(
@@ -122,7 +122,7 @@ class Subject:
         )  # fmt: skip
 
 
-def _of_estimator(estimator: Network) -> Subject:
+def _of_estimator(estimator: Network) -> NetworkToForget:
     check_is_fitted(estimator, "weights_")
 
     def read(X: Any, y: Any) -> Batches:
@@ -142,13 +142,13 @@ def _of_estimator(estimator: Network) -> Subject:
         return made.module()
 
     n_classes = len(estimator.classes_) if isinstance(estimator, NetworkClassifier) else None
-    return Subject(
+    return NetworkToForget(
         estimator.module(), estimator._loss, estimator._plan(), estimator.max_epochs, n_classes,
         read, returned, fresh,
     )  # fmt: skip
 
 
-def _of_module(module: torch.nn.Module) -> Subject:
+def _of_module(module: torch.nn.Module) -> NetworkToForget:
     network = deepcopy(module).to("cpu")
 
     def read(X: Any, y: Any) -> Batches:
@@ -190,7 +190,7 @@ def _of_module(module: torch.nn.Module) -> Subject:
         found.load_state_dict(changed.state_dict())
         return found
 
-    return Subject(network, loss, Plan(), _EPOCHS, _UNSEEN, read, returned, fresh)
+    return NetworkToForget(network, loss, TrainingPlan(), _EPOCHS, _UNSEEN, read, returned, fresh)
 
 
 def refuse_copies(forget: Batches, retain: Batches) -> None:

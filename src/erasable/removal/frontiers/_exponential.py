@@ -12,7 +12,7 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._gaussians import excess, whitened
-from erasable.removal._reading import as_numbers, read_targets, refuse_singular
+from erasable.removal._inputs import as_numbers, read_targets, refuse_singular
 
 _FAR = 700.0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.removal._reading import read_number, read_targets
+from erasable.removal._inputs import read_number, read_targets
 
 
 def gaussian_frontier(alpha: Any, divergence: float) -> Any:

@@ -6,13 +6,13 @@ of the rows and any sharding.
 
 from __future__ import annotations
 
-from erasable.removal.scores._base import Custom, Score
 from erasable.removal.scores._density import DensityRatio
 from erasable.removal.scores._distances import Coreset, MeanDistance, MeanMargin, Norm
 from erasable.removal.scores._drawn import CCS, Random
 from erasable.removal.scores._greedy import Craig, GradMatch, KCenter
 from erasable.removal.scores._named import SCORES, as_score
 from erasable.removal.scores._neighbors import NeighborRatio
+from erasable.removal.scores._score import Custom, Score
 
 __all__ = [
     "CCS",

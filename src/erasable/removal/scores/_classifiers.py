@@ -18,7 +18,7 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import MAX_FEATURES, Scatter, shrunk_metric, varying
-from erasable.removal._reading import as_numbers
+from erasable.removal._inputs import as_numbers
 from erasable.removal._sets import Sets
 
 _BLOCK = 2**21  # values that are scored at a time

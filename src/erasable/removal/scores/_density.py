@@ -14,7 +14,7 @@ from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets, some_of
 from erasable.removal.scores import _classifiers as classifiers
-from erasable.removal.scores._base import Ranking, Score, by_score
+from erasable.removal.scores._score import Ranking, Score, by_score
 
 _COMPARED = 4_000  # records on which candidates are compared
 

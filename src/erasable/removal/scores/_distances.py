@@ -15,7 +15,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.removal._covariance import check_shrinkage, metric_of
 from erasable.removal._sets import Sets, distances_to, products_with
-from erasable.removal.scores._base import RowScore
+from erasable.removal.scores._score import RowScore
 
 _ROUNDED = 2.0**-32  # of cosines that differ by less, 20 bits of 52 are left
 _ALIKE = (

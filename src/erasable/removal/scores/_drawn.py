@@ -9,9 +9,9 @@ import numpy as np
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._reading import as_numbers, read_count, read_number
+from erasable.removal._inputs import as_numbers, read_count, read_number
 from erasable.removal._sets import Sets, distances_to
-from erasable.removal.scores._base import Ranking, Score, refuse_signature
+from erasable.removal.scores._score import Ranking, Score, refuse_signature
 
 
 def in_order(order: Ints) -> Ranking:

@@ -13,10 +13,10 @@ from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats
 from erasable.core.sparse import take_rows
-from erasable.removal._reading import read_number
+from erasable.removal._inputs import read_number
 from erasable.removal._sets import Sets, distances_to, products_with
-from erasable.removal.scores._base import Ranking, Score
 from erasable.removal.scores._drawn import in_order
+from erasable.removal.scores._score import Ranking, Score
 
 _NOTHING = 1e-9  # of what a pursuit began with: below it is rounding
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal.scores._base import Custom, Score
 from erasable.removal.scores._density import DensityRatio
 from erasable.removal.scores._distances import Coreset, MeanDistance, MeanMargin, Norm
 from erasable.removal.scores._drawn import CCS, Random
 from erasable.removal.scores._greedy import Craig, GradMatch, KCenter
 from erasable.removal.scores._neighbors import NeighborRatio
+from erasable.removal.scores._score import Custom, Score
 
 SCORES: dict[str, Score] = {
     "density-ratio": DensityRatio(),

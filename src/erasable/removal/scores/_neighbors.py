@@ -12,7 +12,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets
-from erasable.removal.scores._base import Ranking, Score, by_score
+from erasable.removal.scores._score import Ranking, Score, by_score
 
 ALGORITHMS = ("auto", "brute", "kd_tree", "ball_tree")
 

@@ -1,7 +1,6 @@
 """How likely owners are to stay: the models that a selection anticipates deletions by."""
 
 from erasable.selection.staying._alike import BetaBinomial, Exchangeable, PointMass, Uniform
-from erasable.selection.staying._base import Bound, Staying
 from erasable.selection.staying._history import from_history
 from erasable.selection.staying._independent import (
     Certain,
@@ -10,6 +9,7 @@ from erasable.selection.staying._independent import (
     PerClass,
     as_staying,
 )
+from erasable.selection.staying._model import Bound, Staying
 from erasable.selection.staying._sampling import Sampler
 
 __all__ = [

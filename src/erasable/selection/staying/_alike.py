@@ -12,7 +12,7 @@ from erasable.core._schema import LARGEST
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_number
-from erasable.selection.staying._base import Bound, Staying, check_probabilities
+from erasable.selection.staying._model import Bound, Staying, check_probabilities
 from erasable.selection.staying._sizes import BetaBinomialSizes, GivenSizes, Sizes
 
 _SUM = 1e-6  # as far as probabilities may be from a sum of 1

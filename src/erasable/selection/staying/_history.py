@@ -11,8 +11,8 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.selection._records import as_labels
 from erasable.selection.staying._alike import BetaBinomial
-from erasable.selection.staying._base import Staying
 from erasable.selection.staying._independent import PerClass
+from erasable.selection.staying._model import Staying
 
 
 def from_history(requested: Any, held: Any, *, by: Any = None) -> Staying:

@@ -13,12 +13,7 @@ from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some
 from erasable.selection._records import as_labels, codes_of
 from erasable.selection.staying._alike import BetaBinomial
-from erasable.selection.staying._base import (
-    Bound,
-    Staying,
-    check_probabilities,
-    check_probability,
-)
+from erasable.selection.staying._model import Bound, Staying, check_probabilities, check_probability
 from erasable.selection.staying._sizes import BinomialSizes, Sizes
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.selection.staying._base import Bound
+from erasable.selection.staying._model import Bound
 
 
 class Sampler:

@@ -1,11 +1,11 @@
 """What a selection is worth: the utilities that it maximises."""
 
-from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._custom import Custom
 from erasable.selection.utilities._gaussian import MutualInformation, VarianceReduction
 from erasable.selection.utilities._naive_bayes import NaiveBayes
 from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
 from erasable.selection.utilities._neural import NeuralVariance
+from erasable.selection.utilities._utility import Problem, Utility
 
 __all__ = [
     "Custom",

@@ -15,7 +15,7 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._records import n_rows
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-from erasable.selection.utilities._base import Problem, Utility
+from erasable.selection.utilities._utility import Problem, Utility
 
 
 class Custom(Utility):

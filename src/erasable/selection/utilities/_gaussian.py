@@ -20,9 +20,9 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._gaussian_factor import NOTHING, FactorFunction, worth
-from erasable.selection.utilities._reading import read_numbers
+from erasable.selection.utilities._inputs import read_numbers
+from erasable.selection.utilities._utility import Problem, Utility
 
 _MUCH = 2**22  # products that are worth several threads
 _WIDTH = 256  # samples that are dealt with together: what they take fits into a fast cache

@@ -18,11 +18,10 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
-from erasable.selection.utilities._base import Problem, Utility
 from erasable.selection.utilities._dense_kernels import nearer
+from erasable.selection.utilities._inputs import read_classes, read_numbers
 from erasable.selection.utilities._neighbors import read_neighbors
 from erasable.selection.utilities._ranked import ExpectedNearest, has_closed_form
-from erasable.selection.utilities._reading import read_classes, read_numbers
 from erasable.selection.utilities._similarities import (
     ClassBlock,
     check_metric,
@@ -31,6 +30,7 @@ from erasable.selection.utilities._similarities import (
     places_of,
 )
 from erasable.selection.utilities._stored_nearest import StoredNearest
+from erasable.selection.utilities._utility import Problem, Utility
 
 
 class NearestSamples(Samples):

@@ -12,14 +12,14 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.selection._memory import check_memory
-from erasable.selection.utilities._base import Utility
 from erasable.selection.utilities._gaussian import (
     VarianceProblem,
     read_cross,
     read_kernel,
     read_noise,
 )
-from erasable.selection.utilities._reading import read_numbers
+from erasable.selection.utilities._inputs import read_numbers
+from erasable.selection.utilities._utility import Utility
 
 _BLOCK = 2**28  # bytes that the gradients of a block of records take
 _AT_ONCE = 256  # records whose gradients are computed together

@@ -19,7 +19,7 @@ EUCLIDEAN, SQEUCLIDEAN, COSINE = 0, 1, 2
 """Which distance is meant."""
 
 
-class Points(NamedTuple):
+class StoredPoints(NamedTuple):
     """Records that distances are measured to.
 
     Attributes
@@ -36,7 +36,7 @@ class Points(NamedTuple):
     codes: Ints32
 
 
-class Targets(NamedTuple):
+class StoredTargets(NamedTuple):
     """Records of a block.
 
     Attributes
@@ -61,7 +61,7 @@ def _cosine(product: float, size: float, per_unit: float) -> float:
 
 
 @subroutine
-def _measure(row: Floats, points: Points, kind: int, per_unit: float, out: Floats) -> None:
+def _measure(row: Floats, points: StoredPoints, kind: int, per_unit: float, out: Floats) -> None:
     """Fill `out` with distances of a row to all points, in whole units."""
     columns, n = points.columns, points.norms.size
     for b in range(n):
@@ -91,7 +91,7 @@ def _measure(row: Floats, points: Points, kind: int, per_unit: float, out: Float
 
 
 @subroutine
-def _distance(row: Floats, points: Points, b: int, kind: int, per_unit: float) -> float:
+def _distance(row: Floats, points: StoredPoints, b: int, kind: int, per_unit: float) -> float:
     """Return what `_measure` finds for one of the points."""
     total = square = 0.0
     for j in range(row.size):
@@ -120,7 +120,7 @@ def norms(columns: Floats, out: Floats) -> None:
 
 @kernel
 def add_distances(
-    targets: Targets, points: Points, kind: int, per_unit: float, found: Floats
+    targets: StoredTargets, points: StoredPoints, kind: int, per_unit: float, found: Floats
 ) -> None:
     """Add, for each point, the distances of targets of its class, and how many; keep the largest.
 
@@ -146,8 +146,13 @@ def add_distances(
 
 
 @kernel
-def follow(
-    targets: Targets, chosen: Points, kind: int, per_unit: float, farthest: float, nearest: Floats
+def update_distances(
+    targets: StoredTargets,
+    chosen: StoredPoints,
+    kind: int,
+    per_unit: float,
+    farthest: float,
+    nearest: Floats,
 ) -> None:
     """Bring the distances of targets to the nearest of the chosen up to date.
 
@@ -178,7 +183,12 @@ def follow(
 
 @kernel
 def add_gains(
-    targets: Targets, points: Points, kind: int, per_unit: float, nearest: Floats, gains: Floats
+    targets: StoredTargets,
+    points: StoredPoints,
+    kind: int,
+    per_unit: float,
+    nearest: Floats,
+    gains: Floats,
 ) -> None:
     """Add to `gains`, of shape (n_points, n_ranks), by how much points would lower each rank."""
     n, n_ranks = gains.shape
@@ -205,7 +215,7 @@ def add_gains(
 
 
 @kernel
-def add_totals(targets: Targets, farthest: float, nearest: Floats, totals: Floats) -> None:
+def add_totals(targets: StoredTargets, farthest: float, nearest: Floats, totals: Floats) -> None:
     """Add to `totals`, of shape (n_classes, n_ranks), how much nearer than `farthest` ranks are."""
     classes = targets.codes.size > 0
     for i in targets.rows:

@@ -26,11 +26,11 @@ from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
 from erasable.selection.staying import Bound
 from erasable.selection.utilities import _stored_kernels as kernels
-from erasable.selection.utilities._base import Problem
+from erasable.selection.utilities._inputs import read_classes
 from erasable.selection.utilities._ranked import ranks_needed
-from erasable.selection.utilities._reading import read_classes
 from erasable.selection.utilities._similarities import ClassBlock
-from erasable.selection.utilities._stored_kernels import Points, Targets
+from erasable.selection.utilities._stored_kernels import StoredPoints, StoredTargets
+from erasable.selection.utilities._utility import Problem
 
 _TILE = 128  # points whose columns stay in a fast cache while rows pass by
 _NO_CODES: Ints32 = np.zeros(0, dtype=np.int32)
@@ -51,12 +51,12 @@ class Measure(NamedTuple):
     per_unit: float
 
 
-def as_points(rows: Any, codes: Ints32 | None) -> Points:
+def as_points(rows: Any, codes: Ints32 | None) -> StoredPoints:
     """Return records as points that distances are measured to."""
     columns = np.ascontiguousarray(np.asarray(rows, dtype=np.float64).T)
     sizes = np.empty(columns.shape[1])
     kernels.norms(columns, sizes)
-    return Points(columns, sizes, _NO_CODES if codes is None else codes)
+    return StoredPoints(columns, sizes, _NO_CODES if codes is None else codes)
 
 
 class _OfTargets(Pass[Floats]):
@@ -65,9 +65,9 @@ class _OfTargets(Pass[Floats]):
     def __init__(self, measure: Measure, codes: PerRow | None) -> None:
         self._measure, self._codes = measure, codes
 
-    def _targets(self, block: Block) -> Targets:
+    def _targets(self, block: Block) -> StoredTargets:
         codes = _NO_CODES if self._codes is None else self._codes.of(block)
-        return Targets(block.matrix, block.positions, codes)
+        return StoredTargets(block.matrix, block.positions, codes)
 
     def merge(self, one: Floats, other: Floats) -> Floats:
         """Add."""
@@ -78,7 +78,7 @@ class _OfTargets(Pass[Floats]):
 class Distances(_OfTargets):
     """Sums, numbers and largest of the distances to each of some points, as of `add_distances`."""
 
-    def __init__(self, measure: Measure, codes: PerRow | None, points: Points) -> None:
+    def __init__(self, measure: Measure, codes: PerRow | None, points: StoredPoints) -> None:
         super().__init__(measure, codes)
         self._points = points
 
@@ -106,22 +106,22 @@ class _OfChosen(_OfTargets):
     """
 
     def __init__(
-        self, measure: Measure, codes: PerRow | None, chosen: Points, farthest: float,
+        self, measure: Measure, codes: PerRow | None, chosen: StoredPoints, farthest: float,
         nearest: Scratch,
     ) -> None:  # fmt: skip
         super().__init__(measure, codes)
         self._chosen, self._farthest, self._nearest = chosen, farthest, nearest
 
-    def _followed(self, targets: Targets, block: Block) -> Floats:
+    def _followed(self, targets: StoredTargets, block: Block) -> Floats:
         nearest: Floats = self._nearest.of(block)
-        kernels.follow(targets, self._chosen, *self._measure, self._farthest, nearest)
+        kernels.update_distances(targets, self._chosen, *self._measure, self._farthest, nearest)
         return nearest
 
 
 class Gains(_OfChosen):
     """What each of some points would add, by rank: of shape (n_points, n_ranks)."""
 
-    def __init__(self, *followed: Any, points: Points, n_ranks: int) -> None:
+    def __init__(self, *followed: Any, points: StoredPoints, n_ranks: int) -> None:
         super().__init__(*followed)
         self._points, self._n_ranks = points, n_ranks
 
@@ -150,11 +150,11 @@ class Totals(_OfChosen):
         return totals
 
 
-def _tiles(points: Points) -> Iterator[tuple[slice, Points]]:
+def _tiles(points: StoredPoints) -> Iterator[tuple[slice, StoredPoints]]:
     for start in range(0, points.norms.size, _TILE):
         part = slice(start, start + _TILE)
         columns = np.ascontiguousarray(points.columns[:, part])
-        yield part, Points(columns, points.norms[part], points.codes[part])
+        yield part, StoredPoints(columns, points.norms[part], points.codes[part])
 
 
 _KINDS = {

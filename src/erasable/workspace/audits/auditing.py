@@ -18,7 +18,7 @@ from erasable.workspace import locking
 from erasable.workspace.audits.subjects import AskCommand, given, reads_of, subject
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
-from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version

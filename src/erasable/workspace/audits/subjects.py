@@ -19,10 +19,10 @@ from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.domains.fresh import as_in
+from erasable.workspace.domains.holdout import as_in
 from erasable.workspace.domains.judging import unfit
-from erasable.workspace.evidence import reliance
-from erasable.workspace.evidence.reliance import Trusted
+from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.model_columns import joined, target_of
@@ -113,7 +113,7 @@ def subject(
 
 def _estimator(context: Context, name: str) -> Subject:
     with context.ledger.reading() as connection:
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
     model, version, stored = opened(context, name)
     design = design_of(model)
     fitted: Any = None if design is None else of_bytes(stored)
@@ -144,7 +144,7 @@ def _estimator(context: Context, name: str) -> Subject:
 
 def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subject:
     with context.ledger.reading() as connection:
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
     model, version, stored = opened(context, name)
     if design_of(model) is not None:
         raise InvalidParameterError(
@@ -155,7 +155,7 @@ def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subj
             f"the command is {shorten(ask.command)}; expected {{model}} in it, the file of the "
             "model"
         )
-    recipe = reliance.recorded(context, name, model.recipe, "recipe")
+    recipe = ledger_checks.recorded(context, name, model.recipe, "recipe")
     tables = Reader(context).tables(model.datasets, version.dataset_versions)
     known, table = tables[0][0], joined(tables)
     target = ask.target

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from erasable.core.errors import EvidenceError, NotInWorkspaceError
 from erasable.workspace.evidence.envelope import peek, seal, unseal
-from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.store.disk import disk_errors

@@ -20,12 +20,12 @@ from erasable.workspace.backups.archive import Manifest, Writer
 from erasable.workspace.context import Context
 from erasable.workspace.data.holders import compare_index_with_data
 from erasable.workspace.evidence import consistency, log, suppressions
+from erasable.workspace.evidence.formats import stamp
 from erasable.workspace.evidence.statements import software
-from erasable.workspace.evidence.wire import stamp
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.ledger.schema import fragment, log_entry, model_version, request
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 
 _ATTEMPTS = 4
@@ -112,10 +112,10 @@ def troubles(context: Context) -> list[str]:
     return messages + suppressions.compare_list_with_log(context) + compare_index_with_data(context)
 
 
-def files_of(connection: Connection) -> list[Stored]:
+def files_of(connection: Connection) -> list[StoredArtifact]:
     """Return the artifacts that a ledger refers to."""
     return [
-        Stored(key, sha256)
+        StoredArtifact(key, sha256)
         for key_column, hash_column in (
             (fragment.c.key, fragment.c.sha256),
             (model_version.c.key, model_version.c.sha256),
@@ -155,7 +155,7 @@ def _write(context: Context, place: Path, with_keys: bool) -> BackedUp:
     )  # fmt: skip
 
 
-def _opened(context: Context, stored: Stored) -> bytes:
+def _opened(context: Context, stored: StoredArtifact) -> bytes:
     try:
         return context.store.open(stored)
     except NotInWorkspaceError:

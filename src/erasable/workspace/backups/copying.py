@@ -28,7 +28,7 @@ from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.models import hooks
 from erasable.workspace.store.location import Location
-from erasable.workspace.store.own import refuse_own
+from erasable.workspace.store.own_files import refuse_own
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.own import is_made
+from erasable.workspace.store.own_files import is_made
 
 RESTORING_LOCK = "restoring.lock"
 _MARKED = "what it restored is not whole: run `erasable restore` into the same folder again"

@@ -25,9 +25,9 @@ from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.evidence import log, receipts, seals
 from erasable.workspace.evidence.envelope import read_kept
-from erasable.workspace.identity import outside, subjects, suppression
+from erasable.workspace.identity import external_files, subjects, suppression
+from erasable.workspace.identity.external_files import Listed
 from erasable.workspace.identity.keys import ELSEWHERE, KEYS, Keys
-from erasable.workspace.identity.outside import Listed
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.ledger.schema import receipt
@@ -183,7 +183,7 @@ def _check(
     listed = None
     if suppressions is not None:
         with _named("suppressions"):
-            listed = outside.check_list(suppressions, own, said.workspace)
+            listed = external_files.check_list(suppressions, own, said.workspace)
     with _named("head"):
         signed = None if head is None else read_kept(head, own.public_pem)
     if signed is not None and signed["workspace"] != said.workspace:

@@ -13,7 +13,7 @@ from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import holds_arrays, plain_arrays
-from erasable.workspace.data.catalogue import DataSet, Part, record_type
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, record_type
 from erasable.workspace.data.column_types import WRONG, convert, first_unfit, unfit
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
@@ -182,7 +182,7 @@ def tokens_in(column: pa.ChunkedArray) -> list[str]:
     return [token for token in pc.unique(column).to_pylist() if token is not None]
 
 
-def tokens_of(context: Context, part: Part, known: DataSet) -> set[str]:
+def tokens_of(context: Context, part: FragmentRow, known: DataSet) -> set[str]:
     """Return the tokens in the subject columns of a fragment."""
     table = fragments.read(context, part.key, part.sha256, known.subject_columns)
     return {token for column in known.subject_columns for token in tokens_in(table[column])}

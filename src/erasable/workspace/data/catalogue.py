@@ -123,12 +123,12 @@ class DataSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FragmentRow:
     """A fragment, as the ledger knows it; see `erasable.workspace.ledger.schema.fragment`.
 
     Examples
     --------
-    >>> Part(7, 0, 1, None, "data/1/x", "00", 20).belongs_to(3)
+    >>> FragmentRow(7, 0, 1, None, "data/1/x", "00", 20).belongs_to(3)
     True
     """
 
@@ -179,13 +179,13 @@ def record_type(dataset: str) -> str:
     return f"record.{dataset}/id"
 
 
-def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[Part]:
+def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[FragmentRow]:
     """Return the fragments of a version, or of all versions."""
-    columns = [getattr(fragment.c, name) for name in Part.__slots__]
+    columns = [getattr(fragment.c, name) for name in FragmentRow.__slots__]
     rows = connection.execute(
         select(*columns).where(fragment.c.dataset_id == dataset_id).order_by(fragment.c.id)
     )
-    found = [Part(*row) for row in rows]
+    found = [FragmentRow(*row) for row in rows]
     return [part for part in found if version is None or part.belongs_to(version)]
 
 
@@ -211,7 +211,7 @@ def table(
 def read(
     context: Context,
     known: DataSet,
-    found: Sequence[Part],
+    found: Sequence[FragmentRow],
     columns: Sequence[str] | None = None,
     held: Mapping[str, pa.Table] | None = None,
 ) -> pa.Table:

@@ -464,15 +464,14 @@ def unfit(
     where = "" if row is None else f" in row {row:,}"
     others = f", and {n - 1:,} other{'s' if n > 2 else ''} that do not fit" if n > 1 else ""
     whose = "" if owner is None else f", as in {owner!r}"
-    return SourceError(
-        f"column {name!r} holds {shown}{where}{others}; expected {told(kind)} ({kind}){whose}"
-    )
+    expected = f"{describe_type(kind)} ({kind}){whose}"
+    return SourceError(f"column {name!r} holds {shown}{where}{others}; expected {expected}")
 
 
-def told(kind: pa.DataType) -> str:
+def describe_type(kind: pa.DataType) -> str:
     """Say in words what values of a type are.
 
-    >>> told(pa.bool_())
+    >>> describe_type(pa.bool_())
     'true or false'
     """
     return next((name for fits, name in _NAMES if fits(kind)), str(kind))

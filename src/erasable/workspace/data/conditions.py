@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import WRONG, parse, told
+from erasable.workspace.data.column_types import WRONG, describe_type, parse
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -218,7 +218,9 @@ def _moment(name: str, word: str, kind: pa.DataType) -> pa.Scalar:
     try:
         return parse(pa.array([word]), plain).cast(kind)[0]
     except WRONG:
-        raise _unsuited(name, told(kind).split(",")[0], "one of the calendar and clock") from None
+        raise _unsuited(
+            name, describe_type(kind).split(",")[0], "one of the calendar and clock"
+        ) from None
 
 
 def _met(each: _Comparison, column: pa.ChunkedArray) -> Any:

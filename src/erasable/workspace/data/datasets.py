@@ -20,12 +20,12 @@ from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.ahead import Followers
-from erasable.workspace.data.catalogue import DataSet, Part, every, find, parts
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, find, parts
 from erasable.workspace.data.column_types import cast
+from erasable.workspace.data.prepared_versions import Followers
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import entries, log, reliance, seals
+from erasable.workspace.evidence import entries, ledger_checks, log, seals
 from erasable.workspace.identity import subjects as subjects_of
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
 from erasable.workspace.ledger.schema import dataset as dataset_table
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DatasetChange:
     """What adding, appending or syncing did.
 
     Attributes
@@ -57,7 +57,7 @@ class Change:
 
     Examples
     --------
-    >>> Change("visits", 2, 120, 20, 0, 0, 3).n_suppressed
+    >>> DatasetChange("visits", 2, 120, 20, 0, 0, 3).n_suppressed
     3
     """
 
@@ -82,7 +82,7 @@ def add(
     id_column: str,
     subjects: Sequence[tuple[str, str | None]] = (),
     files: Sequence[str] = (),
-) -> Change:
+) -> DatasetChange:
     """Take a data set into the workspace.
 
     Parameters
@@ -138,7 +138,7 @@ def add(
         untyped = [column for column, kind in subjects if kind is None]
         known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
         with pulled(context, source, known, new=True, untyped=untyped, files=files) as found:
-            change = Change(
+            change = DatasetChange(
                 name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
             )  # fmt: skip
@@ -146,13 +146,13 @@ def add(
         with context.ledger.transaction() as connection:
             dataset_id = _insert(connection, known)
             record_version(context, connection, dataset_id, "add", change, known)
-            keep(context, connection, dataset_id, 1, stored)
+            register_fragments(context, connection, dataset_id, 1, stored)
     return change
 
 
 def append(
     context: Context, name: str, source: Source, followers: Followers | None = None
-) -> Change:
+) -> DatasetChange:
     """Add records to a data set: its next version; `followers` go with it, or it is not made."""
     with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         context.clean()
@@ -164,7 +164,7 @@ def append(
             known = found.known
             _refuse_present(context, present, found)
             n_present = sum(part.n_records for part in present)
-            change = Change(
+            change = DatasetChange(
                 name, known.version + 1, n_present + found.n_records, found.n_records, 0, 0,
                 found.n_suppressed, found.n_without_subject, found.remarks,
             )  # fmt: skip
@@ -174,18 +174,18 @@ def append(
             replace(known, version=change.version), [*present, *as_parts(stored, change.version)]
         )
         with context.ledger.transaction() as connection:
-            reliance.check_one(context, connection, "dataset", name)
+            ledger_checks.check_one(context, connection, "dataset", name)
             record_version(context, connection, known.id, "append", change, known)
-            keep(context, connection, known.id, change.version, stored)
+            register_fragments(context, connection, known.id, change.version, stored)
             followers.adopt(connection)
     return change
 
 
-def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[Part]:
+def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
     """Return fragments that were put, as the ledger will know them."""
     names = ("bucket", "key", "sha256", "n_records")
     return [
-        Part(id=0, since=since, until=None, **{name: each[name] for name in names})
+        FragmentRow(id=0, since=since, until=None, **{name: each[name] for name in names})
         for each in stored
     ]
 
@@ -206,7 +206,7 @@ def check_widened(context: Context, before: DataSet, after: DataSet) -> None:
         cast(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
 
 
-def _refuse_present(context: Context, present: Sequence[Part], found: Pulled) -> None:
+def _refuse_present(context: Context, present: Sequence[FragmentRow], found: Pulled) -> None:
     id_column, again = found.known.id_column, 0
     for part in present:
         ids = fragments.read(context, part.key, part.sha256, [id_column])[id_column]
@@ -225,7 +225,7 @@ def record_version(
     connection: Connection,
     dataset_id: int,
     cause: str,
-    change: Change,
+    change: DatasetChange,
     known: DataSet,
 ) -> None:
     """Write a version of a data set into the ledger and the log."""
@@ -260,7 +260,7 @@ def record_version(
     )
 
 
-def keep(
+def register_fragments(
     context: Context,
     connection: Connection,
     dataset_id: int,
@@ -330,7 +330,7 @@ def writing(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None
 
 
 def put_part(context: Context, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:
-    """Put one fragment into the store; return what `keep` needs to know of it."""
+    """Put one fragment into the store; return what `register_fragments` needs to know of it."""
     kept = fragments.write(context, known.name, part)
     # As Arrow keeps them they take a third of the room: those of all fragments are held.
     tokens = [(kind, pc.unique(part[column]).drop_null()) for column, kind in known.subjects]

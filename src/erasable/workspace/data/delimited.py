@@ -30,11 +30,11 @@ from erasable.workspace.data.dialects import (
     HEAD,
     Dialect,
     conversion,
+    describe_dialect,
     kind_of_file,
     mark_of,
     said_in,
     separator_of,
-    told,
     why_not_utf8,
 )
 from erasable.workspace.data.files import check_there
@@ -153,7 +153,7 @@ def settled(
     if given.decimal is None and (delimiter, found.decimal) != (",", "."):
         with suppress(SourceError, *BROKEN):  # reading it will tell
             found, doubtful = _with_decimal(_opened(path, head, found), text_columns, types)
-    said = told(found, given.over(known))
+    said = describe_dialect(found, given.over(known))
     remarks = [f"{str(path)!r} is read with {said}, as it shows"] if said else []
     if own is not None and own == known.delimiter:
         remarks.append(f"{str(path)!r} begins with 'sep={own}', which is no record, and left out")

@@ -276,10 +276,10 @@ def _rows(head: str, separator: str, *, is_cut: bool) -> list[list[str]]:
     return rows[:-1] if is_cut and len(rows) > 1 else rows
 
 
-def told(found: Dialect, besides: Dialect) -> str:
+def describe_dialect(found: Dialect, besides: Dialect) -> str:
     """Say what was found of a file besides what was known; return an empty text if nothing.
 
-    >>> told(Dialect(";", ",", "utf-8"), Dialect(",", ".", "utf-8"))
+    >>> describe_dialect(Dialect(";", ",", "utf-8"), Dialect(",", ".", "utf-8"))
     "';' between columns and decimal commas"
     """
     parts = []

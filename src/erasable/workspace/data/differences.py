@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import rows_of
-from erasable.workspace.data.catalogue import DataSet, Part
+from erasable.workspace.data.catalogue import DataSet, FragmentRow
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     """What leads from one version to another.
 
     Attributes
@@ -29,7 +29,7 @@ class Difference:
 
     Examples
     --------
-    >>> Difference([], pa.table({"id": ["a"]})).is_nothing
+    >>> VersionDifference([], pa.table({"id": ["a"]})).is_nothing
     False
     """
 
@@ -45,10 +45,10 @@ class Difference:
 def difference(
     context: Context,
     known: DataSet,
-    before: Sequence[Part],
-    after: Sequence[Part],
+    before: Sequence[FragmentRow],
+    after: Sequence[FragmentRow],
     columns: Sequence[str],
-) -> Difference:
+) -> VersionDifference:
     """Compare two versions of a data set, by some columns; read only fragments of one of them.
 
     `known` has the types of the later version; `columns` includes the id.
@@ -70,10 +70,10 @@ def difference(
     leaves, comes = ~stays.to_numpy(), ~stayed.to_numpy()
     leaves[~leaves], comes[~comes] = ~same, ~same
     gone = old[known.id_column].filter(pa.array(leaves)).to_pylist()
-    return Difference(gone, new.filter(pa.array(comes)))
+    return VersionDifference(gone, new.filter(pa.array(comes)))
 
 
-def _read(context: Context, part: Part, schema: pa.Schema) -> pa.Table:
+def _read(context: Context, part: FragmentRow, schema: pa.Schema) -> pa.Table:
     read = fragments.read(context, part.key, part.sha256, schema.names)
     return read if read.schema.equals(schema) else read.cast(schema)
 

@@ -21,13 +21,13 @@ from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import type_of
-from erasable.workspace.data.catalogue import DataSet, Part, get, parts, record_type
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, get, parts, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.differences import same_rows
-from erasable.workspace.evidence import reliance, seals
+from erasable.workspace.evidence import ledger_checks, seals
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import fragment, garbage, holding
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Found:
-    part: Part
+    part: FragmentRow
     ids: list[Any]
     requests: dict[str, int]
     by_condition: dict[str, list[Any]]
@@ -66,7 +66,7 @@ class _Found:
     leaves: pa.ChunkedArray
     kept: pa.Table  # the fragment as it is to be
     corrected: list[Any]  # ids of records in it that are to hold something else
-    stored: Stored | None = None
+    stored: StoredArtifact | None = None
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class Erasure:
     seconds : float
         For looking and writing.
     vacated : dict of bucket to set of tokens
-        People without a record left in it; see `erasable.workspace.data.leavers`.
+        People without a record left in it; see `erasable.workspace.data.gone_subjects`.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Erasure:
                 found.append(table.filter(differ))
         return pa.concat_tables([schema.empty_table(), *found])
 
-    def parts_after(self, every: Sequence[Part]) -> list[Part]:
+    def parts_after(self, every: Sequence[FragmentRow]) -> list[FragmentRow]:
         """Return the fragments of the data set as they are to be, once they are rewritten."""
         found = {each.part.id: each for each in self.found}
         after = []
@@ -205,7 +205,7 @@ def rewrite_fragments(context: Context, erasure: Erasure) -> None:
 
 def swap(context: Context, connection: Connection, erasure: Erasure) -> None:
     """Put the new fragments in the place of the old."""
-    reliance.check_one(context, connection, "dataset", erasure.dataset.name)
+    ledger_checks.check_one(context, connection, "dataset", erasure.dataset.name)
     for each in erasure.found:
         at = fragment.c.id == each.part.id
         connection.execute(insert(garbage).values(key=each.part.key))
@@ -231,7 +231,7 @@ def _buckets(connection: Connection, known: DataSet, wanted: Wanted) -> set[int]
     return {row.bucket for row in rows}
 
 
-def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Found | None:
+def _look(context: Context, known: DataSet, part: FragmentRow, wanted: Wanted) -> _Found | None:
     table = fragments.read(context, part.key, part.sha256)
     named = [(table[column], wanted.tokens) for column in known.subject_columns]
     if wanted.records:
@@ -267,7 +267,7 @@ def _look(context: Context, known: DataSet, part: Part, wanted: Wanted) -> _Foun
     return _Found(part, ids, requests, by_condition, table, leaves, kept, changed)
 
 
-def _names(context: Context, known: DataSet, part: Part, wanted: Wanted) -> bool:
+def _names(context: Context, known: DataSet, part: FragmentRow, wanted: Wanted) -> bool:
     """Tell whether a correction names a record of a fragment; read no more than its ids."""
     if not wanted.corrections:
         return False

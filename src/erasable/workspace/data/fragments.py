@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.store.artifacts import ArtifactStore, Stored
+from erasable.workspace.store.artifacts import ArtifactStore, StoredArtifact
 
 PARTS = 256
 """As many as a data set has buckets at most."""
@@ -69,7 +69,7 @@ def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Arr
     return pa.array(parts)
 
 
-def write(context: Context, dataset: str, table: pa.Table) -> Stored:
+def write(context: Context, dataset: str, table: pa.Table) -> StoredArtifact:
     """Put a fragment into the store.
 
     It is plain, neither compressed nor by a dictionary: a search for what should be gone must find
@@ -81,11 +81,11 @@ def write(context: Context, dataset: str, table: pa.Table) -> Stored:
 
 def read(context: Context, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a fragment; refuse a file that is missing, or is not what was put."""
-    return read_from(context.store, Stored(key, sha256), columns)
+    return read_from(context.store, StoredArtifact(key, sha256), columns)
 
 
 def read_from(
-    store: ArtifactStore, stored: Stored, columns: Sequence[str] | None = None
+    store: ArtifactStore, stored: StoredArtifact, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Read a fragment of a store; see `read`."""
     data = store.open(stored)

@@ -14,8 +14,8 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import tokens_in, tokens_of
-from erasable.workspace.data.catalogue import DataSet, Part, every, parts, record_type
-from erasable.workspace.data.leavers import unheld
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, parts, record_type
+from erasable.workspace.data.gone_subjects import unheld
 from erasable.workspace.ledger.bulk import held, rows_in
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 
@@ -143,7 +143,7 @@ def _compare(context: Context, connection: Connection, known: DataSet) -> list[s
     return found
 
 
-def _is_still_used(context: Context, part: Part) -> bool:
+def _is_still_used(context: Context, part: FragmentRow) -> bool:
     with context.ledger.reading() as connection:
         kept = select(fragment.c.id).where(fragment.c.key == part.key)
         return connection.execute(kept).first() is not None

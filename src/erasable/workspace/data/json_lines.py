@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import told
+from erasable.workspace.data.column_types import describe_type
 from erasable.workspace.data.delimited import (
     BROKEN,
     head_of,
@@ -184,7 +184,7 @@ class _Columns:
             for name in large:
                 value = record.get(name)
                 if type(value) is int and not _is_float(value):
-                    self._refuse(name, value, line, told(kinds[name]))
+                    self._refuse(name, value, line, describe_type(kinds[name]))
         arrays = []
         for name, kind in kinds.items():
             values = [record.get(name) for _, record in records]

@@ -28,7 +28,7 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, Part, every, parts
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, parts
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.bulk import rows_in
@@ -150,7 +150,7 @@ class Followed:
     error: WorkspaceError | None = None
 
 
-def follow(
+def persons_of(
     context: Context,
     connection: Connection,
     asked: Sequence[tuple[Iterable[Sequence[str]], int | None]],
@@ -250,7 +250,7 @@ class _Joins:
                 )  # fmt: skip
 
     def _rows(
-        self, known: DataSet, part: Part, tokens: set[str]
+        self, known: DataSet, part: FragmentRow, tokens: set[str]
     ) -> Iterator[list[tuple[Named, str]]]:
         """Return once what records of a fragment hold that hold some of the identities."""
         columns = joining(known)

@@ -38,8 +38,8 @@ from erasable.workspace.data.column_types import ColumnTypes, Widening
 from erasable.workspace.data.delimited import NearlyNumbers
 from erasable.workspace.data.fragments import PARTS
 from erasable.workspace.data.sources import Source
-from erasable.workspace.identity.looks import Looks
 from erasable.workspace.identity.subjects import DEFAULT_TYPE
+from erasable.workspace.identity.value_formats import Looks
 from erasable.workspace.store.disk import disk_errors
 
 _GAPS = sorted({each.casefold() for each in CSV_NULLS if each} | {"none"})

@@ -10,22 +10,22 @@ import pyarrow.compute as pc
 
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import fragments, leavers
-from erasable.workspace.data.ahead import Followers
-from erasable.workspace.data.catalogue import Part, find, parts
+from erasable.workspace.data import fragments, gone_subjects
+from erasable.workspace.data.catalogue import FragmentRow, find, parts
 from erasable.workspace.data.datasets import (
-    Change,
+    DatasetChange,
     as_parts,
     check_widened,
-    keep,
     put_part,
     record_version,
+    register_fragments,
     writing,
 )
 from erasable.workspace.data.differences import same_rows
+from erasable.workspace.data.prepared_versions import Followers
 from erasable.workspace.data.pulling import Ids, Pulled, pulled
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import fragment
 
@@ -72,7 +72,9 @@ class _Compared:
         return not n_same == before.num_rows == after.num_rows
 
 
-def sync(context: Context, name: str, source: Source, followers: Followers | None = None) -> Change:
+def sync(
+    context: Context, name: str, source: Source, followers: Followers | None = None
+) -> DatasetChange:
     """Make the next version of a data set from its source, whole.
 
     Records of suppressed subjects that are still in the source are dropped.
@@ -107,9 +109,9 @@ def sync(context: Context, name: str, source: Source, followers: Followers | Non
             compared = _compare(context, found, present)
             counts = found.n_suppressed, found.n_without_subject, found.remarks
             if not compared.buckets:
-                return Change(name, known.version, found.n_records, 0, 0, 0, *counts)
+                return DatasetChange(name, known.version, found.n_records, 0, 0, 0, *counts)
         version = known.version + 1
-        change = Change(
+        change = DatasetChange(
             name, version, found.n_records, compared.n_added, compared.n_changed,
             compared.n_removed, *counts,
         )  # fmt: skip
@@ -120,21 +122,21 @@ def sync(context: Context, name: str, source: Source, followers: Followers | Non
             replace(known, version=version), [*stays, *as_parts(compared.stored, version)]
         )
         with context.ledger.transaction() as connection:
-            reliance.check_one(context, connection, "dataset", name)
+            ledger_checks.check_one(context, connection, "dataset", name)
             update_in(connection, fragment.c.id, ended, until=version)
             record_version(context, connection, known.id, "sync", change, known)
-            keep(context, connection, known.id, version, compared.stored)
+            register_fragments(context, connection, known.id, version, compared.stored)
             followers.adopt(connection)
-            leavers.drop_unused(context, connection, known.id)
-        leavers.tidy(context, [known.id])
+            gone_subjects.drop_unused(context, connection, known.id)
+        gone_subjects.tidy(context, [known.id])
         context.clean()
     return change
 
 
-def _compare(context: Context, found: Pulled, present: list[Part]) -> _Compared:
+def _compare(context: Context, found: Pulled, present: list[FragmentRow]) -> _Compared:
     """Write the buckets that differ, one after the other, and count in what."""
     known, compared = found.known, _Compared()
-    old: dict[int, list[Part]] = {}
+    old: dict[int, list[FragmentRow]] = {}
     for part in present:
         old.setdefault(part.bucket, []).append(part)
     with (

@@ -20,7 +20,7 @@ from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.domains.fresh import sample
+from erasable.workspace.domains.holdout import sample
 from erasable.workspace.domains.planning import RemovalPlan, columns_of
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.deleting import design_of

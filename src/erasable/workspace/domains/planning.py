@@ -38,7 +38,7 @@ from erasable.workspace.data.features import (
     positive,
     refuse_gaps,
 )
-from erasable.workspace.domains.fresh import Fresh, alike, read_fresh, sample
+from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.ledger.schema import request
 from erasable.workspace.models.catalogue import models_of

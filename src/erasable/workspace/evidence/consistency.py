@@ -17,8 +17,8 @@ from erasable.core.errors import EvidenceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, seals
 from erasable.workspace.evidence.envelope import peek
+from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.evidence.receipts import check
-from erasable.workspace.evidence.wire import pack, unpack
 from erasable.workspace.ledger.schema import (
     SEAL,
     SEALED,

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from erasable.workspace.evidence.commitments import commitment
-from erasable.workspace.evidence.wire import pack, stamp
+from erasable.workspace.evidence.formats import pack, stamp
 from erasable.workspace.identity.keys import Keys
 
 STATES = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from erasable.core.errors import EvidenceError
-from erasable.workspace.evidence.wire import hexadecimal, unpack
+from erasable.workspace.evidence.formats import hexadecimal, unpack
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -20,8 +20,13 @@ from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import seals
 from erasable.workspace.evidence.envelope import HEAD_TYPE, read_head, read_kept, seal
-from erasable.workspace.evidence.merkle import Frontier, Tree, leaf_hash, verify_consistency
-from erasable.workspace.evidence.wire import hexadecimal, pack, stamp, unpack
+from erasable.workspace.evidence.formats import hexadecimal, pack, stamp, unpack
+from erasable.workspace.evidence.merkle import (
+    MerkleFrontier,
+    MerkleTree,
+    leaf_hash,
+    verify_consistency,
+)
 from erasable.workspace.ledger.schema import log_entry
 
 _SLACK = timedelta(minutes=1)
@@ -203,10 +208,10 @@ def last_head(context: Context, connection: Connection) -> dict[str, Any] | None
     return None if envelope is None else read_head(envelope, context.keys.public_pem)
 
 
-def tree(connection: Connection) -> Tree:
+def tree(connection: Connection) -> MerkleTree:
     """Read all leaves, for proofs. A tree is worth keeping when there are several to make."""
     leaves = select(log_entry.c.leaf).order_by(log_entry.c.position)
-    return Tree(connection.execute(leaves).scalars())
+    return MerkleTree(connection.execute(leaves).scalars())
 
 
 def verify_log(context: Context) -> list[str]:
@@ -254,7 +259,7 @@ def verify_since(context: Context, kept: Any) -> list[str]:
         return _against(context, connection, leaves, signed)
 
 
-def _refuse_forged(context: Context, connection: Connection, frontier: Frontier) -> None:
+def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFrontier) -> None:
     """Hold the log against the last signed head, and what came since against its seals."""
     leaves = tree(connection)
     messages = []
@@ -288,7 +293,7 @@ def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:
 
 
 def _against(
-    context: Context, connection: Connection, leaves: Tree, signed: dict[str, Any]
+    context: Context, connection: Connection, leaves: MerkleTree, signed: dict[str, Any]
 ) -> list[str]:
     size, at = signed["size"], signed["time"]
     if signed["workspace"] != context.ledger.get(connection, "workspace"):
@@ -322,7 +327,7 @@ def _since_restored(context: Context, connection: Connection) -> str:
     )
 
 
-def _recomputed(context: Context, connection: Connection) -> tuple[Tree, list[str]]:
+def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, list[str]]:
     """Hash every entry anew, and say which of them is not as it was written."""
     found, leaves, expected = [], [], 0
     is_sealed = seals.sealed(connection)
@@ -345,9 +350,9 @@ def _recomputed(context: Context, connection: Connection) -> tuple[Tree, list[st
                 f"entry {row.position} of the log was altered: it is filed under another kind "
                 "or subject than it says"
             )
-    return Tree(leaves), found
+    return MerkleTree(leaves), found
 
 
-def _frontier(context: Context, connection: Connection) -> Frontier:
+def _frontier(context: Context, connection: Connection) -> MerkleFrontier:
     value = context.ledger.get(connection, "frontier")
-    return Frontier() if value is None else Frontier.from_json(value)
+    return MerkleFrontier() if value is None else MerkleFrontier.from_json(value)

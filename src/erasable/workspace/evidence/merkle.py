@@ -31,7 +31,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\x01" + left + right).digest()
 
 
-class Tree:
+class MerkleTree:
     """All leaves of a log, ready to prove things of any of its sizes.
 
     Parameters
@@ -41,7 +41,7 @@ class Tree:
 
     Examples
     --------
-    >>> tree = Tree(map(leaf_hash, [b"a", b"b", b"c"]))
+    >>> tree = MerkleTree(map(leaf_hash, [b"a", b"b", b"c"]))
     >>> proof = tree.inclusion(2)
     >>> verify_inclusion(leaf_hash(b"c"), 2, 3, proof, tree.root())
     True
@@ -184,7 +184,7 @@ def verify_consistency(
     return last == 0 and old_found == old_root and found == root
 
 
-class Frontier:
+class MerkleFrontier:
     """The right edge of a tree: enough to append in O(log n) hashes, and to know the root.
 
     Parameters
@@ -196,12 +196,12 @@ class Frontier:
 
     Examples
     --------
-    >>> frontier = Frontier()
+    >>> frontier = MerkleFrontier()
     >>> for entry in [b"a", b"b", b"c"]:
     ...     frontier.append(leaf_hash(entry))
     >>> frontier.size, len(frontier.hashes)
     (3, 2)
-    >>> frontier.root() == Tree(map(leaf_hash, [b"a", b"b", b"c"])).root()
+    >>> frontier.root() == MerkleTree(map(leaf_hash, [b"a", b"b", b"c"])).root()
     True
     """
 
@@ -233,7 +233,7 @@ class Frontier:
         return {"size": self.size, "hashes": [one.hex() for one in self.hashes]}
 
     @classmethod
-    def from_json(cls, value: Any) -> Frontier:
+    def from_json(cls, value: Any) -> MerkleFrontier:
         """Read what `to_json` made; raise EvidenceError for anything else."""
         try:
             size, hashes = value["size"], [bytes.fromhex(one) for one in value["hashes"]]

@@ -20,6 +20,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.evidence.envelope import peek, read_head, seal, unseal
+from erasable.workspace.evidence.formats import hexadecimal, pack, unpack
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
 from erasable.workspace.evidence.statements import (
     PREDICATE_TYPE,
@@ -27,7 +28,6 @@ from erasable.workspace.evidence.statements import (
     statement,
     unreached,
 )
-from erasable.workspace.evidence.wire import hexadecimal, pack, unpack
 from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.kinds import fits
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
@@ -75,11 +75,11 @@ def issue(
     Return the receipts by id of request. Raise TamperedError if rows of the ledger are not what the
     log says of them.
     """
-    from erasable.workspace.evidence import reliance
+    from erasable.workspace.evidence import ledger_checks
 
     if not requests:
         return {}
-    reliance.check(context, connection, requests)
+    ledger_checks.check(context, connection, requests)
     rows = {
         row.id: row
         for row in rows_in(connection, select(request_table), request_table.c.id, requests)

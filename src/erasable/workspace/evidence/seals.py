@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, select, update
 
 from erasable.core.errors import EvidenceError, LedgerError
 from erasable.workspace.context import Context
-from erasable.workspace.evidence.wire import pack, unpack
+from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (

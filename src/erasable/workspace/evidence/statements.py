@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from erasable.workspace.evidence.wire import stamp
+from erasable.workspace.evidence.formats import stamp
 from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.store.artifacts import ArtifactStore
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence.commitments import commit, matches
-from erasable.workspace.evidence.wire import pack, stamp, unpack
+from erasable.workspace.evidence.formats import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
 
@@ -26,7 +26,7 @@ KINDS = ("request-erased", "suppression-released", "suppression-imported")
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptOut:
     """Whom a request keeps out: what the list holds, and what the log says.
 
     Attributes
@@ -44,7 +44,7 @@ class Kept:
 
     Examples
     --------
-    >>> Kept().difference() is None, Kept(rows=[{}]).difference()
+    >>> KeptOut().difference() is None, KeptOut(rows=[{}]).difference()
     (True, '1 identity that the log does not know of')
     """
 
@@ -96,20 +96,20 @@ def commit_to(
     return {request: commitment for request, (_, commitment) in made.items()}
 
 
-def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, Kept]:
+def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, KeptOut]:
     """Return whom requests keep out, by their ids; by default of all that keep anybody out.
 
     Requests of which neither the list nor the log says anything are left out.
     """
     wanted = None if requests is None else list(requests)
-    found: dict[str, Kept] = {}
+    found: dict[str, KeptOut] = {}
     for row in rows_in(connection, select(suppression), suppression.c.request_id, wanted):
-        found.setdefault(row.request_id, Kept()).rows.append(row._asdict())
+        found.setdefault(row.request_id, KeptOut()).rows.append(row._asdict())
     logged = select(log_entry).where(log_entry.c.kind.in_(KINDS))
     for row in rows_in(connection, logged, log_entry.c.subject, wanted):
         said = _said(row.body)
         if said is not None:
-            about = found.setdefault(row.subject, Kept())
+            about = found.setdefault(row.subject, KeptOut())
             if about.position is None or about.position < row.position:
                 about.said, about.position = said, row.position
     salts = select(suppression_salt)
@@ -125,7 +125,7 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
 
     Raise EvidenceError if the list differs. To commit to a changed list anew would hide the change.
     """
-    kept = kept_out(connection, [request]).get(request, Kept())
+    kept = kept_out(connection, [request]).get(request, KeptOut())
     if (message := kept.difference()) is not None:
         raise EvidenceError(_difference(request, kept, message))
     return kept.rows
@@ -149,7 +149,7 @@ def check_list(connection: Connection) -> None:
             raise TamperedError(_difference(request, kept, message))
 
 
-def _difference(request: str, kept: Kept, message: str) -> str:
+def _difference(request: str, kept: KeptOut, message: str) -> str:
     said = "the log" if kept.position is None else f"entry {kept.position} of the log"
     return (
         f"the suppression list is not what {said} says: for request {request!r} it holds "

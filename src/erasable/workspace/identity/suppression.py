@@ -202,7 +202,7 @@ def take_in(context: Context, connection: Connection, listed: Sequence[dict[str,
     rows: dict[str, list[dict[str, Any]]] = {}
     n_released = n_mended = 0
     for request, own in by_request.items():
-        kept = known.get(request, suppressions.Kept())
+        kept = known.get(request, suppressions.KeptOut())
         if kept.said is None:
             vouched = [row for row in kept.rows if row in own]
             added = [entry for entry in own if entry["token"] not in there]

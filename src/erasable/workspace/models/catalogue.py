@@ -18,12 +18,12 @@ from erasable.core.errors import (
     WorkspaceServerError,
 )
 from erasable.workspace.context import Context
-from erasable.workspace.data.leavers import drop_unused
+from erasable.workspace.data.gone_subjects import drop_unused
 from erasable.workspace.evidence import entries, log, seals
 from erasable.workspace.ledger import schema
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.models.training import software
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 
 NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, WorkspaceServerError)
 """Errors that come of the workspace, and say nothing of a model."""
@@ -84,13 +84,13 @@ class Version:
     superseded_at: datetime | None
 
     @property
-    def stored(self) -> Stored:
+    def stored(self) -> StoredArtifact:
         """Where the file of the model is; NotInWorkspaceError if a newer version superseded it."""
         if self.key is None or self.sha256 is None:
             raise NotInWorkspaceError(
                 f"version {self.number} of the model is gone; expected the newest"
             )
-        return Stored(self.key, self.sha256)
+        return StoredArtifact(self.key, self.sha256)
 
 
 def known(connection: Connection, name: str) -> Model | None:
@@ -167,7 +167,7 @@ def new_version(
     model_id: int,
     number: int,
     cause: str,
-    stored: Stored,
+    stored: StoredArtifact,
     **values: Any,
 ) -> None:
     """Write a version of a model down, and supersede the one before."""

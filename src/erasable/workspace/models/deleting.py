@@ -29,14 +29,14 @@ from erasable.core.errors import (
     WorkspaceError,
 )
 from erasable.core.estimator import Erasable, load
-from erasable.core.kept import UnkeptError
 from erasable.core.mapped.beside import make_ready
 from erasable.core.mapped.pages import MappedFile, StaleError
 from erasable.core.passes import Remote
+from erasable.core.persistent import UnsavableError
 from erasable.core.records import Records
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version, new_version, retire, tell
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
@@ -52,10 +52,12 @@ from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, algorithm_of, software, to_bytes, train
 from erasable.workspace.store.accelerators import folder_of, secret_of
-from erasable.workspace.store.artifacts import LocalStore, Stored
+from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 
 
-def keep(context: Context, key: str, model: Erasable, file: MappedFile | None = None) -> None:
+def keep_accelerator(
+    context: Context, key: str, model: Erasable, file: MappedFile | None = None
+) -> None:
     """Write the accelerator of the artifact with a key, where the store is a folder.
 
     It is left out for a model that learns again of all records, and where the disk is full: then
@@ -70,7 +72,7 @@ def keep(context: Context, key: str, model: Erasable, file: MappedFile | None = 
             return
         ready: Any = make_ready(model)
         MappedFile.make(context.disk, folder_of(key), key, ready, secret_of(context.keys))
-    except (UnkeptError, OSError):
+    except (UnsavableError, OSError):
         with suppress(OSError):  # what is left of it is removed with what nothing refers to
             context.disk.remove_folder(folder_of(key))
 
@@ -99,7 +101,7 @@ def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | st
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ModelOutcome:
     """A model as it is to be, and what was done to it."""
 
     treatment: str
@@ -113,17 +115,17 @@ class Outcome:
     def keep(self, context: Context, key: str) -> None:
         """Have an accelerator for the artifact with a key, once the ledger refers to it."""
         if self.fitted is not None:
-            keep(context, key, self.fitted, self.file)
+            keep_accelerator(context, key, self.fitted, self.file)
 
 
-def of_training(model: Model, made: Made) -> Outcome:
+def of_training(model: Model, made: Made) -> ModelOutcome:
     """Say what came of training a model again."""
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
         assert made.fitted is not None
         exactness = made.fitted.exactness
-    return Outcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
+    return ModelOutcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
 
 
 def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFile, Erasable] | None:
@@ -143,9 +145,9 @@ def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFil
 
 def of_change(
     loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
-) -> Outcome:
+) -> ModelOutcome:
     """Say what came of changing a model, that was loaded or has an accelerator."""
-    return Outcome(
+    return ModelOutcome(
         treatment, loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
         loaded, file,
     )  # fmt: skip
@@ -237,7 +239,7 @@ class Prepared:
     treatment: str
     exactness: str
     n_deleted: int
-    stored: Stored | None = None
+    stored: StoredArtifact | None = None
     salt: str | None = None
     commitment: str | None = None
     before: str | None = None
@@ -352,7 +354,7 @@ def adopt(
     """Put what was prepared in the place of the version before, in the caller's transaction."""
     if prepared.treatment == "not covered":
         return
-    reliance.check_one(context, connection, "model", prepared.name)
+    ledger_checks.check_one(context, connection, "model", prepared.name)
     if prepared.stored is None:
         retire(context, connection, prepared.model_id, prepared.name, now)
     else:
@@ -376,7 +378,7 @@ def _without(
     version: Version,
     gone: Mapping[int, Iterable[Any]],
     reader: Reader,
-) -> Outcome:
+) -> ModelOutcome:
     design = design_of(model)
     if design is not None:
         outcome = _deleted_at_rest(context, model, version, gone)
@@ -400,7 +402,7 @@ def _without(
             return records
         return records.take(np.delete(np.arange(records.n_rows), rows))
 
-    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
     return of_training(model, train(context, recipe, left, design, records_left))
 
 
@@ -411,7 +413,7 @@ def _following(
     gone: Mapping[int, Iterable[Any]],
     reader: Reader,
     arriving: Arriving,
-) -> Outcome:
+) -> ModelOutcome:
     """Have a model follow from its accelerator or its file, or learn again."""
     design = design_of(model)
     if design is not None:
@@ -424,7 +426,7 @@ def _following(
     tables = arriving.reader.to_learn_from(model.datasets, arriving.versions, design)
     if design is not None:
         refuse_empty_targets(tables, design.target)
-    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
     made = train(context, recipe, tables, design, arriving.reader.records)
     return of_training(model, made)
 
@@ -452,7 +454,7 @@ def _opened(
 
 def _deleted_at_rest(
     context: Context, model: Model, version: Version, gone: Mapping[int, Iterable[Any]]
-) -> Outcome | None:
+) -> ModelOutcome | None:
     """Delete from the model's accelerator, without its records; None where there is none."""
     if not is_own(recipes.make(model.recipe), version):
         return None
@@ -477,7 +479,7 @@ def _deleted(
     tables: Tables,
     design: ModelColumns,
     gone: Mapping[int, Iterable[Any]],
-) -> Outcome | None:
+) -> ModelOutcome | None:
     """Delete from the model itself; None where it has to be fitted again."""
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):

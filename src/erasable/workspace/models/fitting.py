@@ -23,10 +23,10 @@ from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, Wor
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
-from erasable.workspace.data import leavers
+from erasable.workspace.data import gone_subjects
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.leavers import drop_unused
-from erasable.workspace.evidence import reliance
+from erasable.workspace.data.gone_subjects import drop_unused
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import (
     catalogue,
@@ -125,7 +125,7 @@ def _shell_syntax(command: str, for_shell: bool) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedVersion:
     """What a fit did.
 
     Attributes
@@ -148,7 +148,7 @@ class Fitted:
 
     Examples
     --------
-    >>> Fitted("risk", 1, 442, 0.2, ["age"], "disease", None).version
+    >>> FittedVersion("risk", 1, 442, 0.2, ["age"], "disease", None).version
     1
     """
 
@@ -196,7 +196,7 @@ def fit(
     prepare: str = "auto",
     hook: str | None = None,
     policy: str | None = None,
-) -> Fitted:
+) -> FittedVersion:
     """Train a model; under a name that is known, train it again, on the newest data.
 
     Parameters
@@ -264,7 +264,7 @@ def register(
     retrain: str | None = None,
     hook: str | None = None,
     policy: str | None = None,
-) -> Fitted:
+) -> FittedVersion:
     """Register a model that is trained elsewhere.
 
     `retrain` is a command with {data}, a Parquet file, and {out}, the file that it writes the model
@@ -287,13 +287,13 @@ def register(
     with context.lock(locking.models([name])):
         context.clean()
         with context.ledger.transaction() as connection:
-            reliance.check(context, connection)
+            ledger_checks.check(context, connection)
             plan = _plan(
                 connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None, "none"
             )
             _put_model(context, connection, name, plan, "uncovered", None, 0)
             tell(context, connection, "model-registered", name, context.now())
-    return Fitted(name, 0, 0, 0.0, None, None, None)
+    return FittedVersion(name, 0, 0, 0.0, None, None, None)
 
 
 def retire(context: Context, name: str) -> None:
@@ -315,10 +315,10 @@ def retire(context: Context, name: str) -> None:
                     f"the model {name!r} is retired already; expected one that is in use; "
                     "list them with `erasable model list`"
                 )
-            reliance.check_one(context, connection, "model", name)
+            ledger_checks.check_one(context, connection, "model", name)
             hooks.discard(context, connection, name)  # another of that name owes nothing
             catalogue.retire(context, connection, model.id, name, context.now())
-        leavers.tidy(context, model.datasets)
+        gone_subjects.tidy(context, model.datasets)
         context.clean()
 
 
@@ -332,7 +332,7 @@ def _fit(
     hook: str | None,
     policy: str | None,
     prepare: str,
-) -> Fitted:
+) -> FittedVersion:
     from erasable.workspace.evidence import commitments
 
     said = (recipe, datasets, features, target, hook, policy, prepare)
@@ -372,11 +372,11 @@ def _fit(
                     connection, name, plan.datasets, made.features, plan.target, prepared.left_out
                 )
         if made.fitted is not None and design is not None:
-            deleting.keep(context, stored.key, made.fitted)
-        leavers.tidy(context, [each.id for each in plan.concerned])
+            deleting.keep_accelerator(context, stored.key, made.fitted)
+        gone_subjects.tidy(context, [each.id for each in plan.concerned])
         context.clean()
     chosen = None if made.features is None else list(made.features)
-    return Fitted(
+    return FittedVersion(
         name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
         list(unused.left_out(plan.datasets, chosen, plan.target)), messages, prepared.told,
     )  # fmt: skip
@@ -390,7 +390,7 @@ def _planned(context: Context, name: str, *said: Any) -> Iterator[_Plan]:
             read = [each.name for each in _plan(connection, name, *said).concerned]
         with context.lock(locking.models([name]), reads=locking.datasets(read)):
             with context.ledger.reading() as connection:
-                reliance.check(context, connection)
+                ledger_checks.check(context, connection)
                 plan = _plan(connection, name, *said)
             if [each.name for each in plan.concerned] == read:  # or another fit has changed them
                 yield plan
@@ -503,11 +503,11 @@ def _prepared(plan: _Plan, reader: Reader) -> tuple[_Plan, preparing.Preparation
     return replace(plan, recipe=found.recipe or plan.recipe, features=[*found.features]), found
 
 
-def _trusted(context: Context, name: str, plan: _Plan) -> reliance.Trusted[dict[str, Any]]:
+def _trusted(context: Context, name: str, plan: _Plan) -> ledger_checks.Trusted[dict[str, Any]]:
     """Trust a recipe that was passed now; one of before is held against the log."""
     if plan.before is None or plan.recipe is not plan.before.recipe:
-        return reliance.given(plan.recipe)
-    return reliance.recorded(context, name, plan.recipe, "recipe")
+        return ledger_checks.given(plan.recipe)
+    return ledger_checks.recorded(context, name, plan.recipe, "recipe")
 
 
 def _unseeded(recipe: dict[str, Any]) -> dict[str, Any]:

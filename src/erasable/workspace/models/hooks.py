@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import reliance
-from erasable.workspace.evidence.reliance import Trusted
+from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.locking.leases import OvertakenError
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.training import run as run_command
@@ -64,7 +64,7 @@ def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None
     the model has changed all the same.
     """
     with context.ledger.reading() as connection:
-        reliance.check_settings(
+        ledger_checks.check_settings(
             context, connection
         )  # they name the models; `recorded` checks these
         names = [name for name in due(context, connection) if name not in but]
@@ -89,7 +89,7 @@ def _run_alone(context: Context, name: str) -> str | None:
             hook = hook_of(connection, name)
         message = None
         if hook is not None:
-            message = _run(context, name, reliance.recorded(context, name, hook, "hook"))
+            message = _run(context, name, ledger_checks.recorded(context, name, hook, "hook"))
     if message is None:
         with context.ledger.transaction() as connection:
             discard(context, connection, name)

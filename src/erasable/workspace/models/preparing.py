@@ -27,7 +27,7 @@ from erasable.workspace.data.features import (
     is_time,
     with_gaps,
 )
-from erasable.workspace.identity.looks import Looks
+from erasable.workspace.identity.value_formats import Looks
 from erasable.workspace.models import recipes
 from erasable.workspace.models.model_columns import ModelColumns, identifying, stacked
 from erasable.workspace.models.parameters import is_refit

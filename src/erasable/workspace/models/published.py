@@ -56,7 +56,9 @@ def every(context: Context, connection: Connection) -> dict[str, Published]:
     return {each["model"]: Published(**each) for each in kept}
 
 
-def keep(context: Context, connection: Connection, targets: Iterable[Published]) -> None:
+def record_published(
+    context: Context, connection: Connection, targets: Iterable[Published]
+) -> None:
     """Write down what is published, in the caller's transaction.
 
     Where a model was published until now, what is registered stays: that is written down, too.

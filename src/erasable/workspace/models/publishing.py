@@ -21,16 +21,16 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import log, reliance
-from erasable.workspace.evidence.wire import unpack
+from erasable.workspace.evidence import ledger_checks, log
+from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.published import Published, every, is_due, keep
+from erasable.workspace.models.published import Published, every, is_due, record_published
 from erasable.workspace.models.served import DESIGN, MODEL
 from erasable.workspace.store.disk import Disk
-from erasable.workspace.store.own import refuse_own
+from erasable.workspace.store.own_files import refuse_own
 
 _SCHEME = "mlflow:"
 _URI = "MLFLOW_TRACKING_URI"
@@ -110,7 +110,7 @@ def stop(context: Context, name: str) -> None:
                 f"the model {name!r} is not published; expected one that is; `erasable status` "
                 "lists them"
             )
-        keep(context, connection, kept.values())
+        record_published(context, connection, kept.values())
         log.append(context, connection, "model-unpublished", name, {}, context.now())
 
 
@@ -151,7 +151,7 @@ def _tell(context: Context, target: Published) -> list[str]:
         with context.ledger.transaction() as connection:
             kept = every(context, connection)
             kept[target.model] = replace(target, error=line)
-            keep(context, connection, kept.values())
+            record_published(context, connection, kept.values())
         return [
             f"{target.model!r} was not published; MLflow has an older version, and the next "
             f"`process` tries again: {line}"
@@ -165,7 +165,7 @@ def _push(context: Context, target: Published, *, anew: bool = True) -> tuple[Pu
     from erasable.workspace.models.mlflow_registry import Registry
 
     with context.ledger.reading() as connection:
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
         workspace = str(context.ledger.get(connection, "workspace"))
         model = catalogue.find(connection, target.model)
         size = log.next_position(context, connection)
@@ -185,7 +185,7 @@ def _push(context: Context, target: Published, *, anew: bool = True) -> tuple[Pu
     with context.ledger.transaction() as connection:
         kept = every(context, connection)
         kept[target.model] = done
-        keep(context, connection, kept.values())
+        record_published(context, connection, kept.values())
         said = {"to": done.to, "registered": registered, "superseded": left}
         log.append(context, connection, "model-published", target.model, said, context.now())
     return done, _remarks(done) if erased else []

@@ -18,27 +18,27 @@ from sklearn.base import BaseEstimator
 from sqlalchemy import Connection
 
 from erasable.core.errors import WorkspaceError
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.records import Records
-from erasable.core.remote import Source, remote_table
+from erasable.core.remote import BlockSource, remote_table
 from erasable.core.stored_table import StoredColumns, Uses, kinds_of
 from erasable.core.targets import read_target
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.ahead import Ahead
 from erasable.workspace.data.arrays import width
-from erasable.workspace.data.catalogue import DataSet, Part
+from erasable.workspace.data.catalogue import DataSet, FragmentRow
 from erasable.workspace.data.catalogue import read as read_parts
 from erasable.workspace.data.features import NUMBERS
+from erasable.workspace.data.prepared_versions import Ahead
 from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import store_at
 
 
 @dataclass(frozen=True)
-class StoredFragment(Source):
+class StoredFragment(BlockSource):
     """A fragment, as a worker reads it from the store of a workspace.
 
     Attributes
@@ -54,7 +54,7 @@ class StoredFragment(Source):
 
     root: str
     location: Location | None
-    stored: Stored
+    stored: StoredArtifact
     schema: pa.Schema
 
     def table(self) -> pa.Table:
@@ -67,7 +67,7 @@ class StoredFragment(Source):
 
 def goes_to_workers(
     context: Context,
-    found: Sequence[tuple[DataSet, Sequence[Part]]],
+    found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
     features: Sequence[str],
     reads_remote_blocks: bool,
 ) -> bool:
@@ -77,7 +77,9 @@ def goes_to_workers(
 
 
 def on_workers_of(
-    context: Context, found: Sequence[tuple[DataSet, Sequence[Part]]], features: Sequence[str]
+    context: Context,
+    found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
+    features: Sequence[str],
 ) -> Records:
     """Have workers read and keep the features of the records of some versions.
 
@@ -87,7 +89,7 @@ def on_workers_of(
     location = Location.read(Disk(context.root, private=True))
     sources = [
         StoredFragment(
-            str(context.root), location, Stored(part.key, part.sha256),
+            str(context.root), location, StoredArtifact(part.key, part.sha256),
             pa.schema([known.schema.field(name) for name in features]),
         )
         for known, parts in found
@@ -106,7 +108,7 @@ class Fragment(NamedTuple):
     context: Context
     held: Mapping[str, pa.Table]
     schema: pa.Schema
-    part: Part
+    part: FragmentRow
 
     @property
     def lasting(self) -> bool:
@@ -135,7 +137,7 @@ class Fragment(NamedTuple):
 
 def features_of(
     context: Context,
-    found: Sequence[tuple[DataSet, Sequence[Part]]],
+    found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
     held: Mapping[str, pa.Table] | None,
     features: Sequence[str],
 ) -> StoredColumns:
@@ -152,7 +154,7 @@ def features_of(
 
 def are_too_many(
     context: Context,
-    found: Sequence[tuple[DataSet, Sequence[Part]]],
+    found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
     features: Sequence[str],
     reads_blocks: bool,
 ) -> bool:
@@ -220,7 +222,7 @@ class Reader:
         self._held = held
         self._ahead = ahead or Ahead()
         self._of: Any = None
-        self._found: list[tuple[DataSet, list[Part]]] = []
+        self._found: list[tuple[DataSet, list[FragmentRow]]] = []
         self._tables: Tables = []
         self._features: Any = None
         self._named: Records | None = None  # whose ids and groups are read
@@ -307,4 +309,4 @@ class Reader:
             return on_workers_of(self._site, self._found, features)
         matrix = features_of(self._site, self._found, self._held, features)
         ids = np.arange(matrix.shape[0])
-        return Records.from_table(Table(matrix, None, ids, None, feature_names=features))
+        return Records.from_table(RecordArrays(matrix, None, ids, None, feature_names=features))

@@ -27,7 +27,7 @@ from erasable.core.estimator import Erasable, load
 from erasable.core.params import class_path
 from erasable.core.records import Records
 from erasable.workspace.context import Context
-from erasable.workspace.evidence.reliance import Trusted
+from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
 from erasable.workspace.models.model_columns import ModelColumns, Tables, joined

@@ -18,13 +18,13 @@ from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
-from erasable.workspace.data import datasets, leavers, syncing
-from erasable.workspace.data.ahead import Ahead, Followers
-from erasable.workspace.data.catalogue import DataSet, Part
-from erasable.workspace.data.datasets import Change
+from erasable.workspace.data import datasets, gone_subjects, syncing
+from erasable.workspace.data.catalogue import DataSet, FragmentRow
+from erasable.workspace.data.datasets import DatasetChange
 from erasable.workspace.data.differences import difference
+from erasable.workspace.data.prepared_versions import Ahead, Followers
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import catalogue, deleting, hooks, overview
 from erasable.workspace.models.catalogue import (
@@ -46,7 +46,7 @@ def set_policy(context: Context, name: str, policy: str) -> None:
     with context.lock(locking.models([name])), context.ledger.transaction() as connection:
         found = catalogue.find(connection, name)
         _refuse_without_version(found)
-        reliance.check_one(context, connection, "model", name)
+        ledger_checks.check_one(context, connection, "model", name)
         if found.policy == wanted:
             return
         at = schema.model.c.id == found.id
@@ -54,7 +54,7 @@ def set_policy(context: Context, name: str, policy: str) -> None:
         tell(context, connection, "model-changed", name, context.now())
 
 
-def append(context: Context, name: str, source: Source, *, every: bool = False) -> Change:
+def append(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
     """Add records to a data set, and have models follow: those that do at once, or every one.
 
     Parameters
@@ -77,7 +77,7 @@ def append(context: Context, name: str, source: Source, *, every: bool = False) 
     return _changed(context, name, source, datasets.append, "append", every=every)
 
 
-def sync(context: Context, name: str, source: Source, *, every: bool = False) -> Change:
+def sync(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
     """Bring a data set up to date with its source, and have models follow; see `append`."""
     return _changed(context, name, source, syncing.sync, "sync", every=every)
 
@@ -178,7 +178,7 @@ class ModelFollowers(Followers):
             for model, made in self._prepared
         ]  # fmt: skip
 
-    def prepare(self, known: DataSet, found: Sequence[Part]) -> None:
+    def prepare(self, known: DataSet, found: Sequence[FragmentRow]) -> None:
         """See `Followers.prepare`; nothing is done where no model follows."""
         if self._models:
             self._prepare(Ahead({known.id: known}, {known.id: found}))
@@ -190,7 +190,7 @@ class ModelFollowers(Followers):
     def _prepare(self, ahead: Ahead) -> None:
         context = self._context
         with context.ledger.reading() as connection:
-            reliance.check(context, connection)
+            ledger_checks.check(context, connection)
         before, after = Reader(context), Reader(context, ahead=ahead)
         with context.progress("updating models", len(self._models)) as advance:
             for model in self._models:
@@ -206,12 +206,14 @@ class ModelFollowers(Followers):
             if model.hook:
                 hooks.add(self._context, connection, model.name)
         for each in sorted({id for model, _ in self._prepared for id in model.datasets}):
-            leavers.drop_unused(self._context, connection, each)
+            gone_subjects.drop_unused(self._context, connection, each)
 
     def tidy(self) -> None:
         """Remove what nothing refers to any more, or not yet where it failed."""
         if self._models:
-            leavers.tidy(self._context, [id for model in self._models for id in model.datasets])
+            gone_subjects.tidy(
+                self._context, [id for model in self._models for id in model.datasets]
+            )
             self._context.clean()
 
 
@@ -219,11 +221,11 @@ def _changed(
     context: Context,
     name: str,
     source: Source,
-    change: Callable[[Context, str, Source, Followers], Change],
+    change: Callable[[Context, str, Source, Followers], DatasetChange],
     cause: str,
     *,
     every: bool,
-) -> Change:
+) -> DatasetChange:
     def chosen(connection: Connection) -> list[Model]:
         follows = (AT_ONCE, REFRESH) if every else (AT_ONCE,)
         known = data.find(connection, name)

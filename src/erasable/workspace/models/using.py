@@ -13,15 +13,15 @@ from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.dialects import UNSAID, Dialect
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.keeping import fields_of_one_record, keeps_records
+from erasable.workspace.models.kept_records import fields_of_one_record, keeps_records
 from erasable.workspace.models.model_columns import joined
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import of_bytes
-from erasable.workspace.store.own import refuse_own, write_for_user
+from erasable.workspace.store.own_files import refuse_own, write_for_user
 
 _NAMED = 4  # fields in a warning
 
@@ -179,7 +179,7 @@ def cautions(context: Context, model: Model, version: Version, data: bytes) -> l
 def _found(context: Context, name: str) -> tuple[Model, Version]:
     with context.ledger.reading() as connection:
         model = catalogue.find(connection, name)
-        reliance.check_one(context, connection, "model", name)
+        ledger_checks.check_one(context, connection, "model", name)
         version = catalogue.current(connection, model)
     if version is None or not model.is_live:
         message = (

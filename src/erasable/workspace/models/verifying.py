@@ -16,7 +16,7 @@ from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterE
 from erasable.core.estimator import Erasable
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -81,7 +81,7 @@ def verify(
     """
     with context.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
         with context.ledger.reading() as connection:
-            reliance.check(context, connection)
+            ledger_checks.check(context, connection)
             if names is None:
                 models = catalogue.every(connection)
             else:
@@ -153,7 +153,7 @@ def _again(context: Context, model: Model, version: Version) -> Made:
     design = design_of(model)
     reader = Reader(context)
     tables = reader.to_learn_from(model.datasets, version.dataset_versions, design)
-    recipe = reliance.recorded(context, model.name, model.recipe, "recipe")
+    recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
     return train(context, recipe, tables, design, reader.records)
 
 

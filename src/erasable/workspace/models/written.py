@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.params import class_path, find_function, function_path
-from erasable.core.surrogates import refuse_surrogates
+from erasable.core.unencodable import refuse_surrogates
 from erasable.workspace.models.names import closest, find_estimator
 
 Node = dict[str, Any]

@@ -20,7 +20,7 @@ from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
 from erasable.workspace.requests.status import status
-from erasable.workspace.store.own import refuse_own, write_for_user
+from erasable.workspace.store.own_files import refuse_own, write_for_user
 
 _REQUESTS, _ENTRIES = 200, 12
 _ANSWERED = ("completed", NO_MATCH)

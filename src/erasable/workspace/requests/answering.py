@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import entries, log, reliance
+from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import garbage, task
 from erasable.workspace.ledger.schema import request as request_table
@@ -98,7 +98,7 @@ def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]
     now = context.now()
     with context.ledger.transaction() as connection:
         known = find(connection, request_id)
-        reliance.check_requests(context, connection, [request_id])
+        ledger_checks.check_requests(context, connection, [request_id])
         if known.state != "pending":
             raise WorkspaceError(
                 f"request {request_id} is {known.state.replace('_', ' ')}; expected one that is "

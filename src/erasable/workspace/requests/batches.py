@@ -18,8 +18,7 @@ from sqlalchemy import Connection, delete, select, update
 from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import erasing, holders, persons, waiting
-from erasable.workspace.data.ahead import Ahead
+from erasable.workspace.data import erasing, holders, persons, waiting_corrections
 from erasable.workspace.data.catalogue import (
     DataSet,
     as_it_was,
@@ -31,7 +30,8 @@ from erasable.workspace.data.catalogue import (
 )
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.persons import Person
-from erasable.workspace.evidence import entries, log, reliance
+from erasable.workspace.data.prepared_versions import Ahead
+from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.schema import holding, identity, step
@@ -41,7 +41,7 @@ from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests import failures
-from erasable.workspace.requests.failures import Setback
+from erasable.workspace.requests.failures import BatchFailure
 
 _DOUBT = "it fits two people: cancel it, and ask again with the type of the identity"
 _HELD = "{id} was not carried out, and is on hold: {why}"
@@ -80,13 +80,13 @@ class Batch:
     types: dict[str, str]  # token: type
     conditions: dict[int, list[tuple[str, Condition]]]  # data set: [(request, condition)]
     people: dict[str, Person] = field(default_factory=dict)  # request: whom it is about
-    damaged: Setback | None = None  # a data set in which nobody could be followed
+    damaged: BatchFailure | None = None  # a data set in which nobody could be followed
     corrections: dict[int, list[Any]] = field(default_factory=dict)  # data set: rows of requests
     erasures: list[erasing.Erasure] = field(default_factory=list)
     prepared: list[tuple[Model, deleting.Prepared, dict[str, int]]] = field(default_factory=list)
     models: Models = field(default_factory=list)
     name: str = ""
-    narrowed: list[waiting.Narrowed] = field(default_factory=list)
+    narrowed: list[waiting_corrections.Narrowed] = field(default_factory=list)
 
     def held(self) -> dict[str, pa.Table]:
         """Return the fragments that were read to find the records, by their keys."""
@@ -155,7 +155,7 @@ def concerned(
     """
     with context.ledger.reading() as connection:
         rows = _waiting(connection, only, context.now() if patient else None)
-        reliance.check(context, connection, [row.id for row in rows])
+        ledger_checks.check(context, connection, [row.id for row in rows])
         if rows:
             log.check_unbroken(context, connection)  # or all would be done, and nothing be signed
         if checked is not None:
@@ -163,7 +163,7 @@ def concerned(
         _check_scopes(rows)
         if not rows:
             return set()
-        named = {row.corrects["dataset"] for row in waiting.waiting(connection)}
+        named = {row.corrects["dataset"] for row in waiting_corrections.waiting(connection)}
         batch = gather(context, connection, rows, within=())
         return {*_concerned(connection, batch), *locking.datasets(named)}
 
@@ -182,7 +182,7 @@ def plan(
     claimed: Collection[str] | None = None,
     checked: Mapping[str, Any] | None = None,
     told: list[str] | None = None,
-) -> Batch | Setback | None:
+) -> Batch | BatchFailure | None:
     """Take up the requests that are pending and not held; None where there are none.
 
     Rows that `concerned` has checked, and that are the same still, are not checked again. Into
@@ -196,13 +196,15 @@ def plan(
         batch = gather(context, connection, rows, claimed)
         concerns = _concerned(connection, batch)
     if claimed is not None and not concerns <= set(claimed):
-        return Setback(concerns=concerns)
+        return BatchFailure(concerns=concerns)
     with context.ledger.transaction() as connection:
         connection.execute(delete(step))  # of a batch whose process has died
         rows = _waiting(connection, only, now if patient else None)
         rows = [row for row in rows if batch.requests.get(row.id) == row]  # later ones wait
         before = checked or {}
-        reliance.check(context, connection, [row.id for row in rows if before.get(row.id) != row])
+        ledger_checks.check(
+            context, connection, [row.id for row in rows if before.get(row.id) != row]
+        )
         held = _hold_doubtful(context, connection, rows, batch.people)
         if told is not None:
             told += [_HELD.format(id=id, why=why) for id, why in held.items()]
@@ -219,7 +221,9 @@ def plan(
         return batch
 
 
-def check_claimed(connection: Connection, batch: Batch, claimed: Collection[str]) -> Setback | None:
+def check_claimed(
+    connection: Connection, batch: Batch, claimed: Collection[str]
+) -> BatchFailure | None:
     """See whether people have more by now, in the transaction that puts the batch in place.
 
     Records may have come into a data set that was not claimed, and identities by a link. What is
@@ -229,7 +233,7 @@ def check_claimed(connection: Connection, batch: Batch, claimed: Collection[str]
     people = [each for each in batch.people.values() if each.reach > persons.ALONE]
     linked = subjects.expand_many(connection, [_pairs(each) for each in people])
     same = all(len(now) == len(each.identities) for now, each in zip(linked, people, strict=True))
-    return None if same and concerns <= set(claimed) else Setback(concerns=concerns)
+    return None if same and concerns <= set(claimed) else BatchFailure(concerns=concerns)
 
 
 def _pairs(person: Person) -> list[tuple[str, str]]:
@@ -364,7 +368,7 @@ def gather(
     People are followed through the data sets of which `within` has the claims, by default all.
     """
     of_persons = [row for row in rows if row.tokens is not None]
-    found = persons.follow(
+    found = persons.persons_of(
         context, connection, [(row.tokens, row.reach) for row in of_persons], within
     )
     people = {row.id: each for row, each in zip(of_persons, found.people, strict=True)}
@@ -378,7 +382,7 @@ def _batch(
     connection: Connection,
     rows: Sequence[Any],
     people: Mapping[str, Person],
-    damaged: Setback | None,
+    damaged: BatchFailure | None,
 ) -> Batch:
     batch = Batch({row.id: row for row in rows}, {}, {}, {}, damaged=damaged)
     for row in rows:
@@ -397,11 +401,11 @@ def _batch(
     return batch
 
 
-def _damaged(known: DataSet, error: WorkspaceError | None) -> Setback:
-    return Setback("dataset", known.id, known.name, " ".join(str(error).split()), error)
+def _damaged(known: DataSet, error: WorkspaceError | None) -> BatchFailure:
+    return BatchFailure("dataset", known.id, known.name, " ".join(str(error).split()), error)
 
 
-def look(context: Context, connection: Connection, batch: Batch) -> Setback | None:
+def look(context: Context, connection: Connection, batch: Batch) -> BatchFailure | None:
     """Find the records of a batch in every data set; nothing is written.
 
     Return a Setback if a data set is damaged.
@@ -413,7 +417,8 @@ def look(context: Context, connection: Connection, batch: Batch) -> Setback | No
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         try:
             given = [
-                (row.id, waiting.read(context, row)) for row in batch.corrections.get(known.id, ())
+                (row.id, waiting_corrections.read(context, row))
+                for row in batch.corrections.get(known.id, ())
             ]
             wanted = erasing.Wanted(
                 batch.tokens, batch.conditions.get(known.id, []), records, given
@@ -474,7 +479,7 @@ def affected(connection: Connection, batch: Batch) -> Models:
     return found
 
 
-def asking(connection: Connection, batch: Batch, failed: Setback) -> set[str]:
+def asking(connection: Connection, batch: Batch, failed: BatchFailure) -> set[str]:
     """Return the requests of a batch that may have records in a model or data set."""
     if failed.target == "model":
         of, version = next((row, v) for row, v, _ in batch.models if row.id == failed.target_id)

@@ -31,11 +31,11 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, erasing, fragments
 from erasable.workspace.data.arrays import width
 from erasable.workspace.data.catalogue import DataSet
-from erasable.workspace.data.column_types import ColumnTypes, array_of, told
+from erasable.workspace.data.column_types import ColumnTypes, array_of, describe_type
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, recipes
@@ -107,7 +107,7 @@ def acknowledge(
         )
     with context.lock(reads=locking.datasets([dataset])):
         with context.ledger.reading() as connection:
-            reliance.check_one(context, connection, "dataset", dataset)
+            ledger_checks.check_one(context, connection, "dataset", dataset)
             known = catalogue.find(connection, dataset)
         table = (
             _given(known, ids, values or {}) if source is None else _read(known, source, dialect)
@@ -123,7 +123,7 @@ def acknowledge(
             "corrects": {"dataset": dataset, "columns": columns},
         }  # fmt: skip
         with context.ledger.transaction() as connection:
-            reliance.check(context, connection)
+            ledger_checks.check(context, connection)
             (request,) = intake.enter(context, connection, [row])
     return request, warnings
 
@@ -131,7 +131,7 @@ def acknowledge(
 def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each correction that a restored backup does not have.
 
-    `listed` is `erasable.workspace.identity.outside.Listed.corrections`.
+    `listed` is `erasable.workspace.identity.external_files.Listed.corrections`.
     """
     r = request_table.c
     with context.ledger.reading() as connection:
@@ -174,7 +174,7 @@ def _array(known: DataSet, name: str, values: list[Any]) -> pa.ChunkedArray:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InvalidDataError(
             f"column {name!r} was given values of several types; expected "
-            f"{told(types.types[name])}, as in {known.name!r}"
+            f"{describe_type(types.types[name])}, as in {known.name!r}"
         ) from None
 
 
@@ -244,11 +244,11 @@ def _check(
     n_leaving = 0 if leave is None else pc.sum(leave).as_py() or 0
     if not n_leaving:
         return [], owned
-    told = (
+    describe_type = (
         f"somebody has asked for the erasure of {n_leaving} of {n} records, and is not erased yet: "
         "what is erased by then is not corrected"
     )
-    return [told], owned
+    return [describe_type], owned
 
 
 def _records(

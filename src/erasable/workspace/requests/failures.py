@@ -28,7 +28,7 @@ _LONGEST = 2000  # characters of an error that are kept
 
 
 @dataclass(slots=True)
-class Setback:
+class BatchFailure:
     """Why a batch was not carried out; its requests wait again.
 
     Attributes
@@ -58,7 +58,7 @@ class Setback:
 
     Examples
     --------
-    >>> Setback("model", 3, "risk", "no such column").target_id
+    >>> BatchFailure("model", 3, "risk", "no such column").target_id
     3
     """
 
@@ -104,7 +104,7 @@ class Setback:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often, and how soon, what failed is tried again.
 
     Attributes
@@ -116,7 +116,7 @@ class Patience:
 
     Examples
     --------
-    >>> [Patience(4, 5.0).seconds_after(n) for n in (1, 2, 3, 4)]
+    >>> [RetryPolicy(4, 5.0).seconds_after(n) for n in (1, 2, 3, 4)]
     [5.0, 10.0, 20.0, None]
     """
 
@@ -165,10 +165,10 @@ class Failure:
 def note(
     context: Context,
     connection: Connection,
-    failed: Setback,
+    failed: BatchFailure,
     batch: Iterable[str],
     waiting: Iterable[str],
-    patience: Patience,
+    patience: RetryPolicy,
 ) -> Failure:
     """Write down that a task of a batch failed.
 
@@ -192,7 +192,7 @@ def note(
     return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
 
 
-def forget(connection: Connection, failed: Setback) -> None:
+def forget(connection: Connection, failed: BatchFailure) -> None:
     """Forget that a task failed: no request waits for it."""
     at = [(each.c.target == failed.target) & (each.c.target_id == failed.target_id)
           for each in (task, failure)]  # fmt: skip
@@ -263,7 +263,7 @@ def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple
 
 def join(
     connection: Connection,
-    failed: Setback,
+    failed: BatchFailure,
     batch: Iterable[str],
     waiting: Iterable[str],
 ) -> None:

@@ -146,7 +146,7 @@ def _asking(
         request_table.c.state.in_(_WAITING), request_table.c.received_at >= since
     )
     asked = [(row.tokens, row.reach) for row in connection.execute(query) if row.tokens]
-    found = persons.follow(context, connection, asked, locking.datasets([known.name]))
+    found = persons.persons_of(context, connection, asked, locking.datasets([known.name]))
     return _owners(connection, {token for each in found.people for token in each.identities})
 
 

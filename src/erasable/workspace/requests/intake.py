@@ -22,7 +22,7 @@ from erasable.core.errors import (
     WorkspaceError,
 )
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import entries, log, reliance
+from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
@@ -198,7 +198,9 @@ def acknowledge(
     at = [_times_of(context, regulation, hold, each) or common for each in asks] or [common]
     now = context.now()
     with context.ledger.transaction() as connection:
-        reliance.check(context, connection)  # an altered data set has other types of identities
+        ledger_checks.check(
+            context, connection
+        )  # an altered data set has other types of identities
         wanted = asked(context, connection, asks, type, where, dataset)
         kinds = {each.type or type for each in asks}
         tried = {kind: subjects.types_tried(connection, kind) for kind in kinds}

@@ -13,7 +13,7 @@ from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import every
 from erasable.workspace.data.persons import Step
-from erasable.workspace.evidence import reliance
+from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, estimates
@@ -121,7 +121,7 @@ def preview(
     with context.ledger.reading() as connection:
         names = [each.name for each in every(connection)]
     with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
         batch = gather(context, connection, rows)
         if (setback := look(context, connection, batch)) is not None:
             setback.reraise("")

@@ -20,7 +20,7 @@ from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data import catalogue, leavers, waiting
+from erasable.workspace.data import catalogue, gone_subjects, waiting_corrections
 from erasable.workspace.evidence import log, receipts
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
@@ -28,7 +28,7 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
-from erasable.workspace.requests import failures, outbox, steps
+from erasable.workspace.requests import external_updates, failures, steps
 from erasable.workspace.requests.batches import (
     Batch,
     Choice,
@@ -42,7 +42,7 @@ from erasable.workspace.requests.batches import (
     plan,
     put_back,
 )
-from erasable.workspace.requests.failures import Patience, Setback
+from erasable.workspace.requests.failures import BatchFailure, RetryPolicy
 from erasable.workspace.requests.intake import LONGEST_REASON
 from erasable.workspace.requests.swapping import swap
 
@@ -128,7 +128,7 @@ def process(
     only : sequence of str, default=None
         Ids of requests; by default all of them.
     delivers : bool, default=True
-        Carry out the tasks of `erasable.workspace.requests.outbox`.
+        Carry out the tasks of `erasable.workspace.requests.external_updates`.
     advice : str
         What to do about a model that cannot be updated, for the error.
     n_jobs : int, default=1
@@ -152,7 +152,7 @@ def process(
         raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
     with steps.measured() as seconds:
         done = carry_out(context, only, delivers=delivers, n_jobs=n_jobs)
-    if isinstance(done, Setback):
+    if isinstance(done, BatchFailure):
         done.reraise(advice)
     done.phases = seconds
     return done
@@ -162,11 +162,11 @@ def carry_out(
     context: Context,
     only: Sequence[str] | None = None,
     *,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
     wait: float | None = None,
     delivers: bool = True,
     n_jobs: int = 1,
-) -> Processed | Setback:
+) -> Processed | BatchFailure:
     """Carry out every request that is pending and not held, or return what keeps them from that.
 
     `patience` is for a worker: what fails is written down and tried again later, requests that wait
@@ -180,7 +180,7 @@ def carry_out(
         before = hooks.run_due(context) if delivers else {}
         claimed: set[str] = set()
         done = Processed()
-        failed: Setback | None = None
+        failed: BatchFailure | None = None
         out, alone = set[str](), list[str]()
         chosen, is_whole = Choice(only), True
         while True:
@@ -219,7 +219,7 @@ def carry_out(
             updated = [each["model"] for each in done.treatments]
             erased = bool(done.requests)
             with steps.phase("running hooks, publishing"):
-                done.hooks, messages = outbox.deliver(
+                done.hooks, messages = external_updates.deliver(
                     context, erased=erased, before=before, updated=updated
                 )
             done.warnings += messages
@@ -248,7 +248,7 @@ def _forget_leavers(context: Context) -> int:
         names = [each.name for each in catalogue.every(connection)]
     try:
         with context.lock(reads=locking.datasets(names), wait=0.0):
-            return leavers.tidy(context)
+            return gone_subjects.tidy(context)
     except WorkspaceBusyError:  # then it is done next time
         return 0
 
@@ -267,20 +267,20 @@ def deliver_due(context: Context) -> Processed:
     """Carry out what a process has left in the outbox that has died, or what failed."""
     done = Processed()
     with context.lock([locking.REQUESTS], wait=0.0):
-        done.hooks, done.warnings = outbox.deliver(context)
+        done.hooks, done.warnings = external_updates.deliver(context)
     return done
 
 
 def _carry_out_once(
     context: Context,
     only: Choice,
-    patience: Patience | None,
+    patience: RetryPolicy | None,
     claimed: set[str],
     checked: dict[str, Any],
     n_jobs: int,
     n_before: int,
     told: list[str],
-) -> Processed | Setback:
+) -> Processed | BatchFailure:
     done = Processed()
     with context.lock([locking.STEPS]):
         pass  # no worker is at work any more for a process that has died
@@ -298,7 +298,7 @@ def _carry_out_once(
             context, name, only,
             patient=patience is not None, claimed=claimed, checked=checked, told=told,
         )  # fmt: skip
-        if isinstance(batch, Setback):
+        if isinstance(batch, BatchFailure):
             return batch
         if batch is None:
             if patience is None and not done.requests:
@@ -346,7 +346,7 @@ def _carry_out_once(
 
 @contextmanager
 def _waiting_again(
-    context: Context, name: str, patience: Patience | None, n_before: int
+    context: Context, name: str, patience: RetryPolicy | None, n_before: int
 ) -> Iterator[None]:
     """Have the requests of a batch wait again where the block fails before they are in place.
 
@@ -375,8 +375,8 @@ def _waiting_again(
 
 
 def _put_back(
-    context: Context, batch: Batch, setback: Setback, patience: Patience | None
-) -> Setback:
+    context: Context, batch: Batch, setback: BatchFailure, patience: RetryPolicy | None
+) -> BatchFailure:
     """Have the requests of a batch wait again, and write down what they wait for."""
     try:
         put_back(context, batch.name)
@@ -406,7 +406,7 @@ def _put_back(
     return setback
 
 
-def _hold(context: Context, connection: Connection, setback: Setback) -> None:
+def _hold(context: Context, connection: Connection, setback: BatchFailure) -> None:
     """Put the one correction of a batch on hold that cannot be carried out."""
     (request,) = setback.corrections
     why = f"the {setback.target} {setback.name!r} cannot follow it: {setback.error}"
@@ -426,8 +426,8 @@ def _hold(context: Context, connection: Connection, setback: Setback) -> None:
 
 
 def _find_and_prepare(
-    context: Context, batch: Batch, patience: Patience | None, n_jobs: int
-) -> Setback | None:
+    context: Context, batch: Batch, patience: RetryPolicy | None, n_jobs: int
+) -> BatchFailure | None:
     with steps.phase("finding records"), context.ledger.reading() as connection:
         setback = look(context, connection, batch)
         if setback is not None:
@@ -439,25 +439,30 @@ def _find_and_prepare(
             later = failures.not_yet(connection, context.now(), erases=erases)
     for row, _, _ in batch.models:
         if ("model", row.id) in later:
-            return Setback("model", row.id, row.name)
+            return BatchFailure("model", row.id, row.name)
     shared = patience is not None and isinstance(context.locks, Leases)
     found = steps.prepare_batch(context, batch, shared=shared, n_jobs=n_jobs)
-    if isinstance(found, Setback):
+    if isinstance(found, BatchFailure):
         return found
     with context.ledger.reading() as connection:
         batch.narrowed = _narrowed(context, connection, batch)
     with steps.phase("finding who has no record left"):
         for erasure in batch.erasures:
-            leavers.find_leavers(context, erasure)
+            gone_subjects.find_leavers(context, erasure)
     for row, version, _ in batch.models:
         batch.prepared.append((row, found[row.id], batch.n_per_request(row, version)))
     batch.prepared.sort(key=lambda each: each[0].name)
     return None
 
 
-def _narrowed(context: Context, connection: Connection, batch: Batch) -> list[waiting.Narrowed]:
+def _narrowed(
+    context: Context, connection: Connection, batch: Batch
+) -> list[waiting_corrections.Narrowed]:
     """Narrow the corrections that wait on: to whom is left, and to what newer ones leave them."""
-    names = {row.corrects["dataset"] for row in waiting.waiting(connection, batch.requests.keys())}
+    names = {
+        row.corrects["dataset"]
+        for row in waiting_corrections.waiting(connection, batch.requests.keys())
+    }
     erasures = {erasure.dataset.name: erasure for erasure in batch.erasures}
     found = []
     for name in sorted(names):
@@ -465,7 +470,7 @@ def _narrowed(context: Context, connection: Connection, batch: Batch) -> list[wa
         kept, gone = catalogue.parts(connection, known.id), list[Any]()
         if name in erasures:
             kept, gone = erasures[name].parts_after(kept), erasures[name].every_id()
-        found += waiting.narrow(
+        found += waiting_corrections.narrow(
             context, connection, known, kept, gone, batch.requests.keys(),
             newer=batch.corrections.get(known.id, ()),
         )  # fmt: skip

@@ -17,7 +17,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.data.persons import ALONE
 from erasable.workspace.evidence import log
-from erasable.workspace.identity import outside, subjects, suppression
+from erasable.workspace.identity import external_files, subjects, suppression
 from erasable.workspace.identity.canonical import is_record_type
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import request as request_table
@@ -68,8 +68,8 @@ def import_list(context: Context, exported: Any) -> Imported:
     ----------
     context : Context
     exported : dict
-        What `erasable.workspace.identity.outside.export` returned, as a rule before a backup was
-        restored.
+        As returned by `erasable.workspace.identity.external_files.export`, as a rule before a
+        backup was restored.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def import_list(context: Context, exported: Any) -> Imported:
     WorkspaceError
         A data set cannot be read.
     """
-    return take_in(context, outside.read_list(context, exported))
+    return take_in(context, external_files.read_list(context, exported))
 
 
 def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = False) -> Imported:

@@ -66,7 +66,7 @@ def check_types(
                 context, connection, values, [type], datasets, f"the type {type!r} was named"
             )
         return
-    from erasable.workspace.identity.looks import addresses_among  # late, as it takes Arrow
+    from erasable.workspace.identity.value_formats import addresses_among  # late, as it takes Arrow
 
     addresses = addresses_among(values)
     if not addresses:

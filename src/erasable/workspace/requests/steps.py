@@ -28,7 +28,7 @@ from erasable.core.threads import in_threads
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing
-from erasable.workspace.evidence import reliance, seals
+from erasable.workspace.evidence import ledger_checks, seals
 from erasable.workspace.ledger.schema import model, step
 from erasable.workspace.locking.leases import label
 from erasable.workspace.models import catalogue, deleting
@@ -36,8 +36,8 @@ from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.requests.batches import Batch, Models
-from erasable.workspace.requests.failures import Setback
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.requests.failures import BatchFailure
+from erasable.workspace.store.artifacts import StoredArtifact
 
 _seconds: ContextVar[dict[str, float] | None] = ContextVar("seconds", default=None)
 
@@ -77,7 +77,7 @@ _PATIENCE = 0.05  # seconds between two looks at what others have done
 
 def prepare_batch(
     context: Context, batch: Batch, *, shared: bool, n_jobs: int = 1
-) -> dict[int, deleting.Prepared] | Setback:
+) -> dict[int, deleting.Prepared] | BatchFailure:
     """Write the fragments that are left of a batch, then the models of these, by their ids.
 
     `shared` offers the models to every worker, except those of corrections, which others cannot
@@ -97,7 +97,7 @@ def prepare_batch(
         closing(_prepared_in_threads(context, batch, models, n_jobs)) as outcomes,
     ):
         for (row, _, _), prepared in zip(models, outcomes, strict=True):
-            if isinstance(prepared, Setback):
+            if isinstance(prepared, BatchFailure):
                 return prepared
             found[row.id] = prepared
             advance()
@@ -106,7 +106,7 @@ def prepare_batch(
 
 def _prepared_in_threads(
     context: Context, batch: Batch, models: Models, n_jobs: int
-) -> Generator[deleting.Prepared | Setback]:
+) -> Generator[deleting.Prepared | BatchFailure]:
     """Prepare models, in their order; what fails first among them is the same for any `n_jobs`."""
     held, readers, one_at_a_time = batch.held(), threading.local(), threading.Lock()
     with context.ledger.reading() as connection:
@@ -123,7 +123,7 @@ def _prepared_in_threads(
         except NOT_THE_MODELS:
             raise
         except ErasableError as error:
-            return Setback("model", row.id, row.name, " ".join(str(error).split()), error)
+            return BatchFailure("model", row.id, row.name, " ".join(str(error).split()), error)
         alone = one_at_a_time if n_jobs > 1 and deleting.goes_alone(row) else nullcontext()
         with alone, phase(f"model {row.name}"):
             return _prepare_or_fail(context, row, version, ids, readers.own, arriving)
@@ -135,7 +135,7 @@ def _prepared_in_threads(
     yield from in_threads(lambda each: here.copy().run(prepare, each), models, n_jobs)
 
 
-def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Setback:
+def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | BatchFailure:
     models = batch.models
     wanted = _offer(context, batch)
     try:
@@ -152,7 +152,7 @@ def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Set
                 failed = next((row for row in rows if row.state == "failed"), None)
                 if failed is not None:
                     _take_back(context, batch)
-                    return Setback("model", failed.model_id, failed.name, failed.error)
+                    return BatchFailure("model", failed.model_id, failed.name, failed.error)
                 done = [row for row in rows if row.state == "done"]
                 advance(len(done) - n_done)
                 n_done = len(done)
@@ -195,7 +195,7 @@ def _refuse(context: Context, batch: Batch) -> None:
     )
 
 
-def _offer(context: Context, batch: Batch) -> Stored:
+def _offer(context: Context, batch: Batch) -> StoredArtifact:
     """Write down what is to be done, and, in a file, which records are to go."""
     gone: dict[str, dict[str, list[Any]]] = {}
     for row, version, ids in batch.models:
@@ -234,12 +234,12 @@ def _take_step(context: Context, row: Any, reader: Reader) -> int:
     with context.ledger.reading() as connection:
         if connection.execute(select(step.c.model_id).where(still)).first() is None:
             return 0
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
         of = catalogue.find(connection, row.name)
         version = catalogue.current(connection, of)
     values: dict[str, Any]
     prepared = _prepare_or_fail(context, of, version, _gone(context, row, of, version), reader)
-    if isinstance(prepared, Setback):
+    if isinstance(prepared, BatchFailure):
         values = {"state": "failed", "error": prepared.error}
     else:
         key = None if prepared.stored is None else prepared.stored.key
@@ -258,7 +258,7 @@ def _prepare_or_fail(
     gone: dict[int, list[Any]],
     reader: Reader,
     arriving: Arriving | None = None,
-) -> deleting.Prepared | Setback:
+) -> deleting.Prepared | BatchFailure:
     """Prepare a model; see `erasable.workspace.models.deleting.prepare_model`."""
     more = () if arriving is None else (arriving,)
     try:
@@ -271,13 +271,13 @@ def _prepare_or_fail(
     except Exception as error:  # what it says may hold values of records
         cause = error
         line = f"its program failed with {type(error).__name__}; run it by hand to see where"
-    return Setback("model", of.id, of.name, line, cause)
+    return BatchFailure("model", of.id, of.name, line, cause)
 
 
 def _gone(context: Context, row: Any, of: Model, version: Version | None) -> dict[int, list[Any]]:
     if version is None:
         return {}
-    wanted = json.loads(context.store.open(Stored(row.wanted_key, row.wanted_sha256)))
+    wanted = json.loads(context.store.open(StoredArtifact(row.wanted_key, row.wanted_sha256)))
     return {
         dataset: wanted[str(dataset)][str(number)]
         for dataset, number in zip(of.datasets, version.dataset_versions, strict=True)
@@ -291,7 +291,7 @@ def _sealed(row: Any, result: dict[str, Any]) -> dict[str, Any]:
     return {**{name: getattr(row, name) for name in names}, "result": result}
 
 
-def _prepared(context: Context, row: Any, wanted: Stored) -> deleting.Prepared:
+def _prepared(context: Context, row: Any, wanted: StoredArtifact) -> deleting.Prepared:
     """Return what a worker handed in; raise TamperedError if its seal or its task is another."""
     result = {**row.result}
     seal = result.pop("seal", None)
@@ -303,7 +303,9 @@ def _prepared(context: Context, row: Any, wanted: Stored) -> deleting.Prepared:
             "verify`, and restore the ledger from a backup"
         )
     stored = result["stored"]
-    return deleting.Prepared(**{**result, "stored": None if stored is None else Stored(**stored)})
+    return deleting.Prepared(
+        **{**result, "stored": None if stored is None else StoredArtifact(**stored)}
+    )
 
 
 def _take_back(context: Context, batch: Batch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from erasable.workspace.context import Context
-from erasable.workspace.data import erasing, leavers, waiting
+from erasable.workspace.data import erasing, gone_subjects, waiting_corrections
 from erasable.workspace.data.catalogue import every, record_type
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import suppression
@@ -27,7 +27,7 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
     delete_in(connection, holding.c.token, batch.tokens)
     for erasure in batch.erasures:
         erasing.swap(context, connection, erasure)
-        leavers.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
+        gone_subjects.forget_holdings(connection, erasure.dataset.id, erasure.vacated)
         tasks += _dataset_tasks(batch, erasure, matched)
         connection.execute(insert(measurement).values(_measured(erasure, now)))
     for row, prepared, counts in batch.prepared:
@@ -55,7 +55,7 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
     gone = ("tokens", "reach", "condition", "type", "salt", "values_key", "values_sha256")
     ended = {"state": "swapped", **dict.fromkeys(gone)}
     answering.drop_values(connection, list(matched))
-    waiting.adopt(context, connection, batch.narrowed)
+    waiting_corrections.adopt(context, connection, batch.narrowed)
     found: dict[str, Any] = {
         "matched": bindparam("count"), "searched": bindparam("columns"),
         "followed": bindparam("steps"),
@@ -185,7 +185,7 @@ def _suppress(
             tokens = context.keys.tokens(kind, ids)
             erased += [(token, kind, request) for token in tokens if token is not None]
     gone = {token for each in batch.erasures for own in each.vacated.values() for token in own}
-    leavers.forget_unheld(connection, gone | batch.tokens.keys())
+    gone_subjects.forget_unheld(connection, gone | batch.tokens.keys())
     delete_in(connection, identity.c.token, batch.tokens)
     return suppression.suppress(connection, erased, context.now())
 

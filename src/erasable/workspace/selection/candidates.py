@@ -59,7 +59,7 @@ class ColumnRoles:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class SelectionCandidates:
     """The records to choose from.
 
     Attributes
@@ -100,7 +100,7 @@ def read(
     scaled: bool,
     fill: str | None = None,
     dialect: Dialect = UNSAID,
-) -> Candidates:
+) -> SelectionCandidates:
     """Read a table of candidates.
 
     `categories` takes texts and whole numbers as categories, for naive Bayes; `scaled` brings
@@ -127,7 +127,7 @@ def read(
     costs = None if roles.cost is None else positive(table, roles.cost)
     stays = None if roles.stays is None else _probabilities(table, roles.stays)
     X = _categories(table, features) if categories else _matrix(table, features, texts, scaled)
-    return Candidates(
+    return SelectionCandidates(
         _ids(table, roles.id), X, _labels(table, roles.target), _subjects(table, roles.subject),
         costs, stays, tuple(features), texts, tuple(left_out), scaled and not categories, filled_in,
     )  # fmt: skip

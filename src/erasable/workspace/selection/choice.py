@@ -29,7 +29,7 @@ from erasable.selection.utilities import Problem, Utility
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import check_fill
 from erasable.workspace.requests.history import History
-from erasable.workspace.selection.candidates import Candidates, ColumnRoles, read
+from erasable.workspace.selection.candidates import ColumnRoles, SelectionCandidates, read
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
@@ -59,7 +59,7 @@ class StayingText:
     text: str
     history: Callable[[str, datetime | None], History]
 
-    def model(self, given: Candidates) -> tuple[Any, list[str]]:
+    def model(self, given: SelectionCandidates) -> tuple[Any, list[str]]:
         """Return the staying model, and a line for each history that it is made of."""
         from erasable.selection import Independent, PerClass
 
@@ -83,7 +83,7 @@ class StayingText:
             return Independent(each), past
         return PerClass(each), past
 
-    def _together(self, given: Candidates, past: list[str]) -> Any:
+    def _together(self, given: SelectionCandidates, past: list[str]) -> Any:
         """Return the model of people who leave with all of their records."""
         from erasable.selection import BetaBinomial, Groups
 
@@ -308,7 +308,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChosenRecords:
     """Records that were chosen, and what they are worth.
 
     Attributes
@@ -379,7 +379,7 @@ def select(
     random_state: int = 0,
     dialect: Dialect = UNSAID,
     history: Callable[[str, datetime | None], History],
-) -> Selection:
+) -> ChosenRecords:
     """Choose the records of a table to acquire, in view of deletions to come.
 
     Parameters
@@ -463,9 +463,9 @@ def select(
 
 
 def _choose(
-    given: Candidates, held: list[str], utility: Utility, k: float, staying: Any, objective: Any,
-    seed: int, past: list[str],
-) -> Selection:  # fmt: skip
+    given: SelectionCandidates, held: list[str], utility: Utility, k: float, staying: Any,
+    objective: Any, seed: int, past: list[str],
+) -> ChosenRecords:  # fmt: skip
     import numpy as np
 
     _refuse_unknown(held, given.ids)
@@ -502,7 +502,7 @@ def _choose(
             )
         )  # fmt: skip
     classes = [] if y is None else selector.balance()
-    return Selection(
+    return ChosenRecords(
         selector.selected_ids_.tolist(), selector.gains_.tolist(), valued, classes, len(given.ids),
         given.features, given.texts, given.left_out, given.scaled, past, rows, prepared.made.value,
     )  # fmt: skip
@@ -517,7 +517,7 @@ def _refuse_unknown(held: list[str], ids: list[str]) -> None:
         )
 
 
-def _warn_of_size(given: Candidates) -> None:
+def _warn_of_size(given: SelectionCandidates) -> None:
     counts = Counter(given.y or ["all"] * len(given.ids)).values()
     n_bytes = sum(8 * count**2 for count in counts)
     if n_bytes > LARGE:

@@ -68,7 +68,7 @@ def settle_all(
     if not found:
         return
     from erasable.core.mapped.description import NOW
-    from erasable.core.mapped.pages import Labels, settle
+    from erasable.core.mapped.pages import Labels, recover
 
     secret = secret_of(keys())
     places = {folder_of(key): key for key in current if key}
@@ -88,7 +88,7 @@ def settle_all(
         settled = False
         try:
             settled = (
-                now is not None and now in current and settle(disk, folder, now, secret, known)
+                now is not None and now in current and recover(disk, folder, now, secret, known)
             )
         except OSError:  # no room is left for the change
             is_whole = False

@@ -20,7 +20,7 @@ _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredArtifact:
     """What the ledger keeps of an artifact.
 
     Attributes
@@ -32,7 +32,7 @@ class Stored:
 
     Examples
     --------
-    >>> Stored("models/2/7c", "00").key
+    >>> StoredArtifact("models/2/7c", "00").key
     'models/2/7c'
     """
 
@@ -61,7 +61,7 @@ class ArtifactStore:
         """See above."""
         return ()
 
-    def put(self, folder: str, data: bytes | memoryview) -> Stored:
+    def put(self, folder: str, data: bytes | memoryview) -> StoredArtifact:
         """Keep bytes under a new key below `folder`.
 
         Raises
@@ -71,13 +71,13 @@ class ArtifactStore:
         """
         key = new_key(folder, self.owner)
         self.write(key, data)
-        return Stored(key, hashlib.sha256(data).hexdigest())
+        return StoredArtifact(key, hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under the key that they have in another store."""
         raise NotImplementedError
 
-    def open(self, stored: Stored) -> bytes:
+    def open(self, stored: StoredArtifact) -> bytes:
         """Read an artifact, and check that it is what was put."""
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class LocalStore(ArtifactStore):
         """Keep bytes under the key that they have in another store."""
         self._disk.write(self._prefix + key, data)
 
-    def open(self, stored: Stored) -> bytes:
+    def open(self, stored: StoredArtifact) -> bytes:
         """Read an artifact, and check that it is what was put.
 
         Raise NotInWorkspaceError if it is not there, and WorkspaceError if it differs.
@@ -164,10 +164,10 @@ def owner_of(key: str) -> str:
     return owner if dash else ""
 
 
-def checked(stored: Stored, data: bytes) -> bytes:
+def checked(stored: StoredArtifact, data: bytes) -> bytes:
     """Return the bytes of an artifact; raise WorkspaceError if they are not what was put.
 
-    >>> checked(Stored("models/2/7c", hashlib.sha256(b"abc").hexdigest()), b"abd")
+    >>> checked(StoredArtifact("models/2/7c", hashlib.sha256(b"abc").hexdigest()), b"abd")
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: the file 'models/2/7c' has been altered or damaged; ...
     """

@@ -15,7 +15,7 @@ from erasable.workspace.store.artifacts import (
     ARTIFACTS,
     ArtifactStore,
     LocalStore,
-    Stored,
+    StoredArtifact,
     checked,
 )
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
@@ -67,7 +67,7 @@ class ObjectStore(ArtifactStore):
         with explained(self._location):
             self._claimed().write(key, bytes(data))
 
-    def open(self, stored: Stored) -> bytes:
+    def open(self, stored: StoredArtifact) -> bytes:
         """Read an artifact, and check that it is what was put; for errors see `LocalStore.open`."""
         with explained(self._location):
             data = self._claimed().read(stored.key)

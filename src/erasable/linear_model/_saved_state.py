@@ -13,9 +13,9 @@ from erasable.core._schema import (
     Array,
     DictOf,
     Fields,
+    FieldType,
     Integer,
     Maybe,
-    Part,
     Sizes,
     Within,
     classes,
@@ -33,7 +33,7 @@ _LARGEST = 2.0**200
 """Of a coefficient in units of its column: penalties keep all of them far below."""
 
 
-class LinearSchema(Part):
+class LinearSchema(FieldType):
     """Exact sums of features and targets, whose number depends on other fields.
 
     Attributes
@@ -53,7 +53,7 @@ class LinearSchema(Part):
         self.suit_targets = suit_targets
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         if self.n_columns > MAX_FEATURES:
             refuse("n_features", self.n_columns, f"at most {MAX_FEATURES}")
         Maybe(Integer(1, MAX_FEATURES)).check(value.get("n_targets"), "n_targets", sizes)

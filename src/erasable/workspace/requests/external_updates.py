@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from erasable.core.errors import EvidenceError, WorkspaceDiskError
 from erasable.workspace.context import Context
-from erasable.workspace.identity import outside
+from erasable.workspace.identity import external_files
 from erasable.workspace.models import hooks, published, publishing
 
 
@@ -47,7 +47,7 @@ def deliver(
 def export_list(context: Context, effect: str = "") -> list[str]:
     """Write the list of the erased into the folder that was named for it; return warnings."""
     try:
-        outside.write(context)
+        external_files.write(context)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
         return [f"the list of the erased was not exported{effect}: {error}"]
     return []

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from erasable.workspace.data.catalogue import DataSet, Part, as_it_was, get, parts
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, as_it_was, get, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Ahead:
     """
 
     datasets: Mapping[int, DataSet] = field(default_factory=dict)
-    parts: Mapping[int, Sequence[Part]] = field(default_factory=dict)
+    parts: Mapping[int, Sequence[FragmentRow]] = field(default_factory=dict)
 
     def get(self, connection: Connection, dataset_id: int, version: int | None = None) -> DataSet:
         """Return a data set as it is in a version, by default in the newest."""
@@ -41,7 +41,7 @@ class Ahead:
             return newest
         return as_it_was(connection, newest, version)
 
-    def parts_of(self, connection: Connection, known: DataSet) -> list[Part]:
+    def parts_of(self, connection: Connection, known: DataSet) -> list[FragmentRow]:
         """Return the fragments of a version of a data set."""
         if known.id not in self.parts:
             return parts(connection, known.id, known.version)
@@ -62,7 +62,7 @@ class Followers:
         """What was done, per model; see `erasable.workspace.models.updating`."""
         return []
 
-    def prepare(self, known: DataSet, found: Sequence[Part]) -> None:
+    def prepare(self, known: DataSet, found: Sequence[FragmentRow]) -> None:
         """Prepare for the next version of a data set; change nothing.
 
         `found` are its fragments, which are in the store.

@@ -11,8 +11,8 @@ from erasable.core._schema import (
     MOST_QUANTA,
     Array,
     Fields,
+    FieldType,
     Objects,
-    Part,
     Sizes,
     grid,
     join,
@@ -22,7 +22,7 @@ from erasable.core._schema import (
 from erasable.preprocessing._categories import has_gap
 
 
-class _Cells(Part):
+class _Cells(FieldType):
     """Floats, gaps among them, or text, numbers and gaps."""
 
     def __init__(self, size: str) -> None:
@@ -30,7 +30,7 @@ class _Cells(Part):
         self._objects = Objects((size,))
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
-        """See `Part.check`."""
+        """See `FieldType.check`."""
         objects = isinstance(value, np.ndarray) and value.dtype == object
         (self._objects if objects else self._numbers).check(value, at, sizes)
 
@@ -84,7 +84,9 @@ def imputer_schema(n_records: int, strategy: str, marker: Any) -> Fields:
         if numbers and isinstance(marker, str):
             refuse("params.missing_values", marker, "a number, as the statistics are")
 
-    parts: dict[str, Part] = {"n_values": Array("int64", ("n_features",), least=0, most=n_records)}
+    parts: dict[str, FieldType] = {
+        "n_values": Array("int64", ("n_features",), least=0, most=n_records)
+    }
     if strategy == "mean":
         refuse_many(n_records)
         most = n_records * MOST_QUANTA

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core.errors import InvalidParameterError, UnlearnableError
 from erasable.core.params import check_params
 from erasable.neural import _learning as learning
-from erasable.neural._learning import Batches, Plan
-from erasable.neural.approximate._subject import Subject, refuse_copies, weights_are_finite
+from erasable.neural._learning import Batches, TrainingPlan
+from erasable.neural.approximate._subject import NetworkToForget, refuse_copies, weights_are_finite
 
 _BELOW_SEED = 2**31
 _LARGEST_LOSS = 1e6
@@ -82,10 +82,12 @@ class ApproximateReport:
         )
 
 
-class Work:
+class UnlearningRun:
     """A network while it forgets, and the count of what that took."""
 
-    def __init__(self, subject: Subject, forget: Batches, retain: Batches, seed: int) -> None:
+    def __init__(
+        self, subject: NetworkToForget, forget: Batches, retain: Batches, seed: int
+    ) -> None:
         self.subject = subject.shown(retain)
         self.forget, self.retain, self.seed = forget, retain, seed
         self.network = subject.network.to(subject.plan.device)
@@ -97,7 +99,7 @@ class Work:
         """Divide records into batches, in an order drawn."""
         return learning.parts_of(self.generator.permutation(len(data)), size)
 
-    def mean_loss(self, data: Batches, places: Any, plan: Plan) -> Any:
+    def mean_loss(self, data: Batches, places: Any, plan: TrainingPlan) -> Any:
         """Return the mean loss of a batch, whose gradients are counted."""
         self.n_gradients += len(places)
         return learning.mean_loss(self.network, data, places, self.loss, plan)
@@ -121,7 +123,7 @@ class Work:
             step_where(optimizer, kept)
         self.n_steps += 1
 
-    def descend(self, plan: Plan, n_epochs: int, kept: Any = None) -> None:
+    def descend(self, plan: TrainingPlan, n_epochs: int, kept: Any = None) -> None:
         """Learn from the records that are left."""
         optimizer = plan.optimizer_of(self.network)
         self.network.train()
@@ -192,7 +194,7 @@ class Method(BaseEstimator):
         """
         check_params(self)
         began = time.perf_counter()
-        subject = Subject.of(network)
+        subject = NetworkToForget.of(network)
         self.refuse_numbers(learns_classes=subject.n_classes is not None)
         gone, left = subject.records(forget, "forget"), subject.records(retain, "retain")
         if not allow_copies:
@@ -200,7 +202,7 @@ class Method(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(_BELOW_SEED))
         plan = subject.other(self._plan())
         with plan.in_effect(seed):
-            work = Work(subject, gone, left, seed)
+            work = UnlearningRun(subject, gone, left, seed)
             found = self._forget(work, plan)
             changed = work.network.to("cpu")
         if not weights_are_finite(changed):
@@ -225,12 +227,12 @@ class Method(BaseEstimator):
                 "NetworkClassifier; take FineTune or NegGradPlus for numbers"
             )
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> TrainingPlan:
         given = self.get_params(deep=False)
         names = ("optimizer", "learning_rate", "momentum", "weight_decay", "batch_size")
-        return Plan(**{name: given[name] for name in names if name in given})
+        return TrainingPlan(**{name: given[name] for name in names if name in given})
 
-    def _forget(self, work: Work, plan: Plan) -> Any:
+    def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> Any:
         """Change the network of the work; return what the report is to tell besides."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _forget()")
 

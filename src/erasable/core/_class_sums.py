@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from erasable.core._deleting import learn_and_compare
 from erasable.core._schema import (
     Fields,
-    Part,
+    FieldType,
     Sizes,
     column_map,
     grid,
@@ -31,7 +31,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.grid import PrecisionWarning
 
 
-class Counted(Protocol):
+class SumsByClass(Protocol):
     """What is counted or summed over the records of each class: a line for every class.
 
     Where the records have weights, a record counts as often as its weight has quanta.
@@ -71,7 +71,7 @@ class ByClass(ClassifierMixin, Erasable):
     _counted: Any
     _weights: Any = None
 
-    def _count(self, table: LabelledRows) -> Counted:
+    def _count(self, table: LabelledRows) -> SumsByClass:
         """Count the live rows by class; refuse those that cannot be counted."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
@@ -188,7 +188,7 @@ def class_moments_schema(n_records: int) -> Fields:
         counts = value["classes"]["counts"][:, np.newaxis]
         refuse_negative_variance(value["moments"], counts, "moments.hh")
 
-    parts: dict[str, Part] = {
+    parts: dict[str, FieldType] = {
         "grid": grid("n_features"),
         "moments": moments(n_records, "n_classes", "n_features"),
     }

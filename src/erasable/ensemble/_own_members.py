@@ -26,7 +26,7 @@ from erasable.core.errors import (
     UnlearnableError,
 )
 from erasable.core.estimator import Erasable
-from erasable.core.inputs import Table
+from erasable.core.inputs import RecordArrays
 from erasable.core.messages import too_few
 from erasable.core.params import encode_params
 from erasable.core.records import Records
@@ -226,7 +226,9 @@ def _copied(records: Records, share: Share, member: Own) -> Records:
     return Records.from_table(_table(records, share, member.columns, share.times))
 
 
-def _table(records: Records, share: Share, columns: Ints | None, times: Ints | None) -> Table:
+def _table(
+    records: Records, share: Share, columns: Ints | None, times: Ints | None
+) -> RecordArrays:
     """Copy the records of a share; how often each is there is a weight."""
     table = records._table().take(share.rows)
     if columns is not None:
@@ -239,7 +241,7 @@ def _table(records: Records, share: Share, columns: Ints | None, times: Ints | N
     return table
 
 
-def _of_columns(table: Table, columns: Ints) -> Table:
+def _of_columns(table: RecordArrays, columns: Ints) -> RecordArrays:
     names = table.feature_names
     return replace(
         table,

@@ -69,10 +69,10 @@ def export(context: Context) -> dict[str, Any]:
     TamperedError
         It is not what the log says.
     """
-    from erasable.workspace.evidence import reliance, suppressions
+    from erasable.workspace.evidence import ledger_checks, suppressions
 
     with context.ledger.reading() as connection:
-        reliance.check(context, connection)
+        ledger_checks.check(context, connection)
         suppressions.check_list(connection)
         kept = {
             "version": _VERSION,

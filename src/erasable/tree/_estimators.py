@@ -16,8 +16,8 @@ from erasable.core._schema import (
     Array,
     Depending,
     Fields,
+    FieldType,
     Integer,
-    Part,
     Sizes,
     classes,
     column_map,
@@ -36,15 +36,15 @@ from erasable.core.params import decode_params
 from erasable.core.passes import Stored, run
 from erasable.core.threads import in_threads
 from erasable.core.weighted import Weighted, weight_units
-from erasable.tree._columns import Columns
-from erasable.tree._flat import Flat, forest_hash, from_arrays, to_arrays
+from erasable.tree._columns import TreeColumns
+from erasable.tree._flat import FlatTree, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
 from erasable.tree._forest import NO_UNITS, Draws, Forest
-from erasable.tree._layout import SQUARES, Rules
+from erasable.tree._layout import SQUARES, TreeRules
 from erasable.tree._level_passes import Everything, put_together
 from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
-from erasable.tree._targets import ClassTargets, NumberTargets, Targets
+from erasable.tree._targets import ClassTargets, NumberTargets, TreeTargets
 
 _MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
 
@@ -74,14 +74,14 @@ class TreeModel(Weighted):
     _targets: Any
     _unit: int | None = None
     """Exponent of what weights count in; None where records have none."""
-    _kept_flats: list[Flat] | None
+    _kept_flats: list[FlatTree] | None
 
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _fit_targets(self) -> Targets:
+    def _fit_targets(self) -> TreeTargets:
         raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
 
-    def _targets_from(self, state: dict[str, Any]) -> Targets:
+    def _targets_from(self, state: dict[str, Any]) -> TreeTargets:
         raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
 
     def _n_trees(self) -> int:
@@ -111,7 +111,7 @@ class TreeModel(Weighted):
                 "(2**27); split the data, and fit a model to each part"
             )
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> TreeRules:
         n, d = self._attached().n_live, self.n_features_in_
         return rules_for(self._settings, n, d, self._targets.quantum, self._find_unit())
 
@@ -147,7 +147,7 @@ class TreeModel(Weighted):
             (records.ids if records.groups is None else records.groups)[rows]
         )
 
-    def _grown(self, known: list[Flat] | None = None) -> Forest | StoredForest | None:
+    def _grown(self, known: list[FlatTree] | None = None) -> Forest | StoredForest | None:
         held, targets = self._attached(), self._targets
         live, n_rows = held.live_rows(), held.records.n_rows
         names = self._call_columns()
@@ -170,7 +170,7 @@ class TreeModel(Weighted):
             matrix = np.zeros(matrix.shape, dtype=matrix.dtype)
             matrix[rows] = values
         return Forest.fit(
-            Columns.fit(matrix, live, self._tape, self._n_jobs),
+            TreeColumns.fit(matrix, live, self._tape, self._n_jobs),
             targets.values(n_rows),
             live,
             self._owner_keys(live),
@@ -230,13 +230,13 @@ class TreeModel(Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def _flats(self) -> list[Flat]:
+    def _flats(self) -> list[FlatTree]:
         """Return the trees."""
         self._check_fitted()
         if self._accelerator is None:
             assert self._kept_flats is not None
             return self._kept_flats
-        flats: list[Flat] = self._accelerator.flats()
+        flats: list[FlatTree] = self._accelerator.flats()
         return flats
 
     def _told(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class TreeModel(Weighted):
             told = forest_hash([flat.hash(rules) for flat in self._flats()])
         return {**self._told(), "trees": told}
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         n_records, n_trees = int(self._info.n_records or 0), self._n_trees()
         refuse_many(n_records)
         d = self.n_features_in_
@@ -263,7 +263,7 @@ class TreeModel(Weighted):
         name, targets = self._target_schema(n_records)
         weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
 
-        def schema(weight: int, **unit: Part) -> Fields:
+        def schema(weight: int, **unit: FieldType) -> Fields:
             trees = tree_schema(n_trees, d, weight, regression=name == "target")
             return Fields({name: targets, "trees": trees, **unit}, {"map": column_map()})
 
@@ -328,19 +328,19 @@ class TreeModel(Weighted):
         """Return the number of each row's leaf in each tree."""
         return np.column_stack([found for _, found in self._found(X)])
 
-    def _known_rules(self) -> Rules:
+    def _known_rules(self) -> TreeRules:
         """Return the rules, as far as the records need not be known for them."""
         quantum = self._targets.quantum
         return rules_for(self._settings, 1, self.n_features_in_, quantum, self._unit)
 
-    def _found(self, X: Any) -> Iterator[tuple[Flat, Ints]]:
+    def _found(self, X: Any) -> Iterator[tuple[FlatTree, Ints]]:
         """Yield every tree, and in which leaf of it each row is."""
         matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
         if self._comes_mapped(X):
             with np.errstate(over="ignore"):
                 matrix = self._unmapped(matrix)
 
-        def leaves(flat: Flat) -> tuple[Flat, Ints]:
+        def leaves(flat: FlatTree) -> tuple[FlatTree, Ints]:
             found = np.empty(matrix.shape[0], dtype=np.int64)
             descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)
             return flat, found

@@ -17,12 +17,12 @@ from sqlalchemy import Connection, insert, select, update
 from erasable.core._arrow_files import parquet_bytes, parquet_table
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, Part
+from erasable.workspace.data.catalogue import DataSet, FragmentRow
 from erasable.workspace.data.erasing import are_same_peoples, corrected
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger.schema import garbage
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.store.artifacts import Stored
+from erasable.workspace.store.artifacts import StoredArtifact
 
 
 class Narrowed(NamedTuple):
@@ -35,12 +35,14 @@ class Narrowed(NamedTuple):
     """
 
     row: Any
-    stored: Stored
+    stored: StoredArtifact
 
 
 def read(context: Context, row: Any) -> pa.Table:
     """Read what an open correction says: ids, the columns that are corrected, and whose it was."""
-    return parquet_table(context.store.open(Stored(row.values_key, row.values_sha256)), None)
+    return parquet_table(
+        context.store.open(StoredArtifact(row.values_key, row.values_sha256)), None
+    )
 
 
 def waiting(connection: Connection, but: Set[str] = frozenset()) -> list[Any]:
@@ -53,7 +55,7 @@ def narrow(
     context: Context,
     connection: Connection,
     known: DataSet,
-    kept: Sequence[Part],
+    kept: Sequence[FragmentRow],
     gone: Sequence[Any] = (),
     but: Set[str] = frozenset(),
     newer: Sequence[Any] = (),

@@ -20,8 +20,8 @@ from erasable.workspace.ledger.schema import failure
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.locking import REQUESTS
 from erasable.workspace.locking.leases import Leases
-from erasable.workspace.requests import failures, outbox, steps
-from erasable.workspace.requests.failures import Failure, Patience, Setback
+from erasable.workspace.requests import external_updates, failures, steps
+from erasable.workspace.requests.failures import BatchFailure, Failure, RetryPolicy
 from erasable.workspace.requests.process import Processed, carry_out, deliver_due
 
 _LONGEST_PAUSE = 60.0  # seconds, where the disk or the server fails
@@ -80,7 +80,7 @@ class Worker:
     """
 
     context: Context
-    patience: Patience = field(default_factory=Patience)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
     poll: float = 1.0
     tell: Callable[[Done], None] = lambda done: None
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -127,7 +127,7 @@ class Worker:
 
     def _batch(self) -> Done:
         done = carry_out(self.context, patience=self.patience, wait=0.0)
-        if isinstance(done, Setback):
+        if isinstance(done, BatchFailure):
             # What is not to be tried yet keeps only its requests waiting: the others come next.
             return Done(busy=True) if done.failure is None else Done(failure=done.failure)
         return Done(processed=done) if done.requests or done.hooks or done.warnings else Done()
@@ -136,7 +136,7 @@ class Worker:
         """Do what a process did not come to that has died, or what failed; ever more seldom."""
         if time.monotonic() < self._quiet_until:
             return Done()
-        if not outbox.is_due(self.context):
+        if not external_updates.is_due(self.context):
             self._quiet = self.patience.backoff
             return Done()
         done = deliver_due(self.context)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, delete, insert, select
 
 from erasable.workspace.context import Context
-from erasable.workspace.data import waiting
+from erasable.workspace.data import waiting_corrections
 from erasable.workspace.data.admission import tokens_in, tokens_of
 from erasable.workspace.data.catalogue import get, parts
 from erasable.workspace.data.erasing import Erasure
@@ -140,7 +140,7 @@ def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
         known = get(connection, dataset_id)
         every_part = parts(connection, dataset_id)
         present = [part for part in every_part if part.bucket in buckets]
-        narrowed = waiting.narrow(context, connection, known, every_part)
+        narrowed = waiting_corrections.narrow(context, connection, known, every_part)
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))
         stale: dict[int, set[str]] = {bucket: set() for bucket in buckets}
         for row in connection.execute(select(holding.c.token, holding.c.bucket).where(at)):
@@ -150,7 +150,7 @@ def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
             stale[part.bucket] -= tokens_of(context, part, known)
             advance()
     with context.ledger.transaction() as connection:
-        waiting.adopt(context, connection, narrowed)
+        waiting_corrections.adopt(context, connection, narrowed)
         forget_holdings(connection, dataset_id, stale)
         at = (vacated.c.dataset_id == dataset_id) & vacated.c.bucket.in_(sorted(buckets))
         connection.execute(delete(vacated).where(at))

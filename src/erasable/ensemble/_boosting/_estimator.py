@@ -20,12 +20,24 @@ from erasable.core.estimator import NEVER
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.ids import shorten
 from erasable.core.params import decode_params
-from erasable.core.passes import at_hand
+from erasable.core.passes import rows_in_memory
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted, power_below, weight_units
 from erasable.ensemble._boosting._bins import Binned, Features, without_negative
-from erasable.ensemble._boosting._boosted import HELD_OUT, IGNORED, LEARNED, Boosted, Plan
-from erasable.ensemble._boosting._flat import Flat, flats_schema, from_arrays, hash_of, to_arrays
+from erasable.ensemble._boosting._boosted import (
+    HELD_OUT,
+    IGNORED,
+    LEARNED,
+    Boosted,
+    RoundParameters,
+)
+from erasable.ensemble._boosting._flat import (
+    FlatBoostedTree,
+    flats_schema,
+    from_arrays,
+    hash_of,
+    to_arrays,
+)
 from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
 
 _DEEPEST = 64
@@ -60,7 +72,7 @@ class Boosting(Weighted):
     _settings: dict[str, Any]
     _targets: Any
     _loss: Any
-    _kept_flats: list[Flat] | None
+    _kept_flats: list[FlatBoostedTree] | None
     _declared: Flags
     _rounds_numbers = True
     _takes_words = False  # in every column, as estimators of categories alone
@@ -125,7 +137,7 @@ class Boosting(Weighted):
         depth = settings["max_depth"]
         with np.errstate(over="ignore"):  # which is as good as any large number
             l2 = float(np.ldexp(float(settings["l2_regularization"]), -weight_exponent))
-        plan = Plan(
+        plan = RoundParameters(
             learning_rate=float(settings["learning_rate"]),
             max_iter=int(settings["max_iter"]),
             max_depth=_DEEPEST if depth is None else int(depth),
@@ -205,7 +217,7 @@ class Boosting(Weighted):
             if anew or loss.scales != self._loss.scales:
                 self._fit_rows()
                 return Outcome("refit", held.n_live, {"rounds": self._accelerator.n_rounds})
-        values, at = at_hand(held.records.matrix, rows)
+        values, at = rows_in_memory(held.records.matrix, rows)
         lost = boosted.binned.remove(values[at[boosted.use[rows] == LEARNED]])
         if lost.size or not np.array_equal(loss.start, self._loss.start):
             self._loss = boosted.loss = loss
@@ -232,13 +244,13 @@ class Boosting(Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def _flats(self) -> list[Flat]:
+    def _flats(self) -> list[FlatBoostedTree]:
         """Return the trees, round by round."""
         self._check_fitted()
         if self._accelerator is None:
             assert self._kept_flats is not None
             return self._kept_flats
-        flats: list[Flat] = self._accelerator.trees.flats
+        flats: list[FlatBoostedTree] = self._accelerator.trees.flats
         return flats
 
     def _told(self) -> dict[str, Any]:

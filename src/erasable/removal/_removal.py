@@ -18,7 +18,7 @@ from erasable.core.errors import (
 from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
 from erasable.core.ids import name_some, shorten
 from erasable.removal._domain import DomainRemoval
-from erasable.removal._reading import as_array, length_of, refuse_label
+from erasable.removal._inputs import as_array, length_of, refuse_label
 from erasable.removal.evaluation import (
     GROUPS,
     RemovalReport,

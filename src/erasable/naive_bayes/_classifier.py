@@ -14,13 +14,13 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._by_class import ByClass, Counted, log_shares
+from erasable.core._class_sums import ByClass, SumsByClass, log_shares
 from erasable.core._schema import (
     MOST_QUANTA,
     Array,
     Depending,
     Fields,
-    Part,
+    FieldType,
     Sizes,
     classes,
     refuse,
@@ -43,7 +43,7 @@ from erasable.core.values import Values
 
 def naive_bayes_schema(
     n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool
-) -> Part:
+) -> FieldType:
     """Return the schema of a classifier.
 
     `counted` is called with the number of records, and whether they have weights. `fixed` tells
@@ -55,7 +55,7 @@ def naive_bayes_schema(
         if prior is not None and prior.size != sizes["n_classes"]:
             refuse("classes.labels", value["classes"]["labels"], f"{prior.size}, as in the prior")
 
-    def schema(*, weighted: bool) -> Part:
+    def schema(*, weighted: bool) -> FieldType:
         parts = {"classes": classes(n_records, fixed=fixed)}
         parts |= {"weights": _weights_schema(n_records)} if weighted else {}
         own = Fields(parts, relations=(suit_the_prior,))
@@ -97,7 +97,7 @@ class NaiveBayes(ByClass, PartialClassifier):
 
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _counted_from(self, state: dict[str, Any]) -> Counted:
+    def _counted_from(self, state: dict[str, Any]) -> SumsByClass:
         """Rebuild from a state what `_count` gave."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _counted_from()")
 
@@ -152,7 +152,7 @@ class NaiveBayes(ByClass, PartialClassifier):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def _schema(self) -> Part:
+    def _schema(self) -> FieldType:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given at fit
             self._check_settings()

@@ -6,14 +6,14 @@ from typing import Any
 
 from erasable.core.errors import ErasableError
 
-__all__ = ["Kept", "UnkeptError", "attributes_of"]
+__all__ = ["Persistent", "UnsavableError", "attributes_of"]
 
 
-class UnkeptError(ErasableError):
+class UnsavableError(ErasableError):
     """An object holds something that cannot be kept as plain values and arrays."""
 
 
-class Kept:
+class Persistent:
     """Base of classes of which a file does not keep all attributes as they are.
 
     Files of accelerators are written and read by `erasable.core.mapped`. Objects of other classes
@@ -21,7 +21,7 @@ class Kept:
 
     Examples
     --------
-    >>> class Squares(Kept):
+    >>> class Squares(Persistent):
     ...     def __init__(self, numbers):
     ...         self.numbers = numbers
     ...         self._after_reading()
@@ -53,7 +53,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> attributes_of(UnkeptError())
+    >>> attributes_of(UnsavableError())
     {}
     """
     found: dict[str, Any] = {}
@@ -65,5 +65,5 @@ def attributes_of(value: Any) -> dict[str, Any]:
     if not hasattr(value, "__dict__") and not any(
         "__slots__" in vars(k) for k in type(value).__mro__
     ):
-        raise UnkeptError(f"an object of {type(value).__qualname__} cannot be kept")
+        raise UnsavableError(f"an object of {type(value).__qualname__} cannot be kept")
     return {**found, **getattr(value, "__dict__", {})}

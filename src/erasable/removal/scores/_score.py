@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.removal._reading import as_numbers
+from erasable.removal._inputs import as_numbers
 from erasable.removal._sets import Sets
 
 _LARGEST = 1e290  # of a score, so that differences and sums of many are finite
