@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import quantiles
+from erasable.core import _quantile_passes
+from erasable.core._quantile_passes import RemoteColumns, key_of, value_of
 from erasable.core.passes import Block, Remote
-from erasable.core.quantiles import Elsewhere, Quantiles, _key_of, _value_of
+from erasable.core.quantiles import Quantiles
 
 VALUES = st.one_of(
     st.floats(-3, 3).map(lambda x: round(x, 1) + 0.0),
@@ -58,7 +59,7 @@ def both(matrix: Any, live: Any, cuts: list[int], gap: float) -> tuple[Quantiles
         return values[(values == values) & (values != gap)].copy()
 
     shares = [0.0, 0.3, 0.5, 1.0]
-    there = Elsewhere(Pieces(matrix, cuts), lambda: live, gap)
+    there = RemoteColumns(Pieces(matrix, cuts), lambda: live, gap)
     d = matrix.shape[1]
     return Quantiles.fit(there, d, shares), Quantiles.fit(column, d, shares)
 
@@ -74,13 +75,13 @@ def test_windows_are_those_of_sorted_columns(case: Any) -> None:
 @given(st.lists(st.floats(allow_nan=False).map(lambda x: x + 0.0), min_size=2))
 def test_keys_have_the_order_of_values(values: list[float]) -> None:
     array = np.array(values)
-    keys = _key_of(array)
-    assert np.array_equal(_value_of(keys), array)
+    keys = key_of(array)
+    assert np.array_equal(value_of(keys), array)
     assert np.array_equal(np.argsort(keys, kind="stable"), np.argsort(array, kind="stable"))
 
 
 def test_a_pass_that_forgets_a_block_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantiles, "_joined", lambda one, other: one)
+    monkeypatch.setattr(_quantile_passes, "_joined", lambda one, other: one)
     rng = np.random.default_rng(0)
     found, wanted = both(rng.normal(size=(300, 1)), np.arange(300), [150], np.nan)
     assert not np.array_equal(found.runs, wanted.runs)
@@ -89,5 +90,5 @@ def test_a_pass_that_forgets_a_block_is_noticed(monkeypatch: pytest.MonkeyPatch)
 def test_readings_do_not_depend_on_the_number_of_columns() -> None:
     matrix = np.random.default_rng(0).normal(size=(500, 30))
     pieces = Pieces(matrix, [100, 200])
-    Quantiles.fit(Elsewhere(pieces, lambda: np.arange(500)), 30, [0.25, 0.5, 0.75])
+    Quantiles.fit(RemoteColumns(pieces, lambda: np.arange(500)), 30, [0.25, 0.5, 0.75])
     assert pieces.runs == 5

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
 from erasable.core._mixed import Mixed
+from erasable.core._quantile_passes import RemoteColumns
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.passes import Remote, Stored, each_block, rows_in_memory
-from erasable.core.quantiles import Elsewhere
 from erasable.core.sparse import canonical, parts
 
 
@@ -261,13 +261,13 @@ def columns_of(
 
 def values_of(
     matrix: Any, rows: Callable[[], Ints], marker: float | None = None
-) -> Callable[[int], Floats] | Elsewhere:
+) -> Callable[[int], Floats] | RemoteColumns:
     """Return how `Quantiles` read the values of rows.
 
     Where there is a marker, it and NaN are gaps.
     """
     if isinstance(matrix, Remote):
-        return Elsewhere(matrix, rows, np.nan if marker is None else marker)
+        return RemoteColumns(matrix, rows, np.nan if marker is None else marker)
     columns = columns_of(matrix, rows, gaps=marker is not None)
     if marker is None:
         return columns
