@@ -99,37 +99,37 @@ INTRODUCTION = """# The command line
 erasable COMMAND --help
 ```
 
-This page is made by running the commands on scikit-learn's breast cancer data, three visits to a
+This page was made by running the commands on scikit-learn's breast cancer data, with three visits per
 patient (`docs/cli_page.py`).
 
 | | |
 |---|---|
-| `--workspace DIR` | its folder; by default `ERASABLE_WORKSPACE`, or the current folder |
-| `--json` | one JSON object on standard output, and nothing else; its names stay |
+| `--workspace DIR` | the folder of the workspace; by default `ERASABLE_WORKSPACE`, or the current folder |
+| `--json` | print one JSON object, and nothing else, on standard output; its names do not change |
 | exit code 0 | done |
 | exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
-| exit code 2 | an error: one line on standard error; what failed has changed nothing |
-| exit code 3 | done, but standard output is closed, full or left: some of the text is lost |
-| exit code 130, 143, 129 | interrupted (Ctrl-C, SIGTERM, SIGHUP): a line says what became of it |
-| `ERASABLE_KEYS` | a key file elsewhere than in the workspace |
-| `ERASABLE_DEBUG=1` | errors come with a traceback |
+| exit code 2 | an error: one line on standard error; the failed operation has changed nothing |
+| exit code 3 | done, but standard output was closed or full: some of the text is lost |
+| exit code 130, 143, 129 | interrupted (Ctrl-C, SIGTERM, SIGHUP): a line says what was done |
+| `ERASABLE_KEYS` | a key file outside of the workspace |
+| `ERASABLE_DEBUG=1` | print errors with a traceback |
 
-Identities on a command line reach the list of processes and the history of the shell. `--file`
-reads them from a file, or with `-` from standard input, one a line; blank lines are skipped. The
-rest of a line is the identity, with the spaces around it: `id`, `email` and `integer` leave these
-out, for `exact` they count. No command prints one. Put `--` before an identity that begins with
+Identities on a command line are visible in the list of processes and the history of the shell. `--file`
+reads them from a file, or with `-` from standard input, one per line; blank lines are skipped. The
+identity is the whole line with surrounding spaces: `id`, `email` and `integer` ignore these,
+`exact` does not. No command prints an identity. Put `--` before an identity that begins with
 `-`.
 
-A list of columns is separated by commas; a name with a comma, or with spaces at its ends, stands in
+Separate a list of columns with commas. Put a name with a comma, or with spaces at its ends, in
 double quotes: `--features '"dose, mg"," age"'`.
 
-What takes over a second says on standard error how far it is: a bar on a terminal, plain lines
-elsewhere.
+Commands that take over a second report their progress on standard error: a bar on a terminal, plain lines
+otherwise.
 
-`process` and `model refresh` carry out what does not depend on what failed, and end with 2.
+If a part fails, `process` and `model refresh` carry out the parts that do not depend on it, and end with 2.
 
-A command does its work whether or not it can tell of it. Exit codes 1 and 2 stay what they are
-where nothing can be printed, and what standard error does not take changes no exit code.
+A command does its work even if it cannot print. Exit codes 1 and 2 are the same
+if nothing can be printed, and errors of standard error change no exit code.
 """
 
 
