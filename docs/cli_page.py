@@ -99,12 +99,12 @@ INTRODUCTION = """# The command line
 erasable COMMAND --help
 ```
 
-This page was made by running the commands on scikit-learn's breast cancer data, with three visits per
-patient (`docs/cli_page.py`).
+This page was made by running the commands on scikit-learn's breast cancer data, with three visits
+per patient (`docs/cli_page.py`).
 
 | | |
 |---|---|
-| `--workspace DIR` | the folder of the workspace; by default `ERASABLE_WORKSPACE`, or the current folder |
+| `--workspace DIR` | the workspace; by default `ERASABLE_WORKSPACE`, or the current folder |
 | `--json` | print one JSON object, and nothing else, on standard output; its names do not change |
 | exit code 0 | done |
 | exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
@@ -114,19 +114,20 @@ patient (`docs/cli_page.py`).
 | `ERASABLE_KEYS` | a key file outside of the workspace |
 | `ERASABLE_DEBUG=1` | print errors with a traceback |
 
-Identities on a command line are visible in the list of processes and the history of the shell. `--file`
-reads them from a file, or with `-` from standard input, one per line; blank lines are skipped. The
-identity is the whole line with surrounding spaces: `id`, `email` and `integer` ignore these,
-`exact` does not. No command prints an identity. Put `--` before an identity that begins with
+Identities on a command line are visible in the list of processes and the history of the shell.
+`--file` reads them from a file, or with `-` from standard input, one per line; blank lines are
+skipped. The identity is the whole line with surrounding spaces: `id`, `email` and `integer` ignore
+these, `exact` does not. No command prints an identity. Put `--` before an identity that begins with
 `-`.
 
 Separate a list of columns with commas. Put a name with a comma, or with spaces at its ends, in
 double quotes: `--features '"dose, mg"," age"'`.
 
-Commands that take over a second report their progress on standard error: a bar on a terminal, plain lines
-otherwise.
+Commands that take over a second report their progress on standard error: a bar on a terminal, plain
+lines otherwise.
 
-If a part fails, `process` and `model refresh` carry out the parts that do not depend on it, and end with 2.
+If a part fails, `process` and `model refresh` carry out the parts that do not depend on it, and end
+with 2.
 
 A command does its work even if it cannot print. Exit codes 1 and 2 are the same
 if nothing can be printed, and errors of standard error change no exit code.
