@@ -298,11 +298,11 @@ def _of_window(told: Found) -> list[str]:
         lines.append(f"| {name} | {' | '.join(numbers)} |")
     return [
         f"A window of {told['size']:,} records with 20 columns, one of them a timestamp, moves "
-        "over a stream. The table has updates per second of processor time. Each update deletes the "
-        "oldest record and adds a new one, without digests; the second column adds a prediction "
-        "before each update. The models of [river](https://riverml.xyz) differ: its linear model "
-        "takes a step of gradient descent, its forest is adaptive, none of them deletes, and only "
-        "its neighbours have a window.",
+        "over a stream. The table has updates per second of processor time. Each update deletes "
+        "the oldest record and adds a new one, without digests; the columns *with predictions* add "
+        "a prediction before each update. The models of [river](https://riverml.xyz) differ: its "
+        "linear model takes a step of gradient descent, its forest is adaptive, none of them "
+        "deletes, and only its neighbours have a window.",
         "",
         "| model | updates | with predictions | river | with predictions |",
         "|---|---|---|---|---|",

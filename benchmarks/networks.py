@@ -268,8 +268,8 @@ def _approximate_lines(of: Found) -> list[str]:
         f"to be forgotten ({of['forgotten']:,} of {of['records']:,} images). Means of "
         f"{of['seeds']} seeds, ± the standard error; `Retrain` is the reference.",
         "",
-        "| method | on forgotten shirts | on other shirts | on other classes | gradients of "
-        "`Retrain`'s | seconds |",
+        "| method | on forgotten shirts | on other shirts | on other classes | share of "
+        "`Retrain`'s gradients | seconds |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for row in of["rows"]:
