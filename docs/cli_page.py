@@ -1,6 +1,6 @@
 """Write `docs/cli.md` by running the commands: ``python docs/cli_page.py``.
 
-The same tour runs in the tests, which hold the page against it.
+The tests compare the page with the output of the same tour.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ compile
 """
 
 DATABASE = "postgresql://ann@db.example/models"
-"""Stands for a database that is there; see `tour`."""
+"""A placeholder for a database; see `tour`."""
 
 MLFLOW, STORE = "http://mlflow.example:5000", "sqlite:///../mlflow.db"
-"""Stands for a server of MLflow; what is there instead has the same registry, without a server."""
+"""A placeholder for a server of MLflow, and the registry without a server that replaces it."""
 
 INTRODUCTION = """# The command line
 
@@ -158,11 +158,11 @@ def lay_out(folder: Path) -> None:
 def tour(
     run: Callable[[list[str]], str], database: Callable[[], str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Go through the tour; `run` runs a command line and returns what it prints.
+    """Run the tour; `run` runs a command line and returns its output.
 
-    `database` returns the URL of a database of PostgreSQL that is empty.
+    `database` returns the URL of an empty database of PostgreSQL.
 
-    Yields the line as it is shown, and its arguments, with the ids that requests have been given.
+    Yields the line as shown, and its arguments, with the ids of requests.
     """
     for line in TOUR.strip().splitlines():
         if re.search(r"\bR\d\b", line):
@@ -175,7 +175,7 @@ def tour(
 
 
 def keys(found: dict[str, Any]) -> str:
-    """Name what a JSON object holds, and what each entry of its lists does."""
+    """Return the names in a JSON object, and in each entry of its lists."""
     parts = []
     for name, value in found.items():
         within = value[0] if isinstance(value, list) and value else value
@@ -195,7 +195,7 @@ def path_of(args: list[str]) -> tuple[str, ...]:
 def sections(
     commands: dict[tuple[str, ...], Any], erasable: Any, database: Callable[[], str]
 ) -> Iterator[str]:
-    """Run the tour twice, for people and for programs, and write a section on each command."""
+    """Run the tour twice, without and with ``--json``, and write a section on each command."""
     shown: dict[tuple[str, ...], list[str]] = {}
     named: dict[tuple[str, ...], str] = {}
     with tempfile.TemporaryDirectory() as folder:
