@@ -1,6 +1,6 @@
 """Draw the figures of the pages: ``python docs/plots.py``.
 
-The first figure shows results of the benchmarks. The others belong to the recipes: they run the code
+The first figure shows results of the benchmarks. The others belong to the recipes and run the code
 of the pages, so that a figure agrees with its page. They need the real data
 (``ERASABLE_DATA``).
 """
