@@ -89,7 +89,7 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "ShardedRegressor": ("the fitted estimator of each shard",
                          "one shard learned again; of erasable's, a deletion in one",
                          "one shard; a batch: every shard of its records"),
-    "SimpleImputer": ("the values that fill gaps", "O(d)", "the most frequent value: O(values)"),
+    "SimpleImputer": ("the fill values", "O(d)", "the most frequent value: O(values)"),
     "StandardScaler": ("exact moments", "O(d)", "a column's extreme: O(n) a column"),
     "TfidfVectorizer": ("vocabulary and counts", "O(m)", "all weights change with n: O(nm)"),
 }  # fmt: skip

@@ -59,7 +59,7 @@ def _numbers(X: Any) -> str:
     try:
         StandardScaler().fit(X)
     except InvalidDataError as error:
-        return "gaps" if "NaN" in str(error) else "refused"
+        return "missing values" if "NaN" in str(error) else "refused"
     return "numbers"
 
 
@@ -69,7 +69,7 @@ def _categories(X: Any) -> str:
     except InvalidDataError:
         return "refused"
     if np.array(found).dtype.kind == "f":
-        return "a gap" if np.isnan(found).all() else "categories, numbers"
+        return "a missing value" if np.isnan(found).all() else "categories, numbers"
     return "categories, text"
 
 
