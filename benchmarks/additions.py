@@ -265,8 +265,9 @@ def section(found: Found) -> str:
         [
             "## Measured",
             "",
-            f"One record of {told['n']:,} with 20 features, microseconds of processor time (median "
-            f"of {REPEATS}, of slow models {FEW}, one thread): `python benchmarks/additions.py`.",
+            f"Times for one record of {told['n']:,} with 20 features, in microseconds of processor "
+            f"time (median of {REPEATS}, of slow models {FEW}, one thread): "
+            "`python benchmarks/additions.py`.",
             "",
             "| model | digests | delete | add | add / delete | correct | replace |",
             "|---|---|---|---|---|---|---|",
@@ -281,10 +282,10 @@ def section(found: Found) -> str:
 def _of_texts(told: Found) -> list[str]:
     ratio = told["refit"] / told["add"]
     return [
-        f"TF-IDF and a logistic regression of {told['n']:,} messages: one with two new words is "
-        f"added in {told['add'] * 1e3:.0f} ms, digests included, and one is deleted in "
-        f"{told['delete'] * 1e3:.0f} ms; a refit of scikit-learn's takes "
-        f"{told['refit'] * 1e3:.0f} ms, {ratio:.1f} times as long.",
+        f"TF-IDF and a logistic regression of {told['n']:,} messages: adding a message with two "
+        f"new words takes {told['add'] * 1e3:.0f} ms, including digests, and deleting one takes "
+        f"{told['delete'] * 1e3:.0f} ms; a refit with scikit-learn takes "
+        f"{told['refit'] * 1e3:.0f} ms, {ratio:.1f} times as long as adding.",
         "",
     ]
 
@@ -296,12 +297,12 @@ def _of_window(told: Found) -> list[str]:
         numbers = [f"{told[name][kind]:,.0f}" if kind in told[name] else "" for kind in kinds]
         lines.append(f"| {name} | {' | '.join(numbers)} |")
     return [
-        f"A window of {told['size']:,} records with 20 columns, one of them a timestamp, that "
-        "moves over a stream. Updates a second of processor time, each of which deletes the oldest "
-        "record and adds a new one, without digests; and where the model is asked for a prediction "
-        "before each. Beside it what [river](https://riverml.xyz) learns: its linear model takes a "
-        "step of gradient descent, its forest is adaptive, none of them deletes, and only its "
-        "neighbours have a window.",
+        f"A window of {told['size']:,} records with 20 columns, one of them a timestamp, moves "
+        "over a stream. The table has updates per second of processor time. Each update deletes "
+        "the oldest record and adds a new one, without digests; the columns *with predictions* add "
+        "a prediction before each update. The models of [river](https://riverml.xyz) differ: its "
+        "linear model takes a step of gradient descent, its forest is adaptive, none of them "
+        "deletes, and only its neighbours have a window.",
         "",
         "| model | updates | with predictions | river | with predictions |",
         "|---|---|---|---|---|",

@@ -188,8 +188,8 @@ def gaussian_lines(of: Found) -> list[str]:
     cases = [name for name in of if name != "targets"]
     lines = [
         "",
-        "**A known case**: two normal classes of 150 features, 1,000 of 2,000 records learned "
-        f"from; mean area under the curve of {of['targets']} targets, ± the standard error. The "
+        "**A known case**: two normal classes of 150 features, trained on 1,000 of 2,000 records; "
+        f"mean area under the curve of {of['targets']} targets, ± the standard error. The "
         "best attack knows the distributions of each record's log odds, from 500 more models.",
         "",
         f"| attack | {' | '.join(cases)} |",
@@ -227,10 +227,10 @@ def paired_lines(of: Found) -> list[str]:
     """Write what pairs cost."""
     lines = [
         "",
-        "**Pairs**: 100 records of Adult, deleted from each of 64 shadows that have learned from "
-        "them (16,000 records each), and asked for; against training every pair again. One thread. "
-        f"{next(iter(of.values()))['refitted']} of the refits were made, and agree to the last "
-        "bit; their mean stands for all.",
+        "**Pairs**: 100 records of Adult, deleted from each of 64 shadows that were trained on "
+        "them (16,000 records each), and predicted; compared with training every pair again. One "
+        f"thread. {next(iter(of.values()))['refitted']} of the refits were made, and agree to the "
+        "last bit; their mean is used for all.",
         "",
         "| estimator | pairs | shadows | deletions | refits | refits / deletions |",
         "|---|---:|---:|---:|---:|---:|",

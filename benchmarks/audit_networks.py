@@ -81,12 +81,13 @@ def lines(of: Found) -> list[str]:
     """Write what audits of approximate methods showed."""
     told = [
         "",
-        "**Methods by which networks forget about**: a small network on CIFAR-10 (grey, 16 x 16 "
+        "**Approximate methods for networks**: a small network on CIFAR-10 (grey, 16 x 16 "
         f"pixels, {of['records']:,} images, of which {of['deleted']} cats are to be forgotten), "
-        f"{of['models']} models that forgot against {of['models']} that never had them. U-LiRA: "
-        "the share of held-out models that the attack tells apart, 0.5 by chance. KLoM: how far "
-        "the margins of half of the models are from those of retraining, and its floor: "
-        "retraining from itself, which is high with so few models (published figures take 100).",
+        f"{of['models']} models that forgot, compared with {of['models']} that never had them. "
+        "U-LiRA: the share of held-out models that the attack classifies correctly, 0.5 by chance. "
+        "KLoM: the divergence of the margins of half of the models from those of retrained models. "
+        "Its floor is the divergence between retrained models, which is high for so few models "
+        "(published figures use 100).",
         "",
         "| method | verdict | group | U-LiRA | KLoM | floor | distance | floor |",
         "|---|---|---|---:|---:|---:|---:|---:|",
@@ -103,14 +104,14 @@ def lines(of: Found) -> list[str]:
     return [
         *told,
         "",
-        f"What to conclude: {' and '.join(rest)} cannot be told from models that never had the "
-        f"records; {', '.join(found)} can. Accuracy would not have shown it: an average over "
-        "forgotten and new cats hides what the attack sees in single records, and so does the "
-        "average over records (look at the most memorised). Where a method is told apart on "
-        "records that stayed, or that no model had, it has changed the model as a whole: that is "
-        "a trace of the deletion, too. Who has promised erasure should train again, or use an "
-        "estimator that deletes exactly; who uses an approximate method should say so, and show "
-        "an audit of these records, because another request may end otherwise.",
+        f"Conclusions: {' and '.join(rest)} cannot be distinguished from models that never had the "
+        f"records; {', '.join(found)} can. Accuracy does not show this: an average over "
+        "forgotten and new cats hides the differences in single records, and so does the "
+        "average over records (see the most memorised). If a method is detected on "
+        "retained records, or on records that no model had, it has changed the whole model: this "
+        "is also a trace of the deletion. If you have promised erasure, train again, or use an "
+        "estimator that deletes exactly. If you use an approximate method, say so, and publish "
+        "an audit of these records, because another request may give another result.",
     ]
 
 

@@ -117,7 +117,7 @@ def _alarm_lines(of: Found) -> list[str]:
     lines = [
         "",
         f"**False alarms**: audits of a method that deletes exactly, at an error of "
-        f"{100 * of['level']:g} %. Each audit has data of its own: 50 records kept and 10 deleted, "
+        f"{100 * of['level']:g} %. Each audit has separate data: 50 records kept and 10 deleted, "
         "6 models that deleted and 6 trained without, each on its own part with its own seed.",
         "",
         "| estimator | audits | false alarms | more than the error allows, p | models that deleted "
@@ -137,10 +137,10 @@ def _alarm_lines(of: Found) -> list[str]:
     return [
         *lines,
         "",
-        "An audit makes four tests and takes the smallest p-value times four, so that alarms are "
+        "An audit makes four tests and uses the smallest p-value times four, so that alarms are "
         f"rarer than the error allows. Single tests are below {of['level']:g} in "
-        f"{100 * min(alone):.1f} to {100 * max(alone):.1f} % of the audits (where an error is "
-        f"exactly {100 * of['level']:g} %, chance makes it up to {100 * by_chance:.1f} %). The "
+        f"{100 * min(alone):.1f} to {100 * max(alone):.1f} % of the audits (with an error of "
+        f"exactly {100 * of['level']:g} %, up to {100 * by_chance:.1f} % is within chance). The "
         f"last column is the power of such small audits. {total:,.0f} seconds.",
     ]
 
@@ -255,10 +255,10 @@ def _share(n_found: int, n: int) -> str:
 def _undeleted_lines(of: Found) -> list[str]:
     lines = [
         "",
-        f"**Models that have not deleted**, at an error of {100 * of['level']:g} %: how many "
-        "audits found them, with a 95 % interval of the power. A model is compared with 39 refits; "
-        "a method makes 8 models, beside 8 that were trained again. "
-        "`again` are audits of models that were trained again, for which an alarm is false.",
+        f"**Models that have not deleted**, at an error of {100 * of['level']:g} %: the number of "
+        "audits that found them, with a 95 % interval of the power. A model is compared with 39 "
+        "refits; a method makes 8 models, which are compared with 8 retrained models. "
+        "`again` are audits of retrained models, for which an alarm is false.",
         "",
         "| learner | records, deleted | model: found | again | cannot tell | method: found | again "
         "| cannot tell | seconds |",
@@ -280,12 +280,12 @@ def _undeleted_lines(of: Found) -> list[str]:
     return [
         *lines,
         "",
-        f"`cannot tell` counts such verdicts of undeleted and of retrained models. Of the models "
-        f"in `Refit` that were trained again, the digest told {equal} before any test. The nearest "
+        f"`cannot tell` counts such verdicts of undeleted and of retrained models. For {equal} of "
+        "the retrained models in `Refit` the digest gave the verdict before any test. The nearest "
         "neighbour, logistic regression and naive Bayes are the same at each refit, so that any "
-        "difference in a model is found. What naive Bayes of 2,000 records reveals of three hardly "
-        "shows once each model learns from a part of its own; where the audit of the method found "
-        "nothing, it said that it cannot tell.",
+        "difference in a model is found. Naive Bayes of 2,000 records hardly reveals three of them "
+        "if each model is trained on its own part; if the audit of the method found nothing, its "
+        "verdict was `cannot tell`.",
     ]
 
 
@@ -316,7 +316,7 @@ def section(found: Found) -> str:
         "",
         "<!-- Written by benchmarks/audits.py; do not edit. -->",
         "",
-        "Seconds are those of the processor.",
+        "Seconds are processor times.",
     ]
     for part, told in LINES.items():
         if part in found:

@@ -34,27 +34,27 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "CategoricalNB": ("exact counts per class", "O(d)", "a column's largest code: O(n)"),
     "ColumnTransformer": ("that of its parts", "that of its parts", "that of its parts"),
     "CountVectorizer": ("vocabulary and counts", "O(m)", "a new table when a word goes: O(nm)"),
-    "DecisionTreeClassifier": ("the tree", "one way down, and what grows again",
+    "DecisionTreeClassifier": ("the tree", "one path, and nodes that grow again",
                                "a value that the root's split depends on: a refit"),
-    "DecisionTreeRegressor": ("the tree", "one way down, and what grows again",
+    "DecisionTreeRegressor": ("the tree", "one path, and nodes that grow again",
                               "the largest target: a refit"),
     "DivideAndConquerKMeans": ("a tree of k-means", "see benchmarks", "a leaf learned again"),
-    "ExtraTreesClassifier": ("the trees", "one way down each, and what grows again",
+    "ExtraTreesClassifier": ("the trees", "one path in each, and nodes that grow again",
                              "a value that splits of roots depend on: these trees again"),
-    "ExtraTreesRegressor": ("the trees", "one way down each, and what grows again",
+    "ExtraTreesRegressor": ("the trees", "one path in each, and nodes that grow again",
                             "the largest target: a refit"),
     "HistGradientBoostingClassifier": (
-        "the trees, values in units", "one way down each, until one changes",
+        "the trees, values in units", "one path in each, until one changes",
         "an edge, the start: a refit"),
     "HistGradientBoostingRegressor": (
-        "the trees, values in units", "one way down each, until one changes",
+        "the trees, values in units", "one path in each, until one changes",
         "an edge, the start: a refit"),
     "GaussianNB": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
     "KMeans": ("every iteration", "see benchmarks", "a seed: the races again"),
     "KNeighborsClassifier": ("the records", "O(d + log n)",
-                             "half of them: what is left is copied, O(nd)"),
+                             "half of them: the rest is copied, O(nd)"),
     "KNeighborsRegressor": ("the records", "O(d + log n)",
-                            "half of them: what is left is copied, O(nd)"),
+                            "half of them: the rest is copied, O(nd)"),
     "LinearRegression": ("exact second moments", "O(d^2); solving O(d^3)",
                          "a column's extreme: O(nd) a column"),
     "LogisticRegression": ("the optimum, on a lattice",
@@ -63,17 +63,17 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "MinMaxScaler": ("extremes", "O(d)", "a column's extreme: O(n)"),
     "MultinomialNB": ("exact sums per class", "O(d), sparse O(m)", "a column's extreme: O(n)"),
     "NadarayaWatson": ("the records", "O(d + log n)",
-                       "half of them: what is left is copied, O(nd)"),
+                       "half of them: the rest is copied, O(nd)"),
     "NearestCentroid": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
-    "OneHotEncoder": ("categories and counts", "O(d)", "a category: what follows resumes"),
+    "OneHotEncoder": ("categories and counts", "O(d)", "a category: later steps resume"),
     "OrdinalEncoder": ("categories and counts", "O(d)", "a category: codes above it shift"),
     "PCA": ("exact second moments", "O(d^2); solving O(d^3)",
             "a column's extreme: O(nd) a column"),
     "Pipeline": ("that of its steps", "that of its steps", "a step that learns again"),
     "QuantizedKMeans": ("every iteration", "see benchmarks", "a centroid that moves by a step"),
-    "RandomForestClassifier": ("the trees", "one way down in 63 %, and what grows again",
+    "RandomForestClassifier": ("the trees", "one path in 63 %, and nodes that grow again",
                                "a value that splits of roots depend on: these trees again"),
-    "RandomForestRegressor": ("the trees", "one way down in 63 %, and what grows again",
+    "RandomForestRegressor": ("the trees", "one path in 63 %, and nodes that grow again",
                               "the largest target: a refit"),
     "RandomFourierRidge": ("exact second moments of p features", "O(dp + p^2); solving O(p^3)",
                            "the same"),
@@ -85,11 +85,11 @@ COSTS: dict[str, tuple[str, str, str]] = {
                             "O(kd + d^2)", "centroids that move: records change clusters"),
     "ShardedClassifier": ("the fitted estimator of each shard",
                           "one shard learned again; of erasable's, a deletion in one",
-                          "one shard; a batch: every shard that it touches"),
+                          "one shard; a batch: every shard of its records"),
     "ShardedRegressor": ("the fitted estimator of each shard",
                          "one shard learned again; of erasable's, a deletion in one",
-                         "one shard; a batch: every shard that it touches"),
-    "SimpleImputer": ("what fills gaps", "O(d)", "the most frequent value: O(values)"),
+                         "one shard; a batch: every shard of its records"),
+    "SimpleImputer": ("the fill values", "O(d)", "the most frequent value: O(values)"),
     "StandardScaler": ("exact moments", "O(d)", "a column's extreme: O(n) a column"),
     "TfidfVectorizer": ("vocabulary and counts", "O(m)", "all weights change with n: O(nm)"),
 }  # fmt: skip
@@ -98,37 +98,37 @@ INTRO = """# What a deletion costs, estimator by estimator
 
 <!-- Written by benchmarks/estimators.py from the code and benchmarks/results; do not edit. -->
 
-Every estimator here is *bitwise* exact: after `delete` it is, in every bit of its state, what `fit`
-makes of the records that are left. `audit.equality(model)` checks that by learning again.
+Every estimator here is *bitwise* exact: after `delete` every bit of its state equals that of a
+`fit` on the remaining records. `audit.equality(model)` checks this by fitting again.
 
-**Against somebody who chooses.** A deletion may be asked for by somebody who has seen the model
-(Ginart et al., appendix A.1, robust deletion). The bits are equal to a refit's whatever is deleted.
-Where learning draws nothing at random, that is the whole claim, and nobody can weaken it. Where it
-does, the *distributional* claim, that the model is distributed as one trained from scratch, needs
-deletions chosen without knowledge of the tape; somebody who has seen the model, or knows the seed,
-voids it. The last column says which it is.
+**Adversarial deletions.** Somebody who has seen the model may ask for a deletion
+(Ginart et al., appendix A.1, robust deletion). The bits are equal to a refit's for any deletions.
+If training is deterministic, this is the whole claim, and it always holds. If training is random,
+the *distributional* claim, that the model is distributed as one trained from scratch, needs
+deletions chosen without knowledge of the tape; it does not hold against somebody who has seen the
+model or knows the seed. The last column says which case applies.
 
-**What a model still tells.** A fixed hyperparameter remembers nothing; one that was tuned on the
-records does. See [model selection](model-selection.md).
+**What a model still reveals.** A fixed hyperparameter contains nothing of the records; one that was
+tuned on the records does. See [model selection](model-selection.md).
 """
 
 MEASURED = """
 ## Measured
 
-One thread; n records of d features. Deletions are single and at random. *bare*:
-`delete([id], digest=False)`. *used*: with both digests, and what the model is asked for then
-(coefficients, scales). *x*: how many times as long fitting scikit-learn's estimator again takes.
-*batch*: one call for 1,000, against 1,000 bare ones. *hurtful*: deletions chosen to hurt, at
-extremes of columns, rare values or the longest texts; mean and worst. *fit*: our time over
-scikit-learn's.
+One thread; n records of d features. Deletions are of single random records. *bare*:
+`delete([id], digest=False)`. *used*: with both digests, and the first access to the results
+(coefficients, scales). *x*: the time of fitting scikit-learn's estimator again divided by that of a
+deletion. *batch*: one call for 1,000, compared with 1,000 bare ones. *hurtful*: deletions chosen
+for the worst case, at extremes of columns, rare values or the longest texts; mean and worst. *fit*:
+our time divided by scikit-learn's.
 """
 
 ASKED = """
 ### Asking lazy models
 
-Nothing is learned at `fit`; an index is made when a model is first asked. *first*: the first
-prediction of one row, with that. *row*: each of 1,000 rows that are asked together. *digest*: the
-first one, which hashes every record.
+`fit` learns nothing; the first prediction builds an index. *first*: the first
+prediction of one row, with the index. *row*: each of 1,000 rows predicted together. *digest*: the
+first digest, which hashes every record.
 """
 
 
@@ -160,7 +160,7 @@ def _estimators() -> str:
                 chooser,
             ]
         )
-    head = ["estimator", "exactness", "kept", "a deletion", "at worst", "holds against a chooser"]
+    head = ["estimator", "exactness", "kept", "a deletion", "at worst", "against adversaries"]
     return table(head, rows, left=range(6))
 
 

@@ -12,25 +12,25 @@ RESIDENT = 2.0 * 2**30 / 1e6  # megabytes: of 100 trees on 100,000 x 20
 TAKEN = """
 ## Forests: memory, files, and deletions chosen to hurt
 
-100 trees, one thread, each forest in a process of its own. *memory*: what the process grew by when
-the forest was fitted, with the forest's copy of the records, in all and for each record.
-*resident*: all that the process held after 100 deletions, scikit-learn, compiled kernels and the
-records that were handed over included; *peak*: at most until the forest was fitted. *load*: with
-the records, ready for the next deletion; *first*: that one.
+100 trees, one thread, each forest in a separate process. *memory*: the growth of the process during
+the fit, with the forest's copy of the records, in all and for each record. *resident*: all memory
+of the process after 100 deletions, including scikit-learn, compiled kernels and the input records;
+*peak*: the maximum until the end of the fit. *load*: loading with the records, ready for the next
+deletion; *first*: the first deletion after it.
 """
 
 HURT = """
-Deletions chosen to hurt, one call each; *worst* of them, and the mean. *roots*: for each tree a
-record on whose value the threshold of its root hangs, as far as values are held by few: where it
-goes, the tree may have to grow again from there. *largest targets*: what the grid of the targets
-depends on. *a class*: all records of the first one, in one call.
+Deletions chosen for the worst case, one call each; *worst* of them, and the mean. *roots*: for each
+tree a record on whose value the threshold of its root depends, if few records have this value:
+after its deletion the tree may have to grow again from the root. *largest targets*: the records
+that determine the grid of the targets. *a class*: all records of the first class, in one call.
 """
 
 SCORES = """
-### Trees, on five splits on which nothing was chosen
+### Trees, on five other splits
 
-The defaults of trees and forests were chosen on the five splits above. These are others. *error*:
-the standard error of the mean difference, of five pairs.
+The defaults of trees and forests were chosen on the five splits above; these splits are others.
+*error*: the standard error of the mean difference, of five pairs.
 """
 
 

@@ -209,10 +209,10 @@ def page(found: dict[str, Any]) -> str:
         [
             BEGIN,
             "",
-            f"Records of {found['subjects']:,} people, 12 columns, one thread, a process for each "
-            "line. *busy*: how long `add` had a processor, which others shared. *sync*: with the "
-            "same records. *changed*: with other ones in one file of twelve. Memory is the peak of "
-            "the process, in MiB, after `add` and in all.",
+            f"Records of {found['subjects']:,} people, 12 columns, one thread, one process per "
+            "line. *busy*: the processor time of `add`, on a shared machine. *sync*: with the "
+            "same records. *changed*: with changed records in one file of twelve. Memory is the "
+            "peak of the process, in MiB, after `add` and in all.",
             "",
             *lines,
             "",

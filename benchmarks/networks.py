@@ -199,7 +199,7 @@ def section(found: Found) -> str:
         "",
         "<!-- Written by benchmarks/networks.py; do not edit. -->",
         "",
-        "Seconds are those of the processor, one thread.",
+        "Seconds are processor times, one thread.",
     ]
     if "frozen" in found:
         lines += _frozen_lines(found["frozen"])
@@ -215,13 +215,13 @@ def _frozen_lines(of: Found) -> list[str]:
     equal = "the same digest" if of["equal"] else "**another digest**"
     return [
         "",
-        f"**Behind a frozen network**: {of['records']:,} images of Fashion-MNIST, 64 numbers of "
-        "each by a network that was trained on MNIST, ten classes.",
+        f"**After a frozen network**: {of['records']:,} images of Fashion-MNIST, with vectors of "
+        "64 numbers from a network that was trained on MNIST; ten classes.",
         "",
         "| | seconds |",
         "|---|---:|",
         f"| the vectors, one image at a time | {of['vectors']:.1f} |",
-        f"| our head; accuracy {of['scores'][0]:.3f} | {of['head']:.1f} |",
+        f"| head of erasable; accuracy {of['scores'][0]:.3f} | {of['head']:.1f} |",
         f"| scikit-learn's head on the same vectors; accuracy {of['scores'][1]:.3f} "
         f"| {of['refit']:.1f} |",
         f"| a deletion, digests included: mean of {of['n_timed']} | {of['mean']:.2f} |",
@@ -256,19 +256,20 @@ def _shard_lines(of: Found) -> list[str]:
         "",
         f"Mean of {of['n_timed']} deletions, of one record each; asked for: 6 with 8 shards. "
         f"{'All are' if equal else '**Not all are**'} equal to fits without the records, bit for "
-        "bit. A shard of an eighth of the records takes an eighth of the steps, which shows.",
+        "bit. The accuracy falls because a shard of an eighth of the records takes an eighth of "
+        "the steps.",
     ]
 
 
 def _approximate_lines(of: Found) -> list[str]:
     lines = [
         "",
-        f"**About**: the same network, {of['epochs']} epochs; half of the shirts are to be "
-        f"forgotten ({of['forgotten']:,} of {of['records']:,} images). Means of {of['seeds']} "
-        "seeds, ± the standard error; `Retrain` is what a method should come to.",
+        f"**Approximate methods**: the same network, {of['epochs']} epochs; half of the shirts are "
+        f"to be forgotten ({of['forgotten']:,} of {of['records']:,} images). Means of "
+        f"{of['seeds']} seeds, ± the standard error; `Retrain` is the reference.",
         "",
-        "| method | on what was forgotten | on other shirts | on other classes | gradients of "
-        "`Retrain`'s | seconds |",
+        "| method | on forgotten shirts | on other shirts | on other classes | share of "
+        "`Retrain`'s gradients | seconds |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for row in of["rows"]:
@@ -289,8 +290,8 @@ def _ruined(of: Found) -> list[str]:
         return []
     every = f"{', '.join(names[:-1])} and {names[-1]} make" if names[1:] else f"{names[0]} makes"
     return [
-        f"**{every} this network useless with the paper's settings, and should not be used as "
-        "they are**: it no longer knows the classes that were to stay.",
+        f"**{every} this network useless with the paper's settings, and should not be used with "
+        "them**: the network loses the classes to keep.",
         "",
     ]
 
@@ -301,22 +302,23 @@ def _misses(of: Found) -> list[str]:
     words = []
     for name in ("SalUn", "NegGradPlus"):
         far = []
-        for key, what in (("forget", "what was forgotten"), ("others", "other classes")):
+        for key, what in (("forget", "forgotten shirts"), ("others", "other classes")):
             mine, theirs = (np.array(by[each]["scores"][key]) for each in (name, "Retrain"))
             gap = mine.mean() - theirs.mean()
             error = (mine.var(ddof=1) / len(mine) + theirs.var(ddof=1) / len(theirs)) ** 0.5
             if abs(gap) > 2 * error:
                 far.append(f"{gap:+.3f} on {what}")
         words.append(
-            f"`{name}` is {' and '.join(far)} off `Retrain`, more than two standard errors."
+            f"`{name}` differs from `Retrain` by {' and '.join(far)}, more than two standard "
+            "errors."
             if far
             else f"`{name}` is within two standard errors of `Retrain`."
         )
     dear = [f"`{row['method']}`" for row in of["rows"][2:] if row["share"] > 0.25]
     if dear:
         words.append(
-            f"More than a quarter of `Retrain`'s gradients: {', '.join(dear)}, with the paper's "
-            "epochs."
+            f"With the paper's epochs, these take more than a quarter of `Retrain`'s gradients: "
+            f"{', '.join(dear)}."
         )
     return [" ".join(words)]
 

@@ -101,10 +101,10 @@ def speed() -> list[str]:
         row = [f"`{name}`", *found[name], *rest[name], f"{float(more):.0f} MiB"]
         lines.append(f"| {' | '.join(row)} |")
     text = (
-        f"Times over {reference:.2f} s, in which NumPy reads {ROWS:,} x {WIDTH} float32 once and "
-        f"multiplies them by {WIDTH} x {WIDTH}, in one thread. Of forget + retain records: the "
-        "scores and the order; then, of the first split, a whole `fit` with `trust_`, `frontier_` "
-        "when it is first asked for, and memory beyond the input of scoring."
+        f"Times relative to {reference:.2f} s, in which NumPy reads {ROWS:,} x {WIDTH} float32 "
+        f"once and multiplies them by {WIDTH} x {WIDTH}, in one thread. The columns are: scores "
+        "and order for forget + retain records; for the first split a whole `fit` with `trust_`, "
+        "the first access to `frontier_`, and the memory of scoring without its input."
     )
     return [text, "", *lines]
 
@@ -151,8 +151,9 @@ def budgets() -> list[str]:
         lines.append(f"| {budget:,} | {took:.1f} | {took / _seconds(multiply):.1f} |")
         print(lines[-1], flush=True)
     text = (
-        f"`gradmatch` of {n:,} records x {width}, a whole `fit` in one thread, and what it takes "
-        "over a product of all records with a vector for each record of the budget, in NumPy."
+        f"`gradmatch` of {n:,} records x {width}: a whole `fit` in one thread, and its time "
+        "divided by that of NumPy's products of all records with one vector per record of the "
+        "budget."
     )
     return [text, "", *lines]
 
@@ -266,12 +267,12 @@ def shares() -> list[str]:
         lines.append(f"| {title} | {n:,} | {seeds} | {' | '.join(cells)} | {design} |")
         print(lines[-1], flush=True)
     text = (
-        "Per cent of forget to delete for half of the removal that deleting all of it gives, means "
-        "over seeds with standard errors. *known ratio*: by the true densities. "
-        "*expected*: of mu2-distance, the density ratio and random, by the simulations from which "
+        "The table shows the percentage of forget to delete for half of the removal of deleting "
+        "all of it, means over seeds with standard errors. *known ratio*: by the true densities. "
+        "*expected*: for mu2-distance, the density ratio and random, from the simulations by which "
         "the scores were chosen, and which are not kept. Removal is `KL(p1, p)` with p1 known "
-        "and p a Gaussian of unit covariance refitted; of the wider retain set one of free "
-        "covariance; of two modes the density that is left, without a refit."
+        "and p a refitted Gaussian of unit covariance; for the wider retain set one of free "
+        "covariance; for two modes the remaining density, without a refit."
     )
     return [text, "", *lines]
 

@@ -41,22 +41,22 @@ scikit-learn, which has to be fitted again after every deletion.
 
 {machine}
 
-- One thread for everybody. {replicates} replicates on each data set, each with its own seeds and
-  its own stream of deletions; ± is the standard deviation over them.
-- The speed-up is the time of {deletions} refits over the time of one training and {deletions}
+- All models use one thread. There are {replicates} replicates on each data set, each with its own
+  seeds and stream of deletions; ± is the standard deviation over them.
+- The speed-up is the time of {deletions} refits divided by the time of one training and {deletions}
   deletions. All models and scikit-learn run in the same process, in turns of a few deletions, so
-  that whatever the machine does hits all alike. The clock is paused for choosing records and for
+  that other load affects all equally. The clock is paused for choosing records and for
   judging clusterings, and the garbage collector is off while it runs. Kernels are compiled before.
 - scikit-learn is `KMeans(n_init=1, max_iter=10, tol=0)`; the estimators of erasable have
-  `max_iter=10` and their defaults. scikit-learn is refitted on what is left at evenly spread points
-  of the stream, and their mean stands for all of them. Refits measured in each replicate:
-  {refits}.
-- `digest=False`, as scikit-learn computes none; what a digest adds is in its own column.
-- A stream that exceeds its budget of seconds is cut off, the rest deleted at once and the total
-  scaled up from the mean: marked with *.{cut}
+  `max_iter=10` and their defaults. scikit-learn is refitted on the remaining records at evenly
+  spread points of the stream, and the mean is used for all points. Refits measured in each
+  replicate: {refits}.
+- `digest=False`, because scikit-learn computes none; the time of a digest is in a separate column.
+- A stream that exceeds its budget of seconds is stopped, the rest is deleted at once and the total
+  is extrapolated from the mean: marked with *.{cut}
 - The quality baseline is scikit-learn's k-means run until convergence, as in the paper, fitted
   before the stream and after it; losses are per record. The silhouette is that of 10,000 records
-  sampled from those that survive the stream (all of them, where there are fewer). The pipeline is
+  sampled from those remaining after the stream (all of them, if there are fewer). The pipeline is
   judged in the scaled space, against pipelines of scikit-learn.
 
 {data_sets}
@@ -65,7 +65,7 @@ scikit-learn, which has to be fitted again after every deletion.
 
 The paper's times are those of its own NumPy code for all three methods, on one core of a 2.4 GHz
 Xeon E5-2640v4: compare speed-ups, not seconds. Its data sets Celltype, Postures and Botnet were not
-at hand. Our numbers are those after {deletions} deletions.
+available. Our numbers are those after {deletions} deletions.
 
 ### Table 1: loss ratio
 
@@ -73,8 +73,9 @@ at hand. Our numbers are those after {deletions} deletions.
 
 ### Table 2: silhouette (higher is better)
 
-The paper prints "Gaussian" twice and MNIST not at all. The first is shown as MNIST here, because it
-stands where MNIST stands in tables 1 and 4; by the values it might be the other way round.
+The paper prints "Gaussian" twice and does not print MNIST. The first is shown as MNIST here,
+because it has the position of MNIST in tables 1 and 4; according to the values it might be the
+reverse.
 
 {table_2}
 
@@ -86,17 +87,17 @@ stands where MNIST stands in tables 1 and 4; by the values it might be the other
 
 {table_4}
 
-Behind a StandardScaler, whose mean and deviation change with every deletion, against refits of
+After a StandardScaler, whose mean and deviation change with every deletion, against refits of
 scikit-learn's pipeline:
 
 {pipeline}
 
 ## A deletion
 
-Fit times are means over all fits. "first" builds what later deletions use. "examined" is
-`Deletion.rows_touched`: how many distances of records were looked at again, over all iterations;
-updated, resumed and refit are `Deletion.action`, out of 1,000. "digest" is what `digest=True` adds
-to a deletion.
+Fit times are means over all fits. "first" builds the data that later deletions use. "examined" is
+`Deletion.rows_touched`: the number of distances of records computed again, over all iterations;
+updated, resumed and refit are `Deletion.action`, out of 1,000. "digest" is the time that
+`digest=True` adds to a deletion.
 
 {deletions_table}
 
@@ -108,8 +109,8 @@ to a deletion.
 
 ## Quality
 
-Mean loss over seeds, relative to scikit-learn's mean (greedy k-means++, same `max_iter`); and how
-far KMeans is from scikit-learn started from its seeds (`init=model.init_centers_`).
+Mean loss over seeds, relative to scikit-learn's mean (greedy k-means++, same `max_iter`); and the
+difference between KMeans and scikit-learn started from its seeds (`init=model.init_centers_`).
 
 {quality}
 
@@ -120,8 +121,7 @@ Along the stream:
 ## Memory
 
 Peak resident memory in MiB of a process that trains and deletes 20 records (scikit-learn: that fits
-once); in brackets, how much of it came after the data were loaded. erasable keeps a copy of the
-records.
+once); in brackets, the part after loading the data. erasable keeps a copy of the records.
 
 {memory}
 
@@ -151,7 +151,7 @@ def _law(results: Results) -> str:
     broken = len(verdicts) - sum(verdicts)
     return (
         "After every stream, the digest was compared with that of a model that lost the same "
-        "records in one call, and with that of a fit on what was left: "
+        "records in one call, and with that of a fit on the remaining records: "
         f"**{sum(verdicts)} of {len(verdicts)} digests are equal**"
         + ("." if not broken else f"; {broken} DIFFER.")
     )

@@ -20,57 +20,56 @@ HEAD = """# How fast records are selected
 
 {machine}
 
-One thread; seconds are processor time, the least of several turns in which all contenders take
-part, on a machine that had other work, too. A selection is timed from the matrix that is handed
-over to the records that come back, its checks included.
+One thread. Seconds are processor times, the lowest of several turns in which all contenders take
+part, on a machine with other load. The time of a selection is from the input matrix to the chosen
+records, including checks.
 """
 
 HEAP = """
 ## Against ten lines of NumPy
 
 {n:,} images of Fashion-MNIST ({d} pixels), one class, the similarities given as float32 (the
-largest distance less the distance), *k* = {k}; {rounds} turns. The ten lines are `numpy_heap` in
-`benchmarks/selection_data.py`: a lazy heap, as everybody would write it. *objective*: the utility
-of what was selected; for a staying model its exact expected value, held against that by ranks in
-NumPy. *not anticipated*: the expected value of the plain selection.
+largest distance minus the distance), *k* = {k}; {rounds} turns. The ten lines are `numpy_heap` in
+`benchmarks/selection_data.py`, a simple lazy heap. *objective*: the utility of the selection; for a
+staying model its exact expected value, checked against a computation by ranks in NumPy. *not
+anticipated*: the expected value of the plain selection.
 """
 
 TAIL = """
-A beta-binomial law takes longer, because it has a long tail: all {k} ranks count, and the tables of
-what lies beyond each take {size:.0f} MB.
+A beta-binomial distribution takes longer, because it has a long tail: all {k} ranks count, and the
+tables of the tails take {size:.0f} MB.
 """
 
 PEER = """
 ## Against other libraries
 
 {n:,} images of Fashion-MNIST, similarities given, *k* = {k}; {rounds} turns, each library in a
-process of its own, after a first small selection that compiles what is to be compiled.
+separate process, after a small selection that compiles the code.
 """
 
 FASHION = """
 ## Fashion-MNIST, whole
 
-60,000 images of 784 pixels as float32, similarities made class by class, *k* = 1,000. *peak*: the
-resident memory of the process at most, everything included; before the selection it was {before}
-GiB.
+60,000 images of 784 pixels as float32, similarities computed class by class, *k* = 1,000. *peak*:
+the largest resident memory of the process; before the selection it was {before} GiB.
 """
 
 MILLION = """
 ## A million records
 
-64 features, drawn: 200 flat clusters of 8 dimensions each, with a little noise. Of each record the
-{neighbors} nearest are found approximately by pynndescent {version}
-(`NearestNeighbor(neighbors=PyNNDescentTransformer({neighbors}))`). *distance*: how far a record is
-from the nearest selected, on average over 20,000 of them; *random*: from as many drawn at random.
-The search is made once for both selections, and its graph is held all the while.
+64 random features: 200 flat clusters of 8 dimensions each, with a little noise. pynndescent
+{version} finds the {neighbors} nearest neighbours of each record approximately
+(`NearestNeighbor(neighbors=PyNNDescentTransformer({neighbors}))`). *distance*: the distance of a
+record from the nearest selected one, averaged over 20,000; *random*: from as many random records.
+Both selections use one search, whose graph stays in memory.
 """
 
 TRUNCATION = """
-## What looking at the nearest alone loses
+## The loss with only the nearest neighbours
 
-Selections by the *m* nearest of each target (`n_neighbors=m`, exact), judged by all pairs: the
-share of what selecting gains over drawing at random, by all pairs, that is kept. 1 is all of it, 0
-no better than drawing.
+Selections by the *m* nearest neighbours of each target (`n_neighbors=m`, exact), judged by all
+pairs: the share of the gain over a random selection, by all pairs, that remains. 1 is the whole
+gain, 0 is that of a random selection.
 """
 
 

@@ -19,27 +19,27 @@ SHARDS = """
 ## Shards: what they cost in accuracy, and what they save
 
 `ShardedClassifier` and `ShardedRegressor` over estimators of scikit-learn, on five splits of real
-data (of whole people where records have owners) and of drawn ones. *against the whole*: the score
-less that of one estimator fitted to all records, and the paired t-test's p. *fit*: over the time of
-that one. *a deletion*: how many times faster than fitting it again. How much a shard costs that has
-few records depends on the estimator: boosting builds trees of as many leaves whatever it learns
-from.
+data (of whole people if records have owners) and of synthetic data. *against the whole*: the score
+minus that of one estimator fitted to all records, and the paired t-test's p. *fit*: divided by the
+time of that one. *a deletion*: how many times faster than fitting it again. The cost of small
+shards depends on the estimator: boosting builds trees with the same number of leaves for few
+records as for many.
 """
 
 CHOICE = """
-The most of 1, 2, 4, ..., 32 shards whose mean score is at most so much less than that of one
-estimator on all records; how many times faster a deletion then is than fitting that one again; and
-how many times as long as that one's the fit of all shards takes:
+The table shows the largest of 1, 2, 4, ..., 32 shards whose mean score is below that of one
+estimator on all records by at most the given amount; how many times faster a deletion is than
+fitting that estimator again; and the time of fitting all shards divided by that of this estimator:
 """
 
 MODEL = """
 **What a shard costs.** Fitting scikit-learn's estimator takes about *a + b n* seconds for *n*
-records: *a* is there whatever it learns from. Of *N* records in *s* shards, a deletion is
-*(a + bN) / (a + bN/s)* times faster than a fit to all, which is never more than *(a + bN) / a*,
-however many shards there are; and fitting all shards takes *(sa + bN) / (a + bN)* times as long.
-Measured as processor time, of {least:,} to {most:,} records of {d} features; *off*: how far the
-line is from what was measured, at worst. What lies outside, as a shard of fewer records, is
-guessed. The examples are of {shards} shards.
+records; *a* is a fixed cost. With *N* records in *s* shards, a deletion is *(a + bN) / (a + bN/s)*
+times faster than a fit to all. This is never more than *(a + bN) / a*, for any number of shards.
+Fitting all shards takes *(sa + bN) / (a + bN)* times as long. The table has processor times, for
+{least:,} to {most:,} records of {d} features; *off*: the largest deviation of the line from the
+measurements. Values outside this range, such as a shard of fewer records, are extrapolated. The
+examples have {shards} shards.
 """
 
 

@@ -144,8 +144,8 @@ def section(found: dict[str, Any]) -> str:
             f"{found['models']} models of equal cost (`{ESTIMATOR}`, refitted: "
             f"{statistics.median(found['costs']):.2f} s each) of {found['records']:,} records, in "
             f"one workspace in PostgreSQL; the median of {found['batches']} batches of "
-            f"{found['requests']} requests, from the asking to the receipts. One thread per "
-            f"worker, {cores} cores, which the server and whoever asks share: more than {cores} "
+            f"{found['requests']} requests, from the request to the receipts. One thread per "
+            f"worker, {cores} cores, shared with the server and the client: more than {cores} "
             "workers cannot be faster here.",
             "",
             "| workers | seconds a batch | requests a second | model updates a second "
@@ -153,8 +153,8 @@ def section(found: dict[str, Any]) -> str:
             "|---:|---:|---:|---:|---:|",
             *rows,
             "",
-            "More requests in a batch cost little more: what takes long is refitting the models, "
-            f"once per batch. {found['machine']}.",
+            "More requests in a batch cost little more: most of the time is for refitting the "
+            f"models, once per batch. {found['machine']}.",
             "",
         ]
     )

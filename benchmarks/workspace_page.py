@@ -9,17 +9,17 @@ from workspace_mix import MODELS, N_FEATURES, WORDS_EACH
 
 _NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _SHARED = (
-    " Others used the machine meanwhile, so that seconds on the wall, and requests a second, say "
-    "little and are left out."
+    " Others used the machine meanwhile, so wall-clock times and requests per second are not "
+    "meaningful and are omitted."
 )
 _REASONS = (
-    "A deletion changes the inverse document frequencies, so that all texts are weighed again and "
-    "the regression behind them settles anew. So many records change the first round of boosting, "
-    "or an edge of its bins, and it learns all rounds again. Every accelerator is read, and none "
-    "is written: the next deletion of few records makes it again."
+    "A deletion changes the inverse document frequencies, so that all texts get new weights and "
+    "the regression after them has to converge again. So many records change the first round of "
+    "boosting, or an edge of its bins, and it learns all rounds again. Every accelerator is read, "
+    "and none is written: the next deletion of few records rebuilds it."
 )
 _BOOSTING = (
-    "The two boostings have 40 rounds of 0.2 each, scikit-learn's with its 31 leaves, the other "
+    "Both boostings have 40 rounds of 0.2, scikit-learn's with its 31 leaves, erasable's "
     "with `max_depth=9` and `n_thresholds=64`, with which [it predicts about as "
     "well](how-to/boosting.md#what-it-costs)."
 )
@@ -59,10 +59,10 @@ def section(runs: list[dict[str, Any]]) -> str:
         f"{found['records']:,} records of {found['subjects']:,} people ({N_FEATURES} numbers, two "
         f"targets, a text of some {WORDS_EACH} words each), ten models, one thread. "
         f"{found['requests']:,} people, drawn at random, ask to be erased: "
-        f"{found[backends[0]]['process']['records']:,} records, in one batch. Beside it stands who "
-        "has no workspace: reads the Parquet file, writes it without these people "
-        f"({data:.1f} s), and fits the ten with scikit-learn, with the same parameters "
-        f"({fits:.1f} s). Seconds are of the processor. {_BOOSTING}",
+        f"{found[backends[0]]['process']['records']:,} records, in one batch. The alternative "
+        "without a workspace is to read the Parquet file, write it without these people "
+        f"({data:.1f} s), and fit the ten models with scikit-learn, with the same parameters "
+        f"({fits:.1f} s). Seconds are processor times. {_BOOSTING}",
         "",
         f"| | {' | '.join(_NAMES[each] for each in backends)} |",
         f"|---|{'---:|' * len(backends)}",
@@ -71,18 +71,19 @@ def section(runs: list[dict[str, Any]]) -> str:
         *_why(found, backends),
         "",
         *_of_smaller(smaller),
-        "What the batch does beside the models is in the last line: it finds the records, rewrites "
-        "the data, puts all in place in one transaction, purges, and signs the receipts. A model "
-        "that is the first to need a column reads it for the others."
+        "The work of the batch beside the models is in the line before the last: it finds the "
+        "records, rewrites the data, puts everything in place in one transaction, purges, and "
+        "signs the receipts. The first model that needs a column reads it for the others."
         + (
-            " Every model was then trained again on what is left, and is equal bit for bit."
+            " Every model was then trained again on the remaining records, and is equal bit for "
+            "bit."
             if "verify" in found
             else ""
         ),
         "",
         *_table(found, backends),
         "",
-        f"{found['machine']}{server}. Every phase is a process of its own; peaks are of the process"
+        f"{found['machine']}{server}. Every phase is a separate process; peaks are of the process"
         f"{without}.{_SHARED if found['shared'] else ''}",
         "",
     ]
@@ -108,11 +109,11 @@ def _totals(
     most = found["clients"]
     rows = [
         (
-            "the batch, of scikit-learn's fits alone", "below 0.25", "{:.2f}",
+            "time of the batch divided by that of scikit-learn's fits", "below 0.25", "{:.2f}",
             lambda b: b["process"]["cpu"] / fits, lambda value: value < 0.25,
         ),
         (
-            "the same, of scikit-learn's fits and the reading and writing", "", "{:.2f}",
+            "the same, divided by that of fits, reading and writing", "", "{:.2f}",
             lambda b: b["process"]["cpu"] / (fits + data), None,
         ),
         (

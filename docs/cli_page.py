@@ -1,6 +1,6 @@
 """Write `docs/cli.md` by running the commands: ``python docs/cli_page.py``.
 
-The same tour runs in the tests, which hold the page against it.
+The tests compare the page with the output of the same tour.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ compile
 """
 
 DATABASE = "postgresql://ann@db.example/models"
-"""Stands for a database that is there; see `tour`."""
+"""A placeholder for a database; see `tour`."""
 
 MLFLOW, STORE = "http://mlflow.example:5000", "sqlite:///../mlflow.db"
-"""Stands for a server of MLflow; what is there instead has the same registry, without a server."""
+"""A placeholder for a server of MLflow, and the registry without a server that replaces it."""
 
 INTRODUCTION = """# The command line
 
@@ -99,37 +99,38 @@ INTRODUCTION = """# The command line
 erasable COMMAND --help
 ```
 
-This page is made by running the commands on scikit-learn's breast cancer data, three visits to a
-patient (`docs/cli_page.py`).
+This page was made by running the commands on scikit-learn's breast cancer data, with three visits
+per patient (`docs/cli_page.py`).
 
 | | |
 |---|---|
-| `--workspace DIR` | its folder; by default `ERASABLE_WORKSPACE`, or the current folder |
-| `--json` | one JSON object on standard output, and nothing else; its names stay |
+| `--workspace DIR` | the workspace; by default `ERASABLE_WORKSPACE`, or the current folder |
+| `--json` | print one JSON object, and nothing else, on standard output; its names do not change |
 | exit code 0 | done |
 | exit code 1 | a check found a difference: `verify`, `log verify`, `receipt check` |
-| exit code 2 | an error: one line on standard error; what failed has changed nothing |
-| exit code 3 | done, but standard output is closed, full or left: some of the text is lost |
-| exit code 130, 143, 129 | interrupted (Ctrl-C, SIGTERM, SIGHUP): a line says what became of it |
-| `ERASABLE_KEYS` | a key file elsewhere than in the workspace |
-| `ERASABLE_DEBUG=1` | errors come with a traceback |
+| exit code 2 | an error: one line on standard error; the failed operation has changed nothing |
+| exit code 3 | done, but standard output was closed or full: some of the text is lost |
+| exit code 130, 143, 129 | interrupted (Ctrl-C, SIGTERM, SIGHUP): a line says what was done |
+| `ERASABLE_KEYS` | a key file outside of the workspace |
+| `ERASABLE_DEBUG=1` | print errors with a traceback |
 
-Identities on a command line reach the list of processes and the history of the shell. `--file`
-reads them from a file, or with `-` from standard input, one a line; blank lines are skipped. The
-rest of a line is the identity, with the spaces around it: `id`, `email` and `integer` leave these
-out, for `exact` they count. No command prints one. Put `--` before an identity that begins with
+Identities on a command line are visible in the list of processes and the history of the shell.
+`--file` reads them from a file, or with `-` from standard input, one per line; blank lines are
+skipped. The identity is the whole line with surrounding spaces: `id`, `email` and `integer` ignore
+these, `exact` does not. No command prints an identity. Put `--` before an identity that begins with
 `-`.
 
-A list of columns is separated by commas; a name with a comma, or with spaces at its ends, stands in
+Separate a list of columns with commas. Put a name with a comma, or with spaces at its ends, in
 double quotes: `--features '"dose, mg"," age"'`.
 
-What takes over a second says on standard error how far it is: a bar on a terminal, plain lines
-elsewhere.
+Commands that take over a second report their progress on standard error: a bar on a terminal, plain
+lines otherwise.
 
-`process` and `model refresh` carry out what does not depend on what failed, and end with 2.
+If a part fails, `process` and `model refresh` carry out the parts that do not depend on it, and end
+with 2.
 
-A command does its work whether or not it can tell of it. Exit codes 1 and 2 stay what they are
-where nothing can be printed, and what standard error does not take changes no exit code.
+A command does its work even if it cannot print. Exit codes 1 and 2 are the same
+if nothing can be printed, and errors of standard error change no exit code.
 """
 
 
@@ -157,11 +158,11 @@ def lay_out(folder: Path) -> None:
 def tour(
     run: Callable[[list[str]], str], database: Callable[[], str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Go through the tour; `run` runs a command line and returns what it prints.
+    """Run the tour; `run` runs a command line and returns its output.
 
-    `database` returns the URL of a database of PostgreSQL that is empty.
+    `database` returns the URL of an empty database of PostgreSQL.
 
-    Yields the line as it is shown, and its arguments, with the ids that requests have been given.
+    Yields the line as shown, and its arguments, with the ids of requests.
     """
     for line in TOUR.strip().splitlines():
         if re.search(r"\bR\d\b", line):
@@ -174,7 +175,7 @@ def tour(
 
 
 def keys(found: dict[str, Any]) -> str:
-    """Name what a JSON object holds, and what each entry of its lists does."""
+    """Return the names in a JSON object, and in each entry of its lists."""
     parts = []
     for name, value in found.items():
         within = value[0] if isinstance(value, list) and value else value
@@ -194,7 +195,7 @@ def path_of(args: list[str]) -> tuple[str, ...]:
 def sections(
     commands: dict[tuple[str, ...], Any], erasable: Any, database: Callable[[], str]
 ) -> Iterator[str]:
-    """Run the tour twice, for people and for programs, and write a section on each command."""
+    """Run the tour twice, without and with ``--json``, and write a section on each command."""
     shown: dict[tuple[str, ...], list[str]] = {}
     named: dict[tuple[str, ...], str] = {}
     with tempfile.TemporaryDirectory() as folder:

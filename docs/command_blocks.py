@@ -1,8 +1,8 @@
-"""Run the command lines of a page, and write what they print into it.
+"""Run the command lines of a page, and write their output into it.
 
 ``python docs/command_blocks.py docs/start/getting-started.md`` runs every line that begins with
 ``$`` in a ``console`` block, one after another in one empty folder with the files of
-``docs/data``, and writes the page anew. The same runs in the tests, which hold the page against it.
+``docs/data``, and rewrites the page. The tests compare the page with the output of the same run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
 REQUEST = re.compile(r"R-[0-9A-Z]{10}")
 SHOWN_FOLDER = "/home/ann/churn"
 DATABASE = "postgresql://ann@db.example/models"
-"""Stands for a database of PostgreSQL that is there; see `run`."""
+"""A placeholder for a database of PostgreSQL; see `run`."""
 
 
 def pages() -> list[Path]:
@@ -33,13 +33,13 @@ def pages() -> list[Path]:
 
 
 def lay_out(folder: Path) -> None:
-    """Copy the files that pages speak of into a folder."""
+    """Copy the files that pages use into a folder."""
     for path in (DOCS / "data").iterdir():
         shutil.copy(path, folder)
 
 
 def commands(block: str) -> list[tuple[str, str]]:
-    r"""Split a block into command lines and what each prints.
+    r"""Split a block into command lines and their output.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def printed_by(line: str, folder: Path) -> str:
 
 
 def run(text: str, folder: Path, database: Callable[[], str]) -> str:
-    """Return a page with what its command lines print now, in a folder.
+    """Return a page with the current output of its command lines, run in a folder.
 
-    `database` returns the URL of a database of PostgreSQL that is empty.
+    `database` returns the URL of an empty database of PostgreSQL.
     """
     folder = folder / "churn"
     folder.mkdir()
@@ -96,7 +96,7 @@ def run(text: str, folder: Path, database: Callable[[], str]) -> str:
 
 
 def masked(text: str) -> str:
-    """Leave out what differs from run to run: times, ids, hashes and keys.
+    """Mask values that differ between runs: times, ids, hashes and keys.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def masked(text: str) -> str:
 
 
 def main() -> int:
-    """Write the pages that are named, or all."""
+    """Write the named pages, or all."""
     tests = DOCS.parent / "tests"
     sys.path[:0] = [str(tests), str(tests / "workspace")]
     from postgres_server import running

@@ -1,4 +1,4 @@
-"""Where the examples of the pages run: an empty folder with the files that they speak of."""
+"""Fixtures for the examples of the pages: an empty folder with the data files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def _own_folder(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run a page in a folder of its own; skip one on real data, or torch, where there is none."""
+    """Run each page in its own folder; skip it if it needs real data or torch and there is none."""
     if request.path.suffix != ".md":
         return
     if "torch" in request.path.read_text(encoding="utf-8"):

@@ -1,6 +1,6 @@
 """Write the table of types in docs/concepts/scikit-learn.md: ``python docs/dtype_table.py``.
 
-A test holds the page against it.
+A test compares the page with the output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DAYS = [dt.datetime(2026, 3, day) for day in (3, 1, 2, 2)]
 _WORDS = ["a", "b", "b", "c"]
 COLUMNS: Mapping[str, pa.Array] = {
     "`int8` to `uint64`": pa.array([3, 1, 2, 2]),
-    "whole numbers that no float has": pa.array([2**53 + 1, 1, 2, 2]),
+    "integers that no float can represent": pa.array([2**53 + 1, 1, 2, 2]),
     "`float`, `double`, `halffloat`": pa.array([1.5, 2, 2, 7], pa.float32()),
     "`bool`": pa.array([True, False, True, True]),
     "`decimal`": pa.array([Decimal("1.5"), Decimal(2), Decimal(2), Decimal(7)]),
@@ -59,7 +59,7 @@ def _numbers(X: Any) -> str:
     try:
         StandardScaler().fit(X)
     except InvalidDataError as error:
-        return "gaps" if "NaN" in str(error) else "refused"
+        return "missing values" if "NaN" in str(error) else "refused"
     return "numbers"
 
 
@@ -69,12 +69,12 @@ def _categories(X: Any) -> str:
     except InvalidDataError:
         return "refused"
     if np.array(found).dtype.kind == "f":
-        return "a gap" if np.isnan(found).all() else "categories, numbers"
+        return "a missing value" if np.isnan(found).all() else "categories, numbers"
     return "categories, text"
 
 
 def _of_readers(ask: Callable[[Any], str], table: pa.Table, path: Path) -> str:
-    """Return what every reader makes of a column, or each of them where they differ."""
+    """Return the common answer of all readers for a column, or one answer per reader."""
     found = {name: "refused" for name in READERS}
     for name, read in READERS.items():
         try:
@@ -97,7 +97,7 @@ def _of_a_data_set(workspace: Workspace, column: pa.Array, path: Path) -> str:
 
 
 def table() -> str:
-    """Return the table: what a column of each type becomes."""
+    """Return the table of column types and how they are read."""
     rows = ["| Arrow's type | estimators of numbers | encoders | data sets |", "|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

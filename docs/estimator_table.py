@@ -1,6 +1,6 @@
 """Write the table of estimators in the README: ``python docs/estimator_table.py``.
 
-A test holds the README against it.
+A test compares the README with the output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TABLE = re.compile(r"^\| package \| estimators \|\n(?:\|.*\n)+", re.M)
 def table() -> str:
     """Return the table: the estimators of each package, sorted by name.
 
-    Of a package that is missing here what it needs, the estimators are those of the README.
+    If a requirement of a package is not installed, its estimators are taken from the README.
     """
     packages: dict[str, list[str]] = {}
     for name, cls, _ in erasable.all_estimators():

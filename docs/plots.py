@@ -1,7 +1,7 @@
 """Draw the figures of the pages: ``python docs/plots.py``.
 
-The first is drawn of the results of the benchmarks. The others are those of the recipes: their code
-is taken from the pages, so that a figure is of what its page shows. They need the real data
+The first figure shows results of the benchmarks. The others belong to the recipes and run the code
+of the pages, so that a figure agrees with its page. They need the real data
 (``ERASABLE_DATA``).
 """
 
@@ -38,7 +38,7 @@ SHOWN = {
 
 
 def style() -> None:
-    """Set fonts and lines; text stays text, so that files are small and can be searched."""
+    """Set fonts and lines; text is kept as text, so that files are small and searchable."""
     plt.switch_backend("svg")
     plt.rcParams.update(
         {
@@ -54,13 +54,13 @@ def style() -> None:
 
 
 def save(figure: plt.Figure, name: str) -> None:
-    """Write a figure; the same bytes each time."""
+    """Write a figure, with the same bytes each time."""
     figure.savefig(FIGURES / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
 
 
 def speedups() -> None:
-    """Draw how many times longer training again takes, of the results of the benchmarks."""
+    """Draw the ratios of training again to a deletion, from the results of the benchmarks."""
     cells = {name: json.loads((RESULTS / f"estimator-{name}.json").read_text()) for name in SHOWN}
     times = {SHOWN[name]: cell["peer"] / cell["used"] for name, cell in cells.items()}
     times = dict(sorted(times.items(), key=lambda each: each[1]))
@@ -78,7 +78,7 @@ def speedups() -> None:
 
 
 def names_of(page: str, until: str = "") -> dict[str, Any]:
-    """Run the examples of a recipe, up to one that has `until` in it; return what they define."""
+    """Run the examples of a recipe, up to one that contains `until`; return their names."""
     text = (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     for example in doctest.DocTestParser().get_examples(text):
@@ -89,7 +89,7 @@ def names_of(page: str, until: str = "") -> dict[str, Any]:
 
 
 def patient() -> None:
-    """Draw the risk of a patient as copies of the record leave, one by one."""
+    """Draw the risk of a patient as copies of the record are deleted, one by one."""
     names = names_of("patient", until="one = model.delete")
     model, own = names["model"], names["own"]
     risks = [model.predict_proba(own[:1])[0, 1]]
@@ -105,7 +105,7 @@ def patient() -> None:
 
 
 def customer() -> None:
-    """Draw the times of single deletions beside that of training again."""
+    """Draw the times of single deletions, and the time of training again."""
     names = names_of("customer", until="c00017")
     model, X, y = names["model"], names["X"], names["y"]
     clone(model).fit(X, y).delete(X.index[:1])  # compiles
@@ -138,7 +138,7 @@ def customer() -> None:
 
 
 def author() -> None:
-    """Draw how sure the model is of each post before and after."""
+    """Draw the probability of the right group for each post, before and after."""
     names = names_of("author")
     figure, axes = plt.subplots(figsize=(4.6, 4.2))
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
@@ -150,7 +150,7 @@ def author() -> None:
 
 
 def spam() -> None:
-    """Draw the recall of later spam by how much of the domain was deleted."""
+    """Draw the recall of later spam against the share of the domain deleted."""
     names = names_of("spam", until="for score in")
     shares = [0.2, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9]
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
@@ -165,7 +165,7 @@ def spam() -> None:
 
 
 def main() -> int:
-    """Draw the figures that are named, or all."""
+    """Draw the named figures, or all."""
     style()
     for draw in (speedups, patient, customer, author, spam):
         if draw.__name__ in sys.argv[1:] or len(sys.argv) == 1:

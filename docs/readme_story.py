@@ -1,6 +1,6 @@
 """Write the main job's output into README.md by running the demo: ``python docs/readme_story.py``.
 
-The same runs in the tests, which hold the page against it.
+The tests compare the page with the output of the same run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHOWN = 2  # requests, of the twenty
 
 
 def story() -> str:
-    """Run the demo, and return what README shows of it.
+    """Run the demo, and return the output for README.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def story() -> str:
 
 
 def shorten(told: str) -> str:
-    """Leave out all but the first requests, and where the folder is."""
+    """Remove all but the first requests, and the path of the folder."""
     lines: list[str] = []
     n_requests = 0
     for line in told.rstrip().splitlines():
@@ -55,7 +55,7 @@ def shorten(told: str) -> str:
 
 
 def masked(shown: str) -> str:
-    """Leave out what differs from run to run: ids, days, times, widths of columns.
+    """Mask values that differ between runs: ids, days, times, widths of columns.
 
     Examples
     --------

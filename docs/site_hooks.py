@@ -1,4 +1,4 @@
-"""What the site does to pages after they are rendered."""
+"""Hooks of the site that change rendered pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    r"""Write numpydoc's citations as numbers in brackets; end no name with a dash before nothing.
+    r"""Write citations of numpydoc as numbers in brackets; remove dashes before empty descriptions.
 
     Examples
     --------

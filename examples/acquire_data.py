@@ -1,11 +1,11 @@
 """A clinic may pay for the records of 20 patients, and some of them will withdraw.
 
-The measurements are scikit-learn's breast-cancer data; a third of the patients test the models. In
-a study before this one, patients with a malignant tumour withdrew more often. Twenty of the others
-are chosen: in view of that; as if everybody stayed; and at random. Then, many times over, it is
-drawn who withdraws, each model deletes them, and is tested on what it has left. The exit status is
-1 if the first choice is not expected to be worth the most after withdrawals, or if a model that
-deleted is not the one that never saw who withdrew.
+The measurements are scikit-learn's breast-cancer data; a third of the patients are test data. In an
+earlier study, patients with a malignant tumour withdrew more often. Twenty of the other patients
+are chosen in three ways: with this knowledge, as if everybody stayed, and at random. Then the
+example repeatedly draws who withdraws, deletes them from each model, and tests the model. The exit
+status is 1 if the first choice does not have the highest expected value after withdrawals, or if a
+model after deletions is not equal to a refit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROW = "  {:<14}{:>10}{:>14}{:>12}{:>15}"
 
 
 def fit(rows: np.ndarray, X: np.ndarray, y: np.ndarray) -> KNeighborsClassifier:
-    """Fit to some patients, each of whom is known by their row."""
+    """Fit to some patients, with rows as ids."""
     return KNeighborsClassifier(n_neighbors=1).fit(X[rows], y[rows], ids=rows)
 
 
@@ -45,7 +45,7 @@ def after(
     drawn = staying.sample(len(rows), N_SIMULATIONS, labels=y[rows], random_state=0)
     for stays in drawn:
         if not stays.any():
-            accuracies.append(0.0)  # nobody is left to learn from
+            accuracies.append(0.0)  # no records remain
             continue
         model = fit(rows, X, y)
         model.delete(rows[~stays])
@@ -70,7 +70,7 @@ def main() -> int:
         "conventional": SubsetSelector(k=K).fit(X, y).selected_,
         "random": rng.choice(len(y), K, replace=False),
     }
-    print(f"{K} of {len(y)} patients are chosen. Of an earlier study withdrew:")
+    print(f"{K} of {len(y)} patients are chosen. Withdrawals in an earlier study:")
     for label, n in WITHDREW.items():
         print(f"  {label:<10} {n} of {TOOK_PART[label]}")
 
@@ -93,7 +93,7 @@ def main() -> int:
             f"{group.share_selected:.0%} of the chosen, {group.share_staying:.0%} of who stays"
         )
     told = "yes, by digest, every time" if exact else "NO"
-    print(f"\nIs a model that deleted the one that never saw who withdrew? {told}")
+    print(f"\nIs each model after deletions equal to a refit? {told}")
     best = worth.pop("anticipating") > max(worth.values())
     return 0 if exact and best else 1
 

@@ -1,8 +1,8 @@
-"""The main job, from the command line: 20 people leave a data set and four models, provably.
+"""The main job on the command line: 20 people leave a data set and four models, provably.
 
-The data are scikit-learn's breast-cancer measurements, taken for three visits of each of 190
-patients, with a day and a site of each, and gaps: as tables are. Every line that starts with $ is
-what you would type. The exit status is 1 if a check finds a difference.
+The data are scikit-learn's breast-cancer measurements, used as three visits of each of 190
+patients, with days, sites and missing values. Lines that start with $ are the commands. The exit
+status is 1 if a check finds a difference.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def first_request(workspace: Path) -> str:
 
 
 def tell(folder: Path) -> int:
-    """Type the story's commands in a folder; return the first exit status that is not 0."""
+    """Run the commands in a folder; return the first exit status that is not 0."""
     write_visits(folder / "visits.csv")
     (folder / "leaving.txt").write_text("\n".join(LEAVING) + "\n")
     request = None
@@ -101,7 +101,7 @@ def tell(folder: Path) -> int:
 
 
 def main() -> int:
-    """Run the demonstration in a folder that is removed."""
+    """Run the demonstration in a temporary folder."""
     print("(The first run on a machine compiles kernels for a minute.)\n")
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,13 +1,13 @@
-"""Laws of who stays under which greedy selection has no guarantee: the paper's appendix D.1.
+"""Distributions of who stays for which greedy selection has no guarantee: the paper's appendix D.1.
 
-Greedy selection is near the best if more records are never worth less (monotone), and if a record
-never adds more to more records (submodular). The utility here is both. Its expectation after
-departures is both, too, if the law of who stays is consistent: if what it says of some records is
-what the law of all the records says of them. Two laws are shown that are not, and what goes wrong;
-then the staying models of the library, which are. All is checked over all sets of records that may
-be chosen and may stay, in a few lines that use nothing of the library. The exit status is 1 if one
-of the two laws breaks nothing, if a model of the library does, or if the library expects another
-utility than the sum over all who may stay.
+Greedy selection is near the optimum if additional records never reduce the value (monotone), and if
+the gain of a record never grows with the other records (submodular). The utility here is both. Its
+expectation after departures is both, too, if the distribution (law) of who stays is consistent: if
+for some records it is the marginal of the distribution for all records. The example shows two laws
+that are not consistent, and the failures; then the staying models of the library, which are
+consistent. Everything is checked over all sets of records that may be chosen and may stay, without
+the library. The exit status is 1 if one of the two laws causes no failure, if a model of the
+library does, or if the library's expected utility is not the sum over all cases of who stays.
 
 Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, proposition 1 and
 appendix D.1.
@@ -35,7 +35,7 @@ from erasable.selection import (
 
 Records = frozenset[int]
 Law = Callable[[Records, Records], float]
-"""Of the chosen and of some of them: the probability that exactly those stay."""
+"""For the chosen records and a subset: the probability that exactly the subset stays."""
 
 N = 5
 MODELS = (
@@ -45,19 +45,19 @@ MODELS = (
     (Uniform(0, 2), [1 / 3, 1 / 3, 1 / 3, 0, 0, 0]),
     (Uniform(3, 5), [0, 0, 0, 1 / 3, 1 / 3, 1 / 3]),
 )
-"""Staying models, and how likely it is that 0 to 5 of five stay, as they are defined."""
+"""Staying models, and their probabilities that 0 to 5 of five stay."""
 ROUNDING = 1e-9
 ROW = "  {:<36}{:<13}{:<11}{}"
 
 
 def parts(of: Records) -> Iterator[Records]:
-    """Return all the sets of some records, from none to all of them."""
+    """Return all subsets of some records."""
     for size in range(len(of) + 1):
         yield from map(frozenset, combinations(sorted(of), size))
 
 
 def expected(chosen: Records, law: Law, similarity: np.ndarray) -> float:
-    """Return the expected utility: similarities to the nearest one that stays, summed."""
+    """Return the expected utility: the sum of similarities to the nearest remaining record."""
     total = 0.0
     for stay in parts(chosen):
         if stay:
@@ -84,18 +84,18 @@ def properties(law: Law, similarity: np.ndarray) -> tuple[bool, bool, bool]:
 
 
 def crowd(chosen: Records, stay: Records) -> float:
-    """Return the first law: all stay, but of three chosen record 0 alone does."""
+    """Return the first law: all stay, but if three are chosen only record 0 does."""
     return float(stay == (chosen if len(chosen) < 3 else {0}))
 
 
 def company(chosen: Records, stay: Records) -> float:
-    """Return the second law: record 1 leaves; record 0 stays beside it, and seldom alone."""
+    """Return the second law: record 1 leaves; record 0 stays with it, and rarely without it."""
     stays = {0: 1.0 if 1 in chosen else 0.1, 1: 0.0}
     return float(np.prod([stays[j] if j in stay else 1 - stays[j] for j in chosen]))
 
 
 def law_of(model: Any) -> Law:
-    """Return the law of a staying model of the library: it goes by how many stay."""
+    """Return the law of a staying model of the library, which depends on the number who stay."""
     given = [model.subset_pmf(t, k=N) for t in range(N + 1)]
     return lambda chosen, stay: float(given[len(chosen)][len(stay)])
 
@@ -109,7 +109,7 @@ def main() -> int:
     """Run the example."""
     print(ROW.format("who stays", "consistent", "monotone", "submodular"))
     three = np.full((3, 3), 0.2) + 0.8 * np.eye(3)
-    two = np.diag([1.0, 0.0])  # record 1 is worth nothing
+    two = np.diag([1.0, 0.0])  # record 1 has no value
     first, second = properties(crowd, three), properties(company, two)
     show("of three, one alone", first)
     show("likelier beside another", second)

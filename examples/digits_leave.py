@@ -1,13 +1,13 @@
-"""A person leaves a classifier of digits, which learns from what a frozen network sees in them.
+"""A person leaves a classifier of digits that is trained on vectors from a frozen network.
 
-The network has learned from the digits 5 to 9 alone, and is frozen: it has never seen a record of
-the classifier, which learns the digits 0 to 4. So a person leaves the classifier exactly, without
-a step of training of the network. The digits come with scikit-learn, which does not say who wrote
-them: here the writers are made up. The exit status is 1 if the classifier does not become the one
-that has never seen the person.
+The network was trained only on the digits 5 to 9, and is frozen: it has never seen a record of the
+classifier, which learns the digits 0 to 4. So a person is deleted exactly from the classifier,
+without training the network. The digits come with scikit-learn, which does not name the writers;
+here writers are assigned at random. The exit status is 1 if the classifier after the deletion is
+not equal to a refit without the person.
 
-It needs PyTorch: ``pip install 'erasable[neural]'``. A model names its network by the function that
-makes it, here by ``digits_leave.network``, which Python finds beside the script that it runs.
+It needs PyTorch: ``pip install 'erasable[neural]'``. A model contains the name of the function that
+creates its network, here ``digits_leave.network``, which Python finds beside this script.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPEATS = 5
 
 @backbone
 def network() -> torch.nn.Module:
-    """Make the part of the network that is kept: an image becomes 64 numbers."""
+    """Create the kept part of the network, which converts an image to 64 numbers."""
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
@@ -50,7 +50,7 @@ def network() -> torch.nn.Module:
 
 
 def train(images: Any, labels: Any, path: Path) -> None:
-    """Train the network on images, as anybody would, and keep its weights in a file."""
+    """Train the network on images, and save its weights in a file."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     kept = network()
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def leave(images: Any, labels: Any, weights: str) -> int:
-    """Teach a classifier on the frozen network, and take a person out of it."""
+    """Train a classifier on the frozen network, and delete a person from it."""
     writers = np.random.default_rng(0).integers(0, WRITERS, len(labels))
     known = np.arange(len(labels)) % 4 != 0
     X, y, groups = images[known], labels[known], writers[known]

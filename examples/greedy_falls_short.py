@@ -1,19 +1,19 @@
-"""Where greedy selection that anticipates deletions is not the best: the paper's appendix F.
+"""A case in which greedy anticipating selection is not optimal: the paper's appendix F.
 
-Four records: m1 and m2 are alike, e1 and e2 are unlike each other, and each m is similar to each e
-by v = 0.5. Three are chosen, by the similarity of all four to the nearest that stays. If many
-leave, the greedy choice takes m2 second, to stand in for m1; with three records the spread set
-m, e1, e2 is the better one, unless still more leave. Between the two thresholds greedy selection
+There are four records: m1 and m2 are equal, e1 and e2 have similarity 0, and each m has similarity
+v = 0.5 to each e. Three are chosen, by the similarity of all four to the nearest that stays. If
+many leave, the greedy choice takes m2 second, as a replacement for m1; with three records the
+spread set m, e1, e2 is better, unless still more leave. Between the two thresholds greedy selection
 falls short. With probabilities s of staying they are::
 
     m2 is second         s < 1 / (2 - v) = 0.667
     m, e1, e2 is better  2 s - v s^2 > 1, which is s > (1 - sqrt(1 - v)) / v = 0.586
 
-The paper prints 0.568 for the second. With a law by which one of three leaves at most, each with
-probability r, m2 is second if r > (1 - v) / (3 - 2 v) = 0.25, and m, e1, e2 is always the better.
-Both are found here from sums over all who may stay, in a few lines that use nothing of the library,
-which then chooses as well. The exit status is 1 if thresholds are others, or if the library
-chooses or expects something else.
+The paper prints 0.568 for the second. With a distribution by which at most one of three leaves,
+each with probability r, m2 is second if r > (1 - v) / (3 - 2 v) = 0.25, and m, e1, e2 is always
+better. The example computes both from sums over all cases of who stays, without the library, and
+then with it. The exit status is 1 if thresholds differ, or if the choice or the expected utility of
+the library differs.
 
 Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, appendix F.
 """
@@ -41,7 +41,7 @@ Rows = tuple[int, ...]
 def expected(chosen: Rows, sizes: list[float]) -> float:
     """Return the expected utility, if a of three owners stay with probability ``sizes[a]``.
 
-    Where fewer than three are chosen, it is as if the others of the three were worth nothing.
+    If fewer than three are chosen, the others of the three have no value.
     """
     law = [share / comb(K, a) for a, share in enumerate(sizes)]
     total = 0.0
@@ -54,7 +54,7 @@ def expected(chosen: Rows, sizes: list[float]) -> float:
 
 
 def greedy(sizes: list[float]) -> Rows:
-    """Choose the record that adds the most, three times; the first of those that add the same."""
+    """Choose three times the record with the largest gain; among equal gains the first."""
     chosen: Rows = ()
     for _ in range(K):
         others = [j for j in range(len(NAMES)) if j not in chosen]
@@ -63,17 +63,17 @@ def greedy(sizes: list[float]) -> Rows:
 
 
 def independent(s: float) -> list[float]:
-    """Return how likely it is that 0 to 3 of three stay, each with probability s."""
+    """Return the probabilities that 0 to 3 of three stay, each with probability s."""
     return [comb(K, a) * s**a * (1 - s) ** (K - a) for a in range(K + 1)]
 
 
 def tolerant(r: float) -> list[float]:
-    """Return the same where one leaves at most, each with probability r."""
+    """Return the same if at most one leaves, each with probability r."""
     return [0.0, 0.0, 3 * r, 1 - 3 * r]
 
 
 def threshold(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return where something that holds at one end only begins or ends to hold."""
+    """Return the threshold of a condition that holds at only one end."""
     first = holds(low)
     while high - low > 1e-9:
         middle = (low + high) / 2
@@ -82,14 +82,14 @@ def threshold(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def same_in_library(sizes: list[float], staying: Any) -> bool:
-    """Say whether the library chooses the same, and expects the same of it."""
+    """Say whether the library has the same choice and the same expected utility."""
     selector = SubsetSelector(NearestNeighbor("precomputed"), k=K, staying=staying).fit(SIMILARITY)
     chosen = tuple(selector.selected_.tolist())
     return chosen == greedy(sizes) and abs(selector.utility_ - expected(chosen, sizes)) < 1e-9
 
 
 def show(label: str, sizes: list[float]) -> None:
-    """Print what is chosen greedily, what is best, and what both are worth."""
+    """Print the greedy choice, the best choice, and their values."""
     chosen = greedy(sizes)
     best = max(combinations(range(4), K), key=lambda rows: round(expected(rows, sizes), 9))
     worths = [expected(each, sizes) for each in (chosen, best)]

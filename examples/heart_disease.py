@@ -1,9 +1,9 @@
-"""A patient leaves a diagnosis model, and takes every copy of the record along.
+"""A patient leaves a diagnosis model, with every copy of the record.
 
-The table of heart disease that is passed around has 1,025 rows, of which 302 are distinct: the
-rest are exact copies. Deleting one copy leaves what the others teach. So copies get one subject,
-named after a hash of the row, and the subject leaves as a group. The exit status is 1 if the model
-is then not the one that has never seen the patient.
+The common table of heart disease has 1,025 rows, of which 302 are distinct; the others are exact
+copies. Deleting one copy leaves the effect of the others. So copies get one subject, named by a
+hash of the row, and the subject is deleted as a group. The exit status is 1 if the model is then
+not equal to a refit without the patient.
 
 It needs pandas, and the data: a folder ``heart_disease`` with ``heart.csv.gz`` in the one that
 ERASABLE_DATA names.
@@ -48,7 +48,7 @@ def fit(model: Any, visits: pd.DataFrame) -> Any:
 
 
 def hash_of(model: Any) -> str:
-    """Return the digest without what it is of."""
+    """Return the hash of a digest."""
     return str(model.digest().rpartition(":")[2])
 
 

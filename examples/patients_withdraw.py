@@ -1,8 +1,7 @@
 """Three patients withdraw from a clustering of 569, and each withdrawal is checked.
 
-The measurements are scikit-learn's breast-cancer data. After every withdrawal the model is
-trained again without the patient, from nothing; the two must have the same digest. The exit
-status is 1 if they do not.
+The measurements are scikit-learn's breast-cancer data. After every withdrawal another model is
+fitted without the patient; the two must have the same digest. The exit status is 1 if they do not.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ROW = "{:<14}{:<11}{:>9}{:>12}{:>12}{:>9}"
 
 
 def timed_fit(model: Any, X: np.ndarray, ids: np.ndarray) -> tuple[Any, float]:
-    """Fit clones of a model; the last one, and the median time in seconds."""
+    """Fit clones of a model; return the last one, and the median time in seconds."""
     seconds = []
     for _ in range(REPEATS):
         fresh = clone(model)

@@ -1,10 +1,10 @@
-"""People leave a model of how films are rated: one with thousands of ratings, one with twenty.
+"""People leave a model of film ratings: one with thousands of ratings, one with twenty.
 
 MovieLens has 100,836 ratings by 610 people, from 20 to 2,698 each. Boosted trees of scikit-learn
-tell a rating from the year and the genres of the film; every fifth person tests them. The others
-are in 16 shards, each person in one. Whoever leaves, one shard learns again. Without ``groups`` the
-shard of every rating would be drawn for itself, and someone with thousands would be in all of them.
-The exit status is 1 if the model does not become the one that has never seen them.
+predict a rating from the year and the genres of the film; every fifth person is test data. The
+others are in 16 shards, each person in one. A deletion of a person trains one shard again. Without
+``groups`` every rating would be assigned separately, and a person with thousands would be in all
+shards. The exit status is 1 if the model is not equal to a refit without these people.
 
 It needs pandas, and the data: a folder ``movielens_small`` in the one that ERASABLE_DATA names.
 """

@@ -1,9 +1,8 @@
 """A sender leaves a spam filter, with every message, and with the words that only they used.
 
-The messages are the SMS Spam Collection, which does not say who sent them. Here the senders are
-made up: a hash of a message puts it with one of 600, so that copies have the same sender. What
-they have in common is nothing but that they leave together. The exit status is 1 if the filter
-does not become the one that has never seen the sender.
+The messages are the SMS Spam Collection, which does not name senders. Here a hash of each message
+assigns one of 600 senders, so that copies have the same sender. The messages of a sender have no
+other relation. The exit status is 1 if the filter is not equal to a refit without the sender.
 
 It needs pandas, and the data: a folder ``sms_spam`` with ``SMSSpamCollection.tsv.gz`` in the one
 that ERASABLE_DATA names.
@@ -87,7 +86,7 @@ def main() -> int:
     deleting = time.perf_counter() - start
     after = spam_score(model, unseen)
     gone = words - set(model[0].get_feature_names_out())
-    # A short word may stand in the bytes inside a longer one.
+    # A short word may occur in the bytes as part of a longer one.
     telling = {word for word in gone if not any(word in other for other in words - gone)}
     left = found(telling, model)
     print(f"\n{sender} leaves with {len(deletion.ids)} messages.")

@@ -1,9 +1,9 @@
 """Users with many records leave, each with all of them in one call.
 
-Two data sets that say who is who: voice recordings of 42 people with Parkinson's disease, from
-which a ridge regression tells how severe it is, and 36 people who carried a phone in their pocket,
-of whom naive Bayes tells what they are doing. Of each, every fifth person tests the model. The exit
-status is 1 if a model does not become the one that has never seen the user.
+There are two data sets with people: voice recordings of 42 people with Parkinson's disease, from
+which a ridge regression predicts its severity, and phone data of 36 people,
+from which naive Bayes predicts their activity. In both, every fifth person is test data. The exit
+status is 1 if a model is not equal to a refit without the user.
 
 It needs pandas, and the data: folders ``parkinsons_telemonitoring`` and ``wisdm_activity`` in the
 one that ERASABLE_DATA names.
@@ -47,14 +47,14 @@ def leave(
     user: str,
     measure: Callable[[Any, Any], float],
 ) -> bool:
-    """Let the user with the most records leave; tell what happens, and whether it is exact.
+    """Delete the user with the most records; print the results, and return whether it is exact.
 
     Parameters
     ----------
     model : estimator of erasable
         Unfitted.
     table : DataFrame
-        Records, with a column that says whose they are.
+        Records, with a column of users.
     target : Series
     user : str
         Name of that column.

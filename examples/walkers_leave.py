@@ -1,10 +1,10 @@
-"""A walker leaves a forest of random trees that cannot forget, because it is kept in shards.
+"""A walker leaves a forest of scikit-learn, which cannot delete, by means of shards.
 
 36 people carried a phone in their pocket while they walked, jogged, sat and stood. Random trees of
-scikit-learn tell what they are doing. Every fifth person tests them. The others are shared out
-among eight shards, whole people at a time, and each shard has trees of its own: who leaves is in
-one shard, and that one alone learns again. The exit status is 1 if the model does not become the
-one that has never seen the walker.
+scikit-learn predict their activity. Every fifth person is test data. The others are divided
+among eight shards by person, and each shard has its own trees: a person is in
+one shard, and a deletion trains only this shard again. The exit status is 1 if the model is not
+equal to a refit without the walker.
 
 It needs pandas, and the data: a folder ``wisdm_activity`` in the one that ERASABLE_DATA names.
 """
@@ -30,7 +30,7 @@ REPEATS = 3
 
 
 def read_moves() -> pd.DataFrame:
-    """Read ten seconds of movement a row; three columns have gaps and are left out."""
+    """Read ten seconds of movement per row, without the three columns with gaps."""
     folder = Path(os.environ.get("ERASABLE_DATA") or DATA)
     if not folder.is_dir():
         sys.exit(f"no data at {folder}; set ERASABLE_DATA to the folder that holds it")
@@ -39,7 +39,7 @@ def read_moves() -> pd.DataFrame:
 
 
 def fit(model: Any, moves: pd.DataFrame) -> Any:
-    """Fit to movements, whose groups are the people."""
+    """Fit to movements, with people as groups."""
     return model.fit(moves.drop(columns="class"), moves["class"], groups="user")
 
 

@@ -22,19 +22,20 @@ HEAD = """# Selection that anticipates deletions: the paper's experiments
 <!-- Written by experiments/selection/page.py from experiments/selection/results; do not edit. -->
 
 Sim, Fan, Tian, Jaillet and Low, *Deletion-Anticipative Data Selection with a Limited Budget*, ICML
-2024, choose records so that what is left of their utility after deletions to come is large. Here
-are the experiments of section 5 and appendix H with `erasable.selection`, on the same data, with
-the paper's numbers beside ours; MI-S and VR-S are on another map. The counterexamples of appendices
-D.1 and F are `examples/departures_that_break_greedy.py` and `examples/greedy_falls_short.py`.
+2024, choose records with a large remaining utility after later deletions. This page repeats the
+experiments of section 5 and appendix H with `erasable.selection`, on the same data, and compares
+the numbers with the paper's; MI-S and VR-S use another map. The counterexamples of appendices D.1
+and F are `examples/departures_that_break_greedy.py` and `examples/greedy_falls_short.py`.
 
 - **DS**: the conventional selection, which anticipates no deletions. **EDADS**: the largest
   expected utility. **CVaR**: the largest expected utility in the worst share alpha of cases
-  (RA-DADS in the paper). **random**: as many of each class as there are in the data, ten times.
+  (RA-DADS in the paper). **random**: a random selection with the class shares of the data, ten
+  times.
 - Utilities in tables 7 to 11 are exact expectations, not simulated. Metrics are means over
   simulations, ± their standard deviation; figures have bands of two standard errors. In tables 12
   to 14 both are means of 50 runs of 10,000 fresh samples, ± the deviation over runs.
-- The better of two numbers of ours is bold, however small the difference.
-- Where nobody stays there is no model, and its metric counts as 0.
+- The better of two numbers of this page is bold, for any difference.
+- If nobody stays there is no model, and its metric counts as 0.
 
 | experiment | command | seconds |
 |---|---|---:|
