@@ -91,6 +91,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 """Parameters, beside the default ones, that take another way through the code."""
 
+PLAIN = {
+    "HistGradientBoostingClassifier": {"max_iter": 10},
+    "HistGradientBoostingRegressor": {"max_iter": 10},
+}
+"""Parameters in place of default ones that only have more of the same done."""
+
 
 def _forests(cls: type[Any]) -> list[Any]:
     return [
@@ -125,11 +131,11 @@ def _scaled_ridge() -> Any:
 
 MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
     "BaggingClassifier": lambda cls: [
-        cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7),
+        cls(DecisionTreeClassifier(max_depth=3), n_estimators=2, max_features=0.7),
         cls(ensemble.RandomForestClassifier(2), n_estimators=3, max_samples=0.5, bootstrap=False),
     ],
     "BaggingRegressor": lambda cls: [
-        cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5),
+        cls(KNeighborsRegressor(1), n_estimators=2, max_samples=0.5),
         cls(linear_model.Ridge(), n_estimators=2, max_features=0.7),
     ],
     "CategoricalNB": lambda cls: [  # which predict what was deleted, too
@@ -157,7 +163,8 @@ MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
         cls(ensemble.HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2), n_shards=2),
     ],
     "ShardedRegressor": lambda cls: [
-        cls(_scaled_ridge(), n_shards=3),
+        cls(Ridge(), n_shards=3),
+        cls(_scaled_ridge(), n_shards=2),
         cls(make_pipeline(StandardScaler(), linear_model.Ridge()), n_shards=3),
     ],
 }
@@ -172,7 +179,7 @@ def instances_of(name: str, cls: type[Any], tags: dict[str, Any]) -> list[Any]:
         raise AssertionError(
             f"{name} is made of other estimators; expected instances to test it by; add it to MADE"
         )
-    return [cls(), *(cls(**params) for params in VARIANTS.get(name, []))]
+    return [cls(**PLAIN.get(name, {})), *(cls(**params) for params in VARIANTS.get(name, []))]
 
 
 def law_instances() -> Iterator[Any]:
