@@ -73,7 +73,13 @@ def test_draws(drawn):
 """
 
 
-@pytest.mark.parametrize("plugin", [True, False], ids=["seeded", "not seeded"])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        pytest.param(True, id="seeded"),
+        pytest.param(False, id="not seeded", marks=pytest.mark.soak),
+    ],
+)
 def test_two_runs_draw_the_same(tmp_path: Path, plugin: bool) -> None:
     (tmp_path / "test_drawing.py").write_text(MODULE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
