@@ -1,6 +1,6 @@
 """Read the names of an estimator's parameters once per constructor. A plugin of pytest.
 
-scikit-learn inspects the constructor at every clone, digest and look at tags, a tenth of the time of
+scikit-learn inspects the constructor at every clone and look at tags, a tenth of the time of
 many tests.
 """
 

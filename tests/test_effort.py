@@ -56,7 +56,7 @@ def test_what_is_forgotten_is_found() -> None:
 def test_how_much_is_tried(monkeypatch: pytest.MonkeyPatch, thorough: bool) -> None:
     monkeypatch.setattr(effort, "THOROUGH", thorough)
     whole = [examples(500), examples(3), few(5), few(1), skip(1), skip(5)]
-    assert whole == ([500, 3, 5, 1, 1, 5] if thorough else [100, 3, 2, 1, 3, 11])
+    assert whole == ([500, 3, 5, 1, 1, 5] if thorough else [50, 3, 2, 1, 3, 11])
 
 
 @pytest.mark.parametrize("thorough", [True, False])

@@ -53,7 +53,7 @@ def frame_of(visits: Visits, folder: Path, parts: int = 13) -> Any:
     return dd.read_parquet(folder, aggregate_files=False)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)  # on simulated workers more of them are tried: test_remote.py
 @pytest.mark.parametrize("name", BLOCKWISE)
 def test_digests_are_those_of_memory(name: str, client: Client, tmp_path: Path) -> None:
     visits = Visits(counts=name in OF_COUNTS, narrow=True)
