@@ -214,7 +214,8 @@ def test_a_full_run_with_too_few_tests_fails(
     tmp_path: Path, arguments: list[str], status: int
 ) -> None:
     (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "effort.py", "entropy.py", "last_words.py", "optional.py"):
+    plugins = ("effort.py", "entropy.py", "last_words.py", "optional.py", "parameter_names.py")
+    for name in ("conftest.py", *plugins):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\ntestpaths = tests\n")
