@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ SOURCE = ROOT / "src"
 INNER = ("erasable.core.mapped", "erasable.workspace.", "erasable.cli", "erasable.__main__")
 
 
+@cache
 def public_modules() -> list[str]:
     """Every module whose path has no underscore in it, and which can be imported here."""
     found = pkgutil.walk_packages(erasable.__path__, "erasable.")
