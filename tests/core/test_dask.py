@@ -71,6 +71,7 @@ def test_digests_are_those_of_memory(name: str, client: Client, tmp_path: Path) 
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("client", [pytest.param(1, marks=pytest.mark.soak), 2], indirect=True)
 @pytest.mark.parametrize("name", ["logistic", "tree", "modes", "nested", "words and numbers"])
 def test_text_and_gaps(name: str, client: Client) -> None:
     visits, (model, columns) = Mixed(), OF_TEXT[name]
