@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ SOURCE = ROOT / "src"
 INNER = ("erasable.core.mapped", "erasable.workspace.", "erasable.cli", "erasable.__main__")
 
 
+@cache
 def public_modules() -> list[str]:
     """Every module whose path has no underscore in it, and which can be imported here."""
     found = pkgutil.walk_packages(erasable.__path__, "erasable.")
@@ -214,7 +216,8 @@ def test_a_full_run_with_too_few_tests_fails(
     tmp_path: Path, arguments: list[str], status: int
 ) -> None:
     (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "effort.py", "entropy.py", "last_words.py", "optional.py"):
+    plugins = ("effort.py", "entropy.py", "last_words.py", "optional.py", "parameter_names.py")
+    for name in ("conftest.py", *plugins):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\ntestpaths = tests\n")

@@ -23,7 +23,7 @@ from erasable.naive_bayes._categorical import CategoryCounts
 from erasable.naive_bayes._multinomial import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from law_instances import MADE
 from naive_bayes.data import ALL, SPARSE, as_sparse, cases, code_sets
 
@@ -58,7 +58,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(DENSE, fast=True)
+@of_variants(parametrize_with_law_checks(DENSE, fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     if check.func.__name__ == "check_nothing_left" and isinstance(estimator, MultinomialNB):
         # Shifted to 0, a record could not be told from others.

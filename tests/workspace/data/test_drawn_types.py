@@ -205,6 +205,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace.create(tmp_path / "ws")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("start", range(0, N, 20))
 def test_a_data_set_does_not_depend_on_its_files(
     workspace: Workspace, tmp_path: Path, start: int
