@@ -30,6 +30,21 @@ BASE_STATE = frozenset(
     }
 )
 
+_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
+
+
+def is_learned(name: str) -> bool:
+    """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
+
+    Examples
+    --------
+    >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
+    ['sums_', '_info']
+    """
+    if name.startswith(_SETTINGS):
+        return False
+    return name.startswith("_") or name.endswith("_")
+
 
 class DetachedAttributeError(DetachedError, AttributeError):
     """An attribute needs the records; `hasattr` is to say that it is not there."""

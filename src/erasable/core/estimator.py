@@ -26,6 +26,7 @@ from erasable.core._fit_info import (
     DetachedAttributeError,
     FitInfo,
     base_state,
+    is_learned,
     owned_copy,
 )
 from erasable.core._schema import FieldType
@@ -57,23 +58,7 @@ from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
-__all__ = ["NEVER", "Erasable", "is_learned", "load"]
-
-_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
-
-
-def is_learned(name: str) -> bool:
-    """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
-
-    Examples
-    --------
-    >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
-    ['sums_', '_info']
-    """
-    if name.startswith(_SETTINGS):
-        return False
-    return name.startswith("_") or name.endswith("_")
-
+__all__ = ["NEVER", "Erasable", "load"]
 
 NEVER = (2**62, 1.0)
 """Of estimators whose deletions decide themselves what learns again: see `_refit_from`."""
