@@ -1,8 +1,8 @@
-"""Records come, or come in the place of others: done for all models that hold them, or not at all.
+"""Changes of records, which all models that hold them follow, or none.
 
-Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, a
-change that is interrupted is undone: the records are what they were, and the models learn again.
-From there on it is completed: what is left to do is only to overwrite what nobody reads any more.
+Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, an
+interrupted change is undone: the records are what they were, and the models learn again. After
+that it is completed: all that is left to do is to overwrite what nobody reads any more.
 """
 
 from __future__ import annotations
@@ -48,49 +48,16 @@ _LEAST = 16
 
 
 class Growth:
-    """Rows that come to records, and those that leave with them.
-
-    Parameters
-    ----------
-    records : Records
-    table : Table
-        What comes, of the types that all rows together are to have.
-    holders : list of Attachment
-        Those that hold the new rows from then on.
-    leaving : ndarray of int64, or None
-        Rows that leave; they can be read until `finish`.
-    succeeds : bool
-        Whether each new row takes the place of the one that leaves, for those that hold that.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_new,), int64
-        Where the new rows are.
-    plain : bool
-        Whether no type of any array changes, and a model need not learn everything again.
-
-    Examples
-    --------
-    >>> from erasable import Records
-    >>> from erasable.core.additions import read_addition
-    >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
-    >>> held = records.attach()
-    >>> growth = Growth(records, read_addition(records, [[3.0]], None, None, ["c"], None), [held])
-    >>> growth.begin()
-    >>> rows = growth.arrive(held)
-    >>> growth.finish()
-    >>> records.matrix.tolist(), held.ids
-    ([[1.0], [2.0], [3.0]], array(['a', 'b', 'c'], dtype=object))
-    """
+    """Rows that come to records, and rows that leave with them."""
 
     def __init__(
         self,
         records: Records,
         table: RecordArrays,
-        holders: list[Attachment],
-        leaving: Ints | None = None,
+        holders: list[Attachment],  # that hold the new rows from then on
+        leaving: Ints | None = None,  # can be read until `finish`
         *,
-        succeeds: bool = False,
+        succeeds: bool = False,  # each new row takes the place of one that leaves, if that was live
     ) -> None:
         self._records, self._table, self._holders = records, table, holders
         self.leaving = np.empty(0, dtype=np.int64) if leaving is None else leaving
@@ -100,6 +67,7 @@ class Growth:
         n_more = n_new - free.size
         self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
         self._n_rows = n + n_more
+        # Whether no array changes its type, so that a model need not learn everything again.
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
             and (records.y is None or table.y is None or records.y.dtype == table.y.dtype)
@@ -313,32 +281,23 @@ _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class RecordsChange:
-    """A change of records that all models of theirs follow, or one alone that shares them.
-
-    Parameters
-    ----------
-    records : Records
-    model : Erasable or None
-        The one model that was asked, or None: all that there are.
-    digest : bool
-        Whether reports are to have digests.
-    """
+    """A change of records: of all models that hold them, or of one that alone holds them."""
 
     def __init__(self, records: Records, model: Erasable | None, *, digest: bool) -> None:
         self._began = time.perf_counter()
         self._records, self._digest = records, digest
-        self._asked = model
+        self._asked = model  # None: all that there are
         self._known: list[tuple[Attachment, Erasable]] | None = None
 
     @property
     def _models(self) -> list[tuple[Attachment, Erasable]]:
-        """The models that hold records, and their holds."""
+        """The models that hold records, with their attachments."""
         if self._known is None:
             self._known = self._find_models()
         return self._known
 
     def _find_models(self) -> list[tuple[Attachment, Erasable]]:
-        """Return the models that hold records, and their holds."""
+        """Return the models that hold records, with their attachments."""
         if self._asked is not None and len(self._records._holders) == 1:
             return [(self._asked._attached(), self._asked)]
         holders = [each() for each in self._records._holders]
@@ -361,7 +320,7 @@ class RecordsChange:
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
     def take_in(self, table: RecordArrays) -> list[Addition]:
-        """Add records, with new ids, that were read as those that are there."""
+        """Add records with new ids, which were read as those that are there."""
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
     def replace(
@@ -505,10 +464,7 @@ class RecordsChange:
 
 
 def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> list[Outcome]:
-    """Have records change and models follow, or have all be as it was.
-
-    What is raised meanwhile is treated as by `erasable.core._deleting.delete_or_undo`.
-    """
+    """Change records and have models follow; errors and interruptions: see `delete_or_undo`."""
     outcomes: list[Outcome] = []
     begun: list[tuple[Attachment, Erasable]] = []
     done = whole = False
@@ -549,7 +505,7 @@ def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> lis
 
 
 def _update_model(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
-    """Have a model learn what came, and forget what left."""
+    """Have a model learn the rows that came, and delete those that left."""
     leaving, rows = growth.leaving_of(held), growth.rows_of(held)
     if leaving.size == rows.size == 0:
         return Outcome("none")
@@ -616,7 +572,7 @@ def _update(
 
 
 def _check(model: Erasable, records: Records, table: RecordArrays) -> None:
-    """Refuse what a model cannot learn from, among records that others may."""
+    """Refuse what a model cannot learn from, although the records may hold it."""
     name = type(model).__name__
     if table.ids.size == 0:
         return

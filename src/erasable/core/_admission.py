@@ -1,4 +1,4 @@
-"""Which records a model takes: those it is fitted on, and those that a file of it comes with."""
+"""Checks of the records that a model is fitted on, or that a file of it is loaded with."""
 
 from __future__ import annotations
 
@@ -96,16 +96,7 @@ def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -
 
 
 def records_for(model: Erasable, records: Records | tuple[Any, ...]) -> Records:
-    """Return the records that a file comes with, if they have the features of its model.
-
-    Raises
-    ------
-    ArtifactError
-        They have others, lack the targets that the model learns from, or the model was a step of a
-        pipeline.
-    InvalidInputError
-        They are something else.
-    """
+    """Return the records that a file comes with, if they have the features of its model."""
     predicts = get_tags(model).target_tags.required
     if not isinstance(records, Records):
         records = _from_tuple(model, records, predicts)

@@ -1,4 +1,4 @@
-"""What the base of all estimators keeps about a fit, in one private object."""
+"""The bookkeeping of a fit, which every estimator has in one private object."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")
 def is_learned(name: str) -> bool:
     """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
 
-    Examples
-    --------
     >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
     ['sums_', '_info']
     """
@@ -56,47 +54,19 @@ class DetachedAttributeError(DetachedError, AttributeError):
 
 @dataclass
 class FitInfo:
-    """Bookkeeping that is neither learned nor a parameter.
+    """Bookkeeping that is neither learned nor a parameter; None: not known, or not asked for."""
 
-    Attributes
-    ----------
-    params : dict
-        Parameters as they were at `fit`, as plain values.
-    n_records : int or None
-        Known from a file; None where the records are held.
-    id_set : ndarray of shape (2,), uint64, or None
-        Hash of the set of ids, once it was asked for.
-    digest : str or None
-        Digest of the model as it is, once it was asked for.
-    keys : ndarray of shape (n_rows,), uint64, or None
-        Record keys, once they were asked for.
-    constants : dict of str to LeafHash, or None
-        Hashes of what deletions do not change, once they were asked for; forgotten when a step of
-        a pipeline gets other columns.
-    owner : object or None
-        Sign of the pipeline that the model is a step of; it alone may delete.
-    values : ValueHash or None
-        What the model's file is to say of the values of its records; None of a step, and of a
-        model from an old file, as long as its records are not there.
-    foreign : bool
-        Whether the state comes from a file, and is checked before it is taken over.
-    tags : tuple of two bools, or None
-        What `target_tags` returns, once it was asked for.
-    decoded : dict
-        Parameters as they were at `fit`, as the estimator was given them: those that plain values
-        cannot carry from the start, the others once they were asked for.
-    """
-
-    params: dict[str, Any]
-    n_records: int | None = None
-    id_set: NDArray[np.uint64] | None = None
+    params: dict[str, Any]  # as they were at `fit`, as plain values
+    n_records: int | None = None  # from a file; None where the records are held
+    id_set: NDArray[np.uint64] | None = None  # see `digest.id_set_hash`
     digest: str | None = None
-    keys: NDArray[np.uint64] | None = None
-    constants: dict[str, LeafHash] | None = None
-    owner: object | None = None
-    values: ValueHash | None = None
-    foreign: bool = False
-    tags: tuple[bool, bool] | None = None
+    keys: NDArray[np.uint64] | None = None  # of all rows of the records; 0 where not live
+    constants: dict[str, LeafHash] | None = None  # see `hash_constants`
+    owner: object | None = None  # of a step: sign of its pipeline, which alone may delete
+    values: ValueHash | None = None  # None of a step, and from old files until there are records
+    foreign: bool = False  # the state comes from a file, and is checked before it is taken over
+    tags: tuple[bool, bool] | None = None  # see `target_tags`
+    # Parameters as the estimator was given them: from the start where `params` only names them.
     decoded: dict[str, Any] = field(default_factory=dict)
 
     def target_tags(self, model: Erasable) -> tuple[bool, bool]:
@@ -118,7 +88,7 @@ class FitInfo:
         return self.decoded[name]
 
     def hash_constants(self, state: dict[str, Any]) -> dict[str, LeafHash]:
-        """Hash once for all digests what does not change with deletions."""
+        """Hash once what deletions do not change; a pipeline resets it with a step's columns."""
         if self.constants is None:
             names = state["feature_names"]
             self.constants = {
@@ -133,7 +103,7 @@ class FitInfo:
         return self.constants
 
     def id_set_without(self, ids: NDArray[Any]) -> NDArray[np.uint64] | None:
-        """Return what `id_set` is to be without some ids, in time that depends on these alone."""
+        """Return `id_set` without some ids, in time that depends on these alone."""
         return None if self.id_set is None else self.id_set - id_set_hash(ids)
 
     def settle(
@@ -142,7 +112,7 @@ class FitInfo:
         id_set: NDArray[np.uint64] | None,
         values: ValueHash | None = None,
     ) -> None:
-        """Take deleted records out; safe to do again, as it says what is and not what changes."""
+        """Take deleted records out; it may be done twice, as it says what is, not what changes."""
         self.digest = None
         self.id_set = id_set
         self.values = values
@@ -163,7 +133,7 @@ class FitInfo:
         return self.values.written(held)
 
     def matches(self, held: Attachment) -> bool:
-        """Tell whether these are the records that the file speaks of."""
+        """Tell whether the ids are those of the file that the model was loaded from."""
         if self.id_set is None or held.n_live != self.n_records:
             return False
         return np.array_equal(held.id_set(), self.id_set)

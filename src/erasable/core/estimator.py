@@ -378,13 +378,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
         return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
 
     def _record_keys(self) -> NDArray[np.uint64]:
-        """Return the tape's key of every live record, at its row's position; 0 elsewhere.
-
-        Raises
-        ------
-        KeyCollisionError
-            Two live records share a key.
-        """
+        """Return the tape's key of every live record, at its row's position; 0 elsewhere."""
         if self._info.keys is None:
             held = self._attached()
             live = self._tape.record_keys(held.ids)
