@@ -304,11 +304,7 @@ class RecordsChange:
         known = [
             (held, held.model()) for held in holders if held is not None and held.model is not None
         ]
-        return [
-            (held, model)
-            for held, model in known
-            if model is not None and model.__dict__.get("_held") is held
-        ]
+        return [(held, model) for held, model in known if model is not None and model._held is held]
 
     def add(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> list[Addition]:
         """Add records; see `erasable.core.estimator.Erasable.add`."""

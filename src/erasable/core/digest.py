@@ -37,7 +37,7 @@ _ID_SEEDS = np.array([tape.seed for tape in _ID_TAPES], dtype=np.uint64)
 
 
 class LeafHash(bytes):
-    """SHA-256 of a component that an estimator hands over in the place of the component itself.
+    """SHA-256 of a component, which an estimator returns in its place.
 
     Examples
     --------
@@ -225,6 +225,6 @@ def _encode_array(array: NDArray[Any]) -> tuple[bytes, Any]:
 
 @cache
 def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], bytes]:
-    """Return the type as which an array is hashed, little-endian, and what it is called."""
+    """Return the little-endian type as which an array is hashed, and its name."""
     little = dtype.newbyteorder("<")
     return little, little.str.encode() + b":"

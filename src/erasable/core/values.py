@@ -1,7 +1,7 @@
 """The values of X: numbers, dense or sparse, with or without gaps, columns of text, documents.
 
-What an estimator takes, its scikit-learn tags say; `Records` that are made before there is an
-estimator take everything, and `refuse_unsuited` looks again when one is fitted on them.
+The scikit-learn tags of an estimator say what it takes; `Records` that are made before there is an
+estimator take everything, and `refuse_unsuited` checks them when one is fitted on them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FLOATS = (np.float64, np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What an estimator takes as X, beside finite numbers in a dense table.
+    """Kinds of X that an estimator takes, besides finite numbers in a dense table.
 
     Attributes
     ----------
@@ -359,11 +359,11 @@ def _plain_cells(table: NDArray[Any], reset: bool, names: Any) -> NDArray[Any]:
 
 
 class _OddCellError(ValueError):
-    """A cell is none that a table of objects keeps; says so of {columns}."""
+    """A cell that a table of objects does not keep; the message names {columns}."""
 
 
 def _plain(value: Any) -> str | int | float | bool:
-    """Turn a cell into what Python itself would hold; every sign of a gap becomes NaN."""
+    """Turn a cell into a plain Python value; every kind of gap becomes NaN."""
     kind = type(value)
     if kind is str or kind is int or kind is bool:
         plain: str | int | bool = value
