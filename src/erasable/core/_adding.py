@@ -11,6 +11,7 @@ import gc
 import time
 import warnings
 from collections.abc import Iterable, Sized
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.records import Records
 
-_SPARE = 1 / 8  # of the rows, are made beside those that are needed
+_SPARE = 1 / 8  # share of rows that is allocated beyond those needed
 _LEAST = 16
 
 
@@ -88,7 +89,7 @@ class Growth:
     # -- doing ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Have room for the new rows, and take those that leave out of what is held."""
+        """Make room for the new rows, and exclude those that leave from all attachments."""
         records, table = self._records, self._table
         spare = dict(records._spare)
         weights = table.weights
@@ -138,7 +139,7 @@ class Growth:
             held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
 
     def arrive(self, held: Attachment) -> Ints:
-        """Have a model hold the new rows; return them."""
+        """Attach a model to the new rows; return them."""
         rows = self.rows_of(held)
         held._unreleased[rows] = True
         if held.live[rows].any():
@@ -148,7 +149,7 @@ class Growth:
         return rows
 
     def rows_of(self, held: Attachment) -> Ints:
-        """Return the new rows that a model is to hold, ascending."""
+        """Return the new rows of a model, ascending."""
         rows = self.rows
         if self._succeeds:
             rows = rows[self._was_live[id(held)]]
@@ -203,7 +204,7 @@ class Growth:
         return longer
 
     def _stacked(self, matrix: csr_array) -> csr_array:
-        """Put new rows where they are to be; rows that were erased take no room any more."""
+        """Return a sparse matrix with the new rows; erased rows take no room any more."""
         n, n_new = matrix.shape[0], self.rows.size
         source = np.full(self._n_rows, n + n_new)  # a row without values
         present = np.flatnonzero(~self._records._erased)
@@ -244,7 +245,7 @@ _ARRAYS = ("matrix", "ids", "y", "weights", "groups")
 
 
 def _first(flags: Flags, n: int) -> Ints:
-    """Return the first places that are set, at most n."""
+    """Return the first positions that are set, at most n."""
     if n != 1:
         return np.flatnonzero(flags)[:n]
     at = int(flags.argmax())  # which stops at the first
@@ -287,17 +288,10 @@ class RecordsChange:
         self._began = time.perf_counter()
         self._records, self._digest = records, digest
         self._asked = model  # None: all that there are
-        self._known: list[tuple[Attachment, Erasable]] | None = None
 
-    @property
+    @cached_property
     def _models(self) -> list[tuple[Attachment, Erasable]]:
         """The models that hold records, with their attachments."""
-        if self._known is None:
-            self._known = self._find_models()
-        return self._known
-
-    def _find_models(self) -> list[tuple[Attachment, Erasable]]:
-        """Return the models that hold records, with their attachments."""
         if self._asked is not None and len(self._records._holders) == 1:
             return [(self._asked._attached(), self._asked)]
         holders = [each() for each in self._records._holders]
@@ -334,7 +328,7 @@ class RecordsChange:
         return self._do(Replacement, table, rows, as_id_array([*gone, *table.ids.tolist()]))
 
     def correct(self, ids: Any, X: Any, y: Any, sample_weight: Any) -> list[Correction]:
-        """Give records other values; see `erasable.core.estimator.Erasable.correct`."""
+        """Correct records; see `erasable.core.estimator.Erasable.correct`."""
         rows = self._rows(ids)
         records = self._records
         if rows.size == 0:
@@ -364,7 +358,7 @@ class RecordsChange:
         return y if self._asked._info.target_tags(self._asked)[0] else None
 
     def _rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Return the row of each id that is to leave or to be corrected."""
+        """Return the row of each id that is to be deleted or corrected."""
         if self._asked is not None:
             return self._asked._attached().rows(ids)
         wanted = as_request(ids)
@@ -399,8 +393,8 @@ class RecordsChange:
         if self._asked is None or [each for _, each in self._models] == [self._asked]:
             return
         if self._names(None, but=self._asked):
-            self._known = None
-            gc.collect()  # models that nobody uses may wait for it
+            del self._models
+            gc.collect()  # models in reference cycles that nobody uses
         if names := self._names(None, but=self._asked):
             raise InvalidInputError(
                 f"the records are shared with {names}; expected records that "
@@ -408,7 +402,7 @@ class RecordsChange:
             )
 
     def _names(self, rows: NDArray[np.int64] | None, but: Erasable | None) -> str:
-        """Name the models that hold any of some rows, or anything."""
+        """Name the models that hold any of some rows, or any rows at all."""
         names = [
             type(model).__name__
             for held, model in self._models
@@ -540,12 +534,12 @@ def _update(
     if leaving.size:
         info.make_room(records.n_rows)
         try:
-            held.admit(leaving)  # for what looks at them before they go
+            held.admit(leaving)  # `_check_deletion` reads them as live rows
             model._check_deletion(leaving)
             held.exclude(leaving)
             if not at_once:
                 gone = model._delete_rows(leaving)
-        except ErasableError:  # what stays is too little for a model; with what comes, it may do
+        except ErasableError:  # too few without those that come
             held.readmit(leaving)
             held.exclude(leaving)
             return None
@@ -574,7 +568,7 @@ def _check(model: Erasable, records: Records, table: RecordArrays) -> None:
         return
     matrix = table.matrix
     has_numbers = isinstance(matrix, np.ndarray) and matrix.dtype != object
-    if not (has_numbers and np.isfinite(matrix).all()):  # the model has learned from such a matrix
+    if not (has_numbers and np.isfinite(matrix).all()):  # else the model has learned from one
         refuse_unsuited(model, matrix, np.ones(table.ids.size, bool), records.feature_names)
     if table.weights is not None and not model._takes_weights:
         raise InvalidInputError(
@@ -608,7 +602,7 @@ def _refuse_few(
 
 
 def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:
-    """Tell of each row whether it has other values in a table than it had."""
+    """Return which rows have other values in a table than they had."""
     one, other = (each.toarray() if issparse(each) else each for each in (was.matrix, table.matrix))
     found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))
     for mine, others in ((was.y, table.y), (was.weights, table.weights)):

@@ -13,8 +13,6 @@ import numpy as np
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some
 
-__all__ = ["Columns", "has_names", "is_empty", "is_selector", "positions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:

@@ -48,9 +48,9 @@ class AllOrNothing:
 def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
     """Delete rows that may be deleted.
 
-    Whatever is raised meanwhile is raised again once the model is whole: as it was, or without
-    the rows. Where an interruption while that is done follows a refusal, it is done again. Where
-    it follows an interruption, the model becomes unfitted.
+    What is raised meanwhile is raised again once the model is whole: as it was, or without the
+    rows. An interruption of this recovery starts it again if it follows an error; if it follows
+    another interruption, the model becomes unfitted.
     """
     id_set = model._info.id_set_without(held.records.ids[rows])
     values = model._info.values
@@ -98,7 +98,7 @@ def forget_rows(model: Erasable, rows: NDArray[np.int64]) -> Outcome:
 
 
 def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:
-    """Learn again from what is held, behind a map or not; a step stays its pipeline's."""
+    """Learn again from an attachment, behind a map or not; a step keeps its owner."""
     owner = model._info.owner
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit

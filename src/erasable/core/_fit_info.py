@@ -34,18 +34,14 @@ _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")
 
 
 def is_learned(name: str) -> bool:
-    """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
-
-    >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
-    ['sums_', '_info']
-    """
+    """Tell whether `fit` sets an attribute: no parameter, and no setting of scikit-learn."""
     if name.startswith(_SETTINGS):
         return False
     return name.startswith("_") or name.endswith("_")
 
 
 class DetachedAttributeError(DetachedError, AttributeError):
-    """An attribute needs the records; `hasattr` is to say that it is not there."""
+    """An attribute needs records that are not there; to `hasattr` it is missing."""
 
     def __new__(cls, *args: Any) -> Self:
         """Make one as `AttributeError` does; see `erasable.core.errors.ArtifactFileError`."""
@@ -78,7 +74,7 @@ class FitInfo:
 
     @classmethod
     def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> FitInfo:
-        """Make it for a model that has, or had, these parameters when it was fitted."""
+        """Make the bookkeeping of a model that was fitted with these parameters."""
         return cls(params, decoded=keep_objects(model, params), **known)
 
     def param(self, name: str) -> Any:
@@ -125,7 +121,7 @@ class FitInfo:
             self.keys = np.concatenate([self.keys, np.zeros(n_rows, np.uint64)])[:n_rows]
 
     def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
-        """Return what a file of the model is to say of the values of its records."""
+        """Return the entry of the model's file for the values of its records."""
         if self.values is None:
             return None
         if held is not None:
@@ -144,10 +140,9 @@ def base_state(model: Erasable) -> dict[str, Any]:
     book, held = model._info, model._held
     if book.id_set is None and held is not None:
         book.id_set = held.id_set()
-    names = getattr(model, "feature_names_in_", None)
     return {
         "algorithm_version": model.algorithm_version,
-        "feature_names": None if names is None else names.tolist(),
+        "feature_names": model._column_names,
         "n_features": model.n_features_in_,
         "n_records": book.n_records if held is None else held.n_live,
         "params": book.params,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import traceback
 
-__all__ = ["explain", "explained", "release"]
-
 _ANY = "nothing is half-done: look with `erasable status` what was done before you run it again"
 
 

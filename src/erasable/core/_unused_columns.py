@@ -9,8 +9,6 @@ import numpy as np
 
 from erasable.core.frames import is_numeric
 
-__all__ = ["blanks_of", "replaced"]
-
 
 def blanks_of(frame: Any, places: Iterable[int], *, text: bool) -> dict[int, float | str]:
     """Return the constants for columns that are not read.

@@ -24,8 +24,6 @@ from erasable.core.values import ANYTHING, Accepts, Values
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = ["corrected", "joined_names", "read_addition", "refuse_stored"]
-
 _AS_OBJECTS = Accepts(missing=True, objects=True)
 _AS_NUMBERS = Accepts(sparse=True, missing=True)
 _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O": "strings"}
@@ -121,7 +119,7 @@ def corrected(
     if y is not None and records.y is None:
         raise _without("y", "targets")
     given = X is not None
-    # Rows that stay are read by nobody: zeros of the same width stand for them.
+    # Without a new X, zeros of the same width take its place; nothing reads them.
     told = read_addition(
         records if given else _numbers(records),
         X if given else np.zeros((was.ids.size, records.n_features)),
@@ -138,11 +136,9 @@ def corrected(
     )  # fmt: skip
 
 
-def _numbers(records: Records) -> Any:
+def _numbers(records: Records) -> Records:
     """Return the records as if they held numbers without names, where only targets are read."""
-    from erasable.core.records import Records
-
-    shown = Records.__new__(Records)
+    shown = type(records).__new__(type(records))
     shown.__dict__.update(records.__dict__)
     shown.matrix = np.zeros((records.n_rows, records.n_features))
     shown.feature_names = shown.numeric = None

@@ -8,11 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Csr", "Flags", "Floats", "Indices", "Ints", "Ints32", "Matrix", "Words",
-    "is_arrow_array", "numpy_of", "of_objects",
-]  # fmt: skip
-
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -37,16 +37,6 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "Place",
-    "name_of",
-    "not_written",
-    "read_artifact",
-    "read_header",
-    "sync_folder",
-    "write_artifact",
-]
-
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO
 """The place of a model: a path, or an open binary file."""
 
@@ -162,12 +152,12 @@ def _pack(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
             _add(archive, _member(number), buffer.getbuffer())
         archive.close()
     except BaseException:
-        archive.fp = None  # to close it now would raise another error in the place of this one
+        archive.fp = None  # closing it would raise another error
         raise
 
 
 def _write_to(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
-    # Packed apart, because the file may stand anywhere, and may not know where.
+    # Packed in memory, because the file may be at any position, and may not be seekable.
     packed = io.BytesIO()
     _pack(packed, text, arrays)
     try:
@@ -348,7 +338,7 @@ def _from_json(tree: Any, archive: zipfile.ZipFile, unread: dict[int, None]) -> 
     if not isinstance(tree, dict):
         return tree
     if _ARRAY in tree:
-        del unread[tree[_ARRAY]]  # a second time, it is not there
+        del unread[tree[_ARRAY]]  # KeyError where it is referred to twice
         return _read_array(archive.read(_member(tree[_ARRAY])))
     if _OBJECTS in tree:
         return of_objects(tree[_OBJECTS]).reshape(tree["shape"])

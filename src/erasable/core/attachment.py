@@ -185,7 +185,7 @@ class Attachment(Persistent):
         return self.copy_records().attach()
 
     def __reduce__(self) -> tuple[Any, tuple[Records]]:
-        """Pickle what is live; models pickled together share records where they hold the same."""
+        """Pickle the live rows; models pickled together share records where they hold the same."""
         from erasable.core.records import Records
 
         shared = np.array_equal(self.live, ~self.records._withdrawn)

@@ -8,8 +8,6 @@ import numpy as np
 
 from erasable.core.arrays import Ints, Matrix
 
-__all__ = ["LastRead"]
-
 
 class LastRead(NamedTuple):
     """Rows that were read last: a deletion reads them several times, or some of them."""

@@ -19,8 +19,6 @@ from erasable.core.artifact import sync_folder
 from erasable.core.errors import InvalidInputError
 from erasable.core.tape import Tape
 
-__all__ = ["DeletedIds"]
-
 _TITLE = "erasable: ids that were deleted"
 _BYTES = 16
 
@@ -37,7 +35,7 @@ class DeletedIds:
                 f"the deleted ids cannot be read from {self._path} ({type(error).__name__}); "
                 "expected a file that was made here, or none yet"
             ) from None
-        whole = data[: data.rfind(b"\n") + 1]  # without a line that a crash has cut
+        whole = data[: data.rfind(b"\n") + 1]  # drop a line that a crash has cut
         title, *lines = whole.decode("ascii", "replace").splitlines() or [""]
         words = title.removeprefix(_TITLE).split()
         if whole and not (title.startswith(_TITLE) and len(words) == 2):
@@ -96,7 +94,7 @@ class DeletedIds:
 
     def _append(self, data: bytes) -> None:
         with open(self._path, "r+b" if self._path.exists() else "xb") as file:
-            file.truncate(self._size)  # what an append has begun that was not finished
+            file.truncate(self._size)  # drop an append that was not finished
             file.seek(self._size)
             file.write(data)
             file.flush()

@@ -260,7 +260,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
         return self._state()
 
     def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
-        return self._state()  # without what `held` says, which is kept, too
+        return self._state()  # may leave out what follows from `held`, which is pickled, too
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -384,7 +384,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
         ndarray of shape (n_records,), int64, uint64 or object
         """
         ids = self._attached().ids
-        # Of ids that are left: those that are deleted may be of other types, or larger.
+        # The type is that of the ids that are left: deleted ones may have had another.
         return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
 
     @property
@@ -526,15 +526,14 @@ class Erasable(Learner, Transformer, BaseEstimator):
             parameter = self._minimum_parameter()
             raise too_few(type(self).__name__, least, parameter, n - rows.size, n)
         before, deleted = self.digest() if digest else None, held.records.ids[rows]
-        if rows.size == 0:
-            seconds = time.perf_counter() - began
-            return Deletion(deleted, self.exactness, "none", {}, 0, before, before, seconds)
-        if isinstance(matrix := held.records.matrix, Stored):
-            matrix.prepare(rows)
-        self._make_ready()
-        self._check_deletion(rows)
-        self._prepare_deletion(rows)
-        outcome = self._delete_checked(held, rows)
+        outcome = Outcome("none", 0, {})
+        if rows.size:
+            if isinstance(matrix := held.records.matrix, Stored):
+                matrix.prepare(rows)
+            self._make_ready()
+            self._check_deletion(rows)
+            self._prepare_deletion(rows)
+            outcome = self._delete_checked(held, rows)
         return Deletion(
             deleted,
             self.exactness,
@@ -554,7 +553,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
     def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
         return delete_or_undo(self, held, rows)
 
-    def _abandon(self) -> None:  # once it is half a model
+    def _abandon(self) -> None:
+        """Become unfitted, as an incomplete model has to."""
         self._forget_learned()
 
     # -- adding and correcting ---------------------------------------------------------------------
@@ -854,7 +854,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
             raise
         except ErasableError as error:  # it could not have learned from such records
             raise ArtifactError(f"the records are not those of the model: {error}") from None
-        # Last: estimators say more closely what is not as it was, where their state tells.
+        # Last: `_reattach` raises a more precise error, where the state shows the difference.
         if self._info.values is None:
             self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
         elif not vouched:

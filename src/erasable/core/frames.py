@@ -16,26 +16,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import is_arrow_array, of_objects
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.ids import name_some, shorten
-
-__all__ = [
-    "as_frame",
-    "as_series",
-    "difference",
-    "index_columns",
-    "index_of",
-    "is_gap",
-    "is_index",
-    "is_numeric",
-    "make_frame",
-    "of_numbers",
-    "refuse_missing_column",
-    "refuse_other_index",
-    "refuse_other_names",
-    "texts_of",
-    "types_of",
-    "without_index",
-]
+from erasable.core.ids import is_gap, name_some, shorten
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _INDEX = re.compile(r"(Unnamed: \d+|__index_level_\d+__|__null_dask_index__|)")
@@ -214,7 +195,7 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
 
     labelled = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     other = _index(labelled) if isinstance(labelled, nw.Series | nw.DataFrame) else None
-    # Where there are too many or too few, another error says so.
+    # A wrong number raises another error.
     if other is None or len(other) != len(index) or other.equals(index):
         return
     reordered = set(other) == set(index)
@@ -232,7 +213,7 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
 def refuse_other_names(frame: Any, expected: list[str]) -> None:
     """Raise InvalidDataError unless a frame has these columns, in this order."""
     names = frame.columns
-    # Like scikit-learn: names are strings, or they are no names.
+    # As in scikit-learn, names count only if all of them are strings.
     if names == expected or not all(isinstance(name, str) for name in names):
         return
     raise InvalidDataError(
@@ -275,11 +256,6 @@ def _numbers_in(column: Any) -> NDArray[np.float64] | None:
         return of_objects(cells).astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def is_gap(cell: Any) -> bool:
-    """Tell whether a cell is None, NA or NaT."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def _whole(X: Any) -> Any:

@@ -17,8 +17,6 @@ from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidIdsError
 from erasable.core.unencodable import refuse_surrogates
 
-__all__ = ["as_id_array", "as_request", "is_missing", "name_some", "refuse_repeats", "shorten"]
-
 _EXPECTED = "expected integers or strings"
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 _LONGEST = 60  # characters of a value in a message
@@ -148,11 +146,16 @@ def _refuse_missing(count: int, name: str) -> None:
         )
 
 
+def is_gap(value: Any) -> bool:
+    """Tell whether a value is None, NA or NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def is_missing(value: Any) -> bool:
-    """Say whether a value is None, NaN, or what a frame has in their place."""
+    """Tell whether a value is None, NA, NaT or NaN."""
     if isinstance(value, float | np.floating):
         return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    return is_gap(value)
 
 
 def _from_objects(values: list[Any], name: str) -> NDArray[Any]:

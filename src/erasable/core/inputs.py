@@ -41,15 +41,6 @@ from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = [
-    "RecordArrays",
-    "read_labels",
-    "read_matrix",
-    "read_table",
-    "refuse_masked",
-    "refuse_records",
-]
-
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
 )
@@ -124,7 +115,7 @@ def read_table(
     labelled = frame if series is None else series
     if ids is None and labelled is not None and (index := index_of(labelled)) is not None:
         id_values, advice = index, _FROM_INDEX
-    if accepts is None:  # records of no estimator yet may hold any values
+    if accepts is None:  # without an estimator, records may hold any values
         accepts = ANYTHING if estimator is None else Accepts.of(estimator)
     types = None if frame is None else types_of(frame)
     blanks = _blanks(reader if unread is None else unread, X, frame)
@@ -176,7 +167,7 @@ def _blanks(reader: Any, X: Any, frame: Any) -> Mapping[int, float | str]:
         n_columns = X.shape[1] if len(X.shape) == 2 else 0
     elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
         n_columns = len(X[0])
-    # Another error tells what is wrong with the width.
+    # A wrong width raises another error.
     if not n_columns or n_columns != getattr(reader, "n_features_in_", n_columns):
         return {}
     unread = reader._unread(Columns(n_columns, names, types))

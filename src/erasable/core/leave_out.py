@@ -231,7 +231,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             copied.delete(held.records.ids[rows].tolist(), digest=False)
             yield copied
             continue
-        # As `Erasable.delete` does it, but that no record is released: all of them come back.
+        # As in `Erasable.delete`, but no record is released: all of them come back.
         held.exclude(rows)
         model._delete_rows(rows)
         model._info.settle(rows, None)

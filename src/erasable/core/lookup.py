@@ -17,10 +17,8 @@ from erasable.core.mapped.texts import Names
 from erasable.core.persistent import Persistent
 from erasable.core.tape import Tape
 
-__all__ = ["GroupIndex", "HashIndex", "IdIndex", "counts_up", "not_there"]
-
 _MANY = 32  # more are looked up as an array
-_LATER = 1 / 8  # of the rows of an index, before those that came since are put among them
+_LATER = 1 / 8  # share of rows that came later, above which parts are merged
 _HASHES = Tape(0x510E527FADE682D1)  # fixed and public: of the square root of 11
 
 
@@ -143,7 +141,7 @@ class HashIndex(Persistent):
         return type(self)(ids, self.keys, self.rows, type(self)(ids, *_joined(parts[1:])))
 
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
-        """Remove the ids of rows; those that were forgotten before are not there."""
+        """Remove the ids of rows, if they are there."""
         keys = _keys(ids)
         for part in self._parts():
             part._forget(rows, keys)
@@ -159,7 +157,7 @@ class HashIndex(Persistent):
                 at += 1
             if at < self.keys.size and self.keys[at] == key:
                 self.rows[at] = -1
-            # From the first one on, for a call that was interrupted here has marked the row.
+            # From the first one on: a call that was interrupted here has marked the row.
             before = self.keys[first - 1] if first else np.uint64(0)
             while first < self.keys.size and self.keys[first] == key and self.rows[first] < 0:
                 self.keys[first] = before
@@ -200,7 +198,7 @@ class GroupIndex:
         return self._order[self._starts[number] : self._ends[number]]
 
     def forget(self, rows: NDArray[np.int64], groups: list[int | str]) -> None:
-        """Remove rows, whose groups are given; a group without rows is forgotten."""
+        """Remove rows of some groups; a group without rows is removed."""
         self._gone[rows] = True
         for group in set(groups):
             number = self._numbers.get(group)
@@ -225,7 +223,7 @@ def _by_key(
 def _joined(
     parts: list[tuple[NDArray[np.uint64], NDArray[np.int64]]],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Put parts of an index together, without what was forgotten."""
+    """Merge parts of an index, without removed ids."""
     keys, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
     return _by_key(keys[rows >= 0], rows[rows >= 0])
 

@@ -21,20 +21,6 @@ from erasable.core.errors import (
 )
 from erasable.core.ids import name_some, shorten
 
-__all__ = [
-    "as_our_error",
-    "name_columns",
-    "no_target",
-    "refuse_dates",
-    "refuse_huge_columns",
-    "refuse_many_rows",
-    "refuse_no_columns",
-    "refuse_no_texts",
-    "refuse_not_finite",
-    "refuse_parameters",
-    "too_few",
-]
-
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
     "X is a {type} that does not have 2 dimensions; expected 2D array of shape (n_records, "
@@ -43,7 +29,7 @@ _NOT_2D = (
 )
 _SAME_FEATURES = "pass the features it was fitted on, in their order"
 
-# How a message opens, and what is made of it; {message} is its first sentence.
+# Begin of a message, and its replacement; {message} is its first sentence.
 _WORDINGS = {
     "Expected 2D array": _NOT_2D,
     "Expected a 2-dimensional": _NOT_2D,

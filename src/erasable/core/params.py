@@ -26,22 +26,6 @@ from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParame
 from erasable.core.ids import shorten
 from erasable.core.unencodable import refuse_surrogates
 
-__all__ = [
-    "BOOSTED",
-    "as_encoded",
-    "check_params",
-    "class_path",
-    "decode_param",
-    "decode_params",
-    "encode_params",
-    "encoded_parts",
-    "find_class",
-    "find_function",
-    "function_path",
-    "is_encoded",
-    "keep_objects",
-]
-
 _ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
 _SELECTOR, _TYPES = "__selector__", ("dtype_include", "dtype_exclude")
 _TUPLE, _SLICE, _MAPPING = "__tuple__", "__slice__", "__mapping__"
@@ -75,7 +59,7 @@ def check_params(estimator: BaseEstimator) -> None:
 
 
 def _check_param(owner: str, name: str, value: Any, constraints: Any) -> None:
-    # scikit-learn takes True for 1. An object that is nothing at all has it say what it expects.
+    # scikit-learn takes True for 1; a plain object makes it raise the message instead.
     tried = object() if isinstance(value, bool) and _only_numbers(constraints) else value
     try:
         sklearn_validation.validate_parameter_constraints(
@@ -215,7 +199,7 @@ def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEsti
 
 
 def is_encoded(value: Any, encoded: Any) -> bool:
-    """Tell whether a value is what was encoded."""
+    """Tell whether a value is encoded as `encoded`."""
     return state_root({"": _encode("", value)}) == state_root({"": encoded})
 
 

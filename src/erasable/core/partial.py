@@ -112,7 +112,7 @@ class WeightedTransformer(Weighted):
         return super()._learns_from() - (set() if self._weighs else {"sample_weight"})
 
     def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
-        weighs = self.__dict__.get("_weighs", False)  # of a step that was not named
+        weighs = self.__dict__.get("_weighs", False)  # not set: a step without weights of its own
         super()._begin_again(held, affine)
         self._weighs = weighs
 
@@ -194,7 +194,7 @@ def fit_or_add(model: _Model, X: Any, y: Any, sample_weight: Any, ids: Any, grou
 
 
 def _nameless(model: Erasable, X: Any) -> InvalidIdsError:
-    model._read_matrix(X)  # where that raises, it is what is wrong
+    model._read_matrix(X)  # raises first where X is wrong
     return InvalidIdsError(
         "ids are missing; expected one for each row, as records are there already"
     )

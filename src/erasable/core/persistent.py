@@ -6,8 +6,6 @@ from typing import Any
 
 from erasable.core.errors import ErasableError
 
-__all__ = ["Persistent", "UnsavableError", "attributes_of"]
-
 
 class UnsavableError(ErasableError):
     """An object holds something that is neither a plain value nor an array."""

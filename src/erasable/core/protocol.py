@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from erasable.core._column_choice import Columns
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import VALUES, Affine, TableChange
+from erasable.core.deletion import Outcome
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
 
 if TYPE_CHECKING:
-    from erasable.core._column_choice import Columns
-    from erasable.core.deletion import Outcome
     from erasable.core.values import Values
 
 __all__ = ["Learner", "Transformer"]
@@ -52,6 +52,9 @@ class Learner:
 
     _as_if_dense: ClassVar[bool] = False
     """Whether the model of a sparse table is that of the same values in a dense one."""
+
+    _rounds_numbers: ClassVar[bool] = False
+    """Whether whole numbers among objects may be rounded to floats."""
 
     _reads_blocks: ClassVar[bool] = False
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""

@@ -140,7 +140,7 @@ class Records(Persistent):
 
     @classmethod
     def from_table(cls, table: RecordArrays) -> Self:
-        """Make records of a table that is not shared with anybody."""
+        """Make records of a table to which nothing else refers."""
         records = cls.__new__(cls)
         records._adopt(table)
         return records
@@ -181,7 +181,7 @@ class Records(Persistent):
         return f"Records(n_records={len(self)}, n_features={self.n_features})"
 
     def attach(self) -> Attachment:
-        """Hold every record that no model has deleted."""
+        """Attach to every record that no model has deleted."""
         self._cells = None
         return Attachment(self)
 
@@ -326,7 +326,7 @@ class Records(Persistent):
         self._holders, self._group_index, self.source = [], None, None
         self.__dict__ = {"unread": {}, "types": None, **self.__dict__}  # old files have none
         self._deleted_ids = self._cells = None
-        # What an array is the begin of was kept with it.
+        # Files keep the larger buffer with an array that is its begin.
         found = {name: buffer_of(getattr(self, name)) for name in _ROOMY if name in self._spare}
         self._spare = {name: buffer for name, buffer in found.items() if buffer is not None}
 

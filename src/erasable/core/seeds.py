@@ -12,16 +12,6 @@ from sklearn.utils._param_validation import Interval
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = [
-    "BELOW_SEED",
-    "SEEDS",
-    "draw_seed",
-    "integer_below",
-    "is_integer",
-    "is_number",
-    "seed_from",
-]
-
 BELOW_SEED = 2**64
 """Seeds are non-negative integers below this."""
 

@@ -59,8 +59,8 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        Values that are none of these, or not one for each record; undeclared values of several
-        other types, or integers beyond int64.
+        Other values, or not one for each record; undeclared values of several other types, or
+        integers beyond int64.
 
     Examples
     --------

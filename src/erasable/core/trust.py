@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from erasable.core.errors import ArtifactError
 
-__all__ = ["TRUSTED", "Naming", "Origin", "origin", "reading"]
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -17,15 +17,6 @@ from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.targets import mixes_numbers
 from erasable.core.values import ANYTHING, Accepts, Values
 
-__all__ = [
-    "are_rounded",
-    "find_unsettled",
-    "may_be_rounded",
-    "refuse_mixed_numbers",
-    "refuse_rounded",
-    "refuse_rows_without_text",
-]
-
 _MOST = 2**53
 """Whole numbers up to this are exact as floats."""
 
@@ -73,7 +64,7 @@ def may_be_rounded(matrix: Stored) -> bool:
     """Tell whether stored whole numbers are so large that floats may not hold all of them."""
     whole = [j for j, kind in enumerate(matrix.kinds) if kind == "i"]
     if not (whole and matrix.shape[0]) or matrix.dtype == object:
-        return False  # of objects, each block is looked at when it is read
+        return False  # blocks of objects are checked when they are read
     bounds = matrix.bounds()
     if bounds is None:
         return run(_Farthest(), matrix, columns=whole) >= _MOST

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from erasable.core.errors import InvalidDataError, InvalidInputError
 
-__all__ = ["refuse_surrogates"]
-
 _AT_ONCE = 4_096
 
 

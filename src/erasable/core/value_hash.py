@@ -30,9 +30,6 @@ from erasable.core.row_arrays import PerLiveRow
 from erasable.core.sparse import canonical, parts
 from erasable.core.tape import Tape
 
-__all__ = ["PARTS", "ValueHash"]
-
-
 PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
 """Parts of records that a model may learn from.
 
@@ -216,7 +213,7 @@ class _Hash(Pass[Words]):
 def _read(
     values: Any, rows: NDArray[np.int64], unread: tuple[int, ...]
 ) -> tuple[Any, NDArray[np.int64]]:
-    """Return values, and where the rows are in them, with nothing in columns that do not count."""
+    """Return values, blank in columns that do not count, and the positions of rows in them."""
     return (_without(values[rows], unread), np.arange(rows.size)) if unread else (values, rows)
 
 

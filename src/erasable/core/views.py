@@ -12,8 +12,6 @@ from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import Values
 
-__all__ = ["View"]
-
 
 class _Table(Records):
     """Other values for the same records, with the same ids and attachments."""
@@ -23,10 +21,10 @@ class _Table(Records):
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
         self.feature_names = self.numeric = self.types = None
-        self._id_index = self._group_index = self._id_set = None  # the records' alone forget
+        self._id_index = self._group_index = self._id_set = None  # kept by the records alone
 
     def _kept_index(self) -> None:
-        """Keep none in files, either."""
+        """Keep no index in files."""
 
     @property
     def matrix(self) -> Values:
@@ -69,7 +67,7 @@ class View(Attachment):
             self.records.types = before.types
 
     def _after_reading(self) -> None:
-        """Have no finalizer, which would keep a table that is not shown any more."""
+        """Register no finalizer, which would keep a table that is not shown any more."""
         self.records._holders = self.held.records._holders
 
     @property

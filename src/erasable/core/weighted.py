@@ -43,7 +43,7 @@ class Weighted(Erasable):
     """Base of the estimators whose `fit` takes `sample_weight`.
 
     The weight of a record is part of the record: it is copied, shared and erased with it. A record
-    of weight 0 is held, and can be deleted, but teaches nothing.
+    of weight 0 is held, and can be deleted, but is not learned from.
 
     Examples
     --------
