@@ -14,7 +14,7 @@ import pytest
 
 from cli.running import ROOT as ROOT_COMMAND
 from optional import TORCH
-from test_project import INNER, exported, public_modules
+from test_project import exported, is_inner, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs"
@@ -38,7 +38,7 @@ def _missing_from(pages: list[str]) -> list[str]:
     return [
         name
         for module in public_modules()
-        if not module.startswith(INNER)
+        if not is_inner(module)
         for name, thing in exported(module)
         if id(thing) not in shown
     ]
