@@ -1,9 +1,8 @@
 """Kernels of sums and counts by class: one pass over the rows, each added to the line of its class.
 
-`codes` says for each of the matrix's rows to which line it belongs. Everything that is added up is
-an integer, so that the results do not depend on the order of the rows. `sign` is 1 to add rows and
--1 to take them away. `units` are whole numbers of at most 26 bits, one for each of `rows`: how much
-a row counts.
+`codes` holds the line of each row of the matrix. All terms are integers, so that the results do not
+depend on the order of the rows. `sign` is 1 to add rows and -1 to subtract them. `units` are the
+weights of `rows`, whole numbers of at most 26 bits.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 @kernel
 def find_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> None:
-    """Find the smallest powers of two that bound non-negative columns, and what reaches them.
+    """Find the smallest powers of two that bound non-negative columns, and count values near them.
 
-    `half` becomes half of that bound, and `counts` the number of values above that. Both start as
-    they are where there are no values: half of the least bound there may be, and 0.
+    `half` becomes half of that bound, `counts` the number of values above `half`. Both are
+    initialised: half of the least possible bound, and 0.
     """
     for i in range(rows.size):
         row = matrix[rows[i]]

@@ -1,6 +1,6 @@
-"""Tables that are made of stored ones, row by row, when a pass asks for them.
+"""Tables made of stored ones, row by row, during a pass.
 
-The law kept here: rows that do not count are not made. What was learned may know nothing of them.
+The law kept here: rows that do not count are not made, as a model must not depend on them.
 """
 
 from __future__ import annotations
@@ -25,20 +25,9 @@ _LARGEST = 2**31
 class Derived(Stored):
     """A table of which each row is made of one row of a stored table.
 
-    Parameters
-    ----------
-    source : Stored
-    make : callable
-        Makes rows of rows; it can be pickled, and does not change.
-    probe : ndarray or csr_array
-        Some rows that it has made.
-    live : ndarray of shape (n_rows,), bool
-        Rows that count; changed by others.
-
-    Attributes
-    ----------
-    sparse : bool
-        Whether what is made is sparse. Here it is written out.
+    `make` makes rows of rows, can be pickled and does not change. `probe` are some rows that it has
+    made: they give the dtype and the width. `live` flags the rows that count; its owner changes it
+    in place. `sparse` says whether `make` returns sparse rows; here they are made dense.
     """
 
     def __init__(self, source: Stored, make: Callable[[Any], Any], probe: Any, live: Flags) -> None:

@@ -29,10 +29,9 @@ def halve(
     upper: Floats,
     lower: Floats,
 ) -> None:
-    """Cut the values of a row, which are columns `first` and on, and add them to `sums`.
+    """Cut the values of a row, from column `first` on, into `upper` and `lower`; add to `sums`.
 
-    `columns` are the origin, the magic number and the quanta in a unit of every column; `upper`
-    and `lower` become h and l.
+    `columns` are the origin, the magic number and the quanta in a unit of every column.
     """
     stop = first + row.size
     origin, magic = columns[0, first:stop], columns[1, first:stop]
@@ -97,9 +96,9 @@ def cut_block(
     sums: Floats,
     block: Floats,
 ) -> None:
-    """Fill the rows of `block` with h of all columns, and after it l of all columns.
+    """Fill the rows of `block` with h of all columns, then l of all columns.
 
-    The rows are `rows`, or, where there are none, as many from `first_row` on as there is room.
+    If `rows` is empty, they are the rows from `first_row` on, as many as `block` has room for.
     """
     every, p = rows.size == 0, sums.size
     for i in range(block.shape[0]):

@@ -85,7 +85,7 @@ def count_reached(
 ) -> None:
     """Count the values that equal `low`, and in the upper 32 bits those that equal `high`.
 
-    Two counts share an integer, so that the loop writes one array; n <= 2**27.
+    Two counts share an integer (n <= 2**27), so that the loop writes one array.
     """
     for i in range(matrix.shape[0] if every else rows.size):
         row = matrix[i if every else rows[i]]
@@ -200,9 +200,9 @@ def regrid(
     before: tuple[float, float],
     after: tuple[float, float],
 ) -> tuple[int, int, bool]:
-    """Count the values of column `j` that the grid `after` changes, and those float32 would.
+    """Count the values of column `j` that grid `after` changes, and those float32 would change.
 
-    A grid is (origin, magic). The last answer: does a gridded value differ from what it was?
+    A grid is (origin, magic). The last value returned: some gridded value differs from before.
     """
     lossy, wide, moved = 0, 0, False
     for i in range(rows.size):
@@ -224,7 +224,7 @@ def long_rows(
 ) -> list[tuple[Matrix, tuple[Floats, ...], NDArray[np.float64]]]:
     """Cut a narrow matrix into rows of about `width` values, so that inner loops are long.
 
-    Returns the wide part and the rest, each with its columns' numbers repeated and its part of
+    Return the wide part and the rest, each with the repeated numbers of its columns and its part of
     `out`.
     """
     n, d = matrix.shape

@@ -1,7 +1,4 @@
-"""The extremes of columns, and what is counted of their values on grids, in passes over the rows.
-
-`CountAtExtremes` samples one row of every `step`, or none where that is 0.
-"""
+"""Passes that find the extremes of columns and count their values on grids."""
 
 from __future__ import annotations
 
@@ -78,8 +75,6 @@ class Regrid(Pass[Ints]):
 def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> Ints:
     """Count, in a sample of the rows, values that are not at the origin, and those that vanish.
 
-    Examples
-    --------
     >>> values = np.array([[1e10, 5.0], [1.0, 6.0], [0.0, 7.0]])
     >>> sampled_values(values, np.arange(3), np.zeros(2), np.array([256.0, 2.0**-23]))
     array([[2, 3],
@@ -108,10 +103,7 @@ Found = tuple[Floats, Floats, Ints]
 
 
 class FindAgain(Pass[Found]):
-    """Find lowest and highest values of some columns, and how many reach them.
-
-    Without rows these are inf, -inf and 0.
-    """
+    """Find extremes of some columns, and their counts; inf, -inf and 0 without rows."""
 
     def __init__(self, columns: list[int]) -> None:
         self._columns = columns

@@ -1,4 +1,4 @@
-"""How kernels are compiled: cached, strict IEEE arithmetic, no parallel reductions.
+"""Compilation of kernels: cached, strict IEEE arithmetic, no parallel reductions.
 
 Neither ``fastmath`` nor ``parallel`` may ever appear here: both let the compiler reorder a
 floating-point sum, and then a deletion no longer equals a refit bit for bit.
@@ -69,9 +69,9 @@ _collections = _RareCollections()
 
 
 class Wait(threading.local):
-    """How long this thread has waited for the compiler; who waits for long is told, once.
+    """Clock of this thread's wait for the compiler; it reports a long wait once.
 
-    Kernels are compiled one within another: each tells how far the outermost is.
+    Compilations nest; only the outermost counts.
     """
 
     told = False
@@ -130,10 +130,9 @@ class _WithoutEnvironment:
 
 
 class _Unemitted(JITCodeLibrary):
-    """The code of a function that is only ever linked into its callers.
+    """Code of a function that is only linked into its callers, which are optimised as a whole.
 
-    numba optimises the code of every function by itself and makes machine code of it, although
-    its callers take it in and are optimised as a whole. Here both are left to the callers.
+    numba would optimise it by itself as well, and make machine code of it.
     """
 
     @property
@@ -158,13 +157,7 @@ _made: list[bool] = []  # for each function that was compiled, whether Python ca
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Have nobody be told that the compiler is waited for.
-
-    Examples
-    --------
-    >>> with silence():
-    ...     pass
-    """
+    """Have nobody be told that the compiler is waited for."""
     before, Wait.told = Wait.told, True
     try:
         yield
@@ -173,21 +166,14 @@ def silence() -> Iterator[None]:
 
 
 def n_compiled() -> int:
-    """Return how many kernels this process has compiled, for one combination of types each.
-
-    Examples
-    --------
-    >>> n_compiled() >= 0
-    True
-    """
+    """Return how many kernels this process has compiled, for one combination of types each."""
     return sum(_made)
 
 
 class _Flags(Flags):
     """numba's flags of a compilation, compared in less time.
 
-    They are part of the key under which numba remembers what a type's methods are, and so compared
-    at every call and attribute; numba asks for every option by itself.
+    numba compares them at every call and attribute, as a part of the keys of its caches.
     """
 
     __slots__ = ()
@@ -205,7 +191,7 @@ _HASH = hash(Flags())  # type: ignore[no-untyped-call]
 
 
 class _KernelCompiler(Compiler):
-    """numba's compiler, with flags that are compared in less time; who waits for it is told."""
+    """numba's compiler, with faster flags, that reports long waits."""
 
     emits = True
 
@@ -235,45 +221,33 @@ class _SubroutineCompiler(_KernelCompiler):
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with numba, cached on disk, keeping its Python type.
-
-    Parameters
-    ----------
-    function : callable
-        Plain function over NumPy arrays and scalars.
-
-    Returns
-    -------
-    callable
-        The compiled function; the first call of a new combination of types compiles it.
-    """
+    """Compile a function with numba, cached on disk; the result has the same type for checkers."""
     return _compiled(function, cache=True)
 
 
 def borrowing(function: F) -> F:
-    """Compile a kernel that makes no arrays, and returns none: it only uses those it is given.
+    """Compile a kernel that makes and returns no arrays.
 
-    The caller holds them, so that references to them need not be counted. In a kernel that takes
-    many small views, counting takes a third of the time.
+    The caller holds its arrays, so their references are not counted; counting takes a third of the
+    time of a kernel that takes many small views.
     """
     return _compiled(function, cache=True, _nrt=False)
 
 
 def subroutine(function: F) -> F:
-    """Compile a part of kernels, which only kernels call; Python cannot.
+    """Compile a function that only kernels call; Python cannot.
 
-    It becomes machine code as a part of each kernel that calls it, and in no other way. To emit it
-    by itself as well, with what takes its arguments out of Python's objects, would be most of the
-    time that a first call waits for. Nothing of it is cached but in its callers.
+    It is compiled and cached as a part of each caller only, which saves most of the time of a first
+    call.
     """
     return _part(function)
 
 
 def inlined(function: F) -> F:
-    """Compile a subroutine as `borrowing` does, and put it into each place that calls it.
+    """Compile a subroutine as `borrowing` does, and inline it in each caller.
 
-    An array is passed as ten words, so that a call with twenty arrays takes longer than what many
-    a small function does with them. Views may be returned only to what is borrowing as well.
+    An array is passed as ten words, so a call with twenty arrays takes longer than a small
+    function. It may return views only to callers that are borrowing as well.
     """
     return _part(function, forceinline=True, _nrt=False)
 
@@ -327,19 +301,10 @@ _compilers: list[threading.Thread] = []
 
 
 def is_compiled(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
-    """Tell whether kernels can be called without waiting for the compiler.
+    """Return whether kernels can be called with arguments of these types without waiting.
 
-    Parameters
-    ----------
-    *calls : tuple of (kernel, arguments)
-        Only the arguments' types matter.
-
-    Returns
-    -------
-    bool
-        Where it is False for the second time, a thread has begun to compile what is missing; after
-        that it is True. (Who asks once may never ask again, and a process ends no sooner than its
-        threads.)
+    When it is False for the second time, a thread begins to compile what is missing. (A process
+    that asks only once would have to wait for that thread at its end.)
     """
     missing = []
     for function, arguments in calls:
@@ -361,12 +326,7 @@ def is_compiled(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
 
 
 def wait() -> None:
-    """Wait for the compiler in the background, if there is one.
-
-    Examples
-    --------
-    >>> wait()
-    """
+    """Wait for the compiler in the background, if there is one."""
     for each in tuple(_compilers):
         each.join()
 

@@ -1,8 +1,8 @@
-"""Columns of numbers and of text side by side, as a block of a stored table has them.
+"""Columns of numbers and of text side by side, as blocks of stored tables have them.
 
-In memory such a table is one of objects. A block would take four times the room of its numbers as
-objects, and their bytes could not be overwritten. So it keeps numbers alone: of text, the places
-in a list of its different texts. Columns are turned into objects when they are asked for.
+A table of objects takes four times the memory of its numbers, and its bytes cannot be overwritten.
+So a block stores numbers only: a column of text holds positions in the list of its distinct texts.
+Columns become objects when they are read.
 """
 
 from __future__ import annotations
@@ -22,25 +22,9 @@ BLANK, GAP = 0, 1
 class Mixed:
     """Rows with columns of numbers and of text.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns), float64
-        Of a column of text: places in its texts.
-    kinds : str
-        Of each column: "f", "i" or "b" for floats, whole numbers and booleans, "t" for text.
-    texts : dict of int to ndarray, object
-        Of each column of text: "", NaN, and its different texts.
-
-    Examples
-    --------
-    >>> cities = np.array(["", np.nan, "Bonn"], dtype=object)
-    >>> visits = Mixed(np.array([[40.0, 2.0], [50.0, 1.0]]), "it", {1: cities})
-    >>> visits[:, [0, 1]]
-    array([[40, 'Bonn'],
-           [50, nan]], dtype=object)
-    >>> visits[:, [0]]
-    array([[40.],
-           [50.]])
+    `numbers` has shape (n_rows, n_columns); a column of text holds positions in its texts. `kinds`
+    is a letter for each column: "f", "i", "b" for floats, whole numbers and booleans, "t" for text.
+    `texts` holds "", NaN and the distinct texts of each column of text.
     """
 
     ndim = 2
@@ -127,15 +111,7 @@ class Mixed:
 
 
 def stacked(blocks: Sequence[Mixed]) -> Mixed:
-    """Put blocks of the same columns one below the other.
-
-    Examples
-    --------
-    >>> one = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Bonn"], dtype=object)})
-    >>> other = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Kiel"], dtype=object)})
-    >>> stacked([one, other])[:, [0]].tolist()
-    [['Bonn'], ['Kiel']]
-    """
+    """Put blocks of the same columns one below the other."""
     first = blocks[0]
     numbers = np.concatenate([block.numbers for block in blocks])
     texts = {}

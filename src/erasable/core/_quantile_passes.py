@@ -1,6 +1,6 @@
-"""Values at ranks of columns whose rows are elsewhere, found in a few readings of all columns.
+"""Values at ranks of columns whose rows are in other processes, found in five passes.
 
-A float has a key of 64 bits in the same order. Four readings count the keys by 16 bits at a time,
+A float has a key of 64 bits in the same order. Four passes count the keys by 16 bits at a time,
 each among those that begin like the value at a rank; a last one counts those between two ranks.
 """
 
@@ -26,13 +26,7 @@ _SIGN = np.uint64(1) << np.uint64(63)
 class RemoteColumns:
     """Columns of a matrix whose rows are in other processes; see `Quantiles`.
 
-    Parameters
-    ----------
-    matrix : Remote
-    rows : callable
-        Returns the rows that count.
-    gap : float
-        What is no value, besides NaN.
+    `rows` returns the rows that count; `gap` is no value, and neither is NaN.
     """
 
     def __init__(self, matrix: Remote, rows: Callable[[], Ints], gap: float = np.nan) -> None:
@@ -41,13 +35,9 @@ class RemoteColumns:
     def windows(
         self, columns: Sequence[int], limits: Callable[[int], tuple[Ints, Ints]]
     ) -> list[tuple[int, list[Window]]]:
-        """Return, of each column, how many values it has, and those between pairs of ranks.
+        """Return the number of values of each column, and its values between pairs of ranks.
 
-        Parameters
-        ----------
-        columns : sequence of int
-        limits : callable
-            Returns the first and the last ranks for so many values.
+        `limits` returns the first and the last ranks for a number of values.
         """
         rows, own = self._rows(), list(columns)
         known = [np.zeros(1, dtype=np.uint64) for _ in own]
@@ -160,15 +150,7 @@ def _keys(block: Block, place: int, gap: float) -> Keys:
 
 
 def key_of(values: Floats) -> Keys:
-    """Return keys, which have the order of the values.
-
-    Examples
-    --------
-    >>> values = np.array([-np.inf, -2.0, -1e-300, 0.0, 5e-324, 3.0])
-    >>> keys = key_of(values)
-    >>> bool((np.diff(keys.astype(object)) > 0).all()), value_of(keys).tolist() == values.tolist()
-    (True, True)
-    """
+    """Return keys, which have the order of the values."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 

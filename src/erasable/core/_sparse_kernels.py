@@ -130,10 +130,10 @@ def add_to_groups(
     sign: float,
     sums: Floats,
 ) -> None:
-    """Add the gridded values of rows, in quanta, to the sums of their groups; or take them away.
+    """Add the gridded values of rows, in quanta, to the sums of their groups; or subtract them.
 
-    `codes` says for each of the matrix's rows to which line of `sums` it belongs. Sums of
-    integers: exact, whatever the order.
+    `codes` holds the line of `sums` of each row of the matrix. The terms are integers: exact in any
+    order.
     """
     for i in range(rows.size):
         target = sums[codes[rows[i]]]

@@ -1,7 +1,7 @@
-"""What is done for parts that learn elsewhere than in passes, where the features are stored.
+"""Checks and conversions for steps that do not learn in passes, where the features are stored.
 
-The law kept here: they are given what they are given of records in memory, and gaps are refused as
-they are there.
+The law kept here: such a step gets the same input as from records in memory, and gaps are refused
+in the same way.
 """
 
 from __future__ import annotations

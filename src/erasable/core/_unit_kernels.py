@@ -1,10 +1,9 @@
 """Kernels of weighted sums by class: products of whole numbers, cut into limbs of 26 bits.
 
-A gridded value is a whole number m of quanta, ``|m| <= 2**26``, and a row counts ``units`` times,
-a whole number of at most 26 bits. What is added up are the limbs of ``u m`` and ``u m m``, which
-are integers: sums of ``2**27`` of them are below ``2**63``, exact in any order. `sign` is 1 to add
-rows and -1 to take them away; a row is cut first and then given its sign, so that it takes away
-what it added.
+A gridded value is a whole number m of quanta, ``|m| <= 2**26``, and a row counts ``units`` times, a
+whole number of at most 26 bits. The limbs of ``u m`` and ``u m m`` are integers: sums of ``2**27``
+of them are below ``2**63``, exact in any order. `sign` is 1 to add rows and -1 to subtract them; a
+row is cut first and then given its sign, so that it subtracts exactly what it added.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def add_rows_sparse(
     sign: int,
     sums: Ints,
 ) -> None:
-    """Do as `add_rows` does, for a CSR matrix."""
+    """Do the same as `add_rows`, for a CSR matrix."""
     for i in range(rows.size):
         line = codes[rows[i]]
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):

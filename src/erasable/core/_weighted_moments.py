@@ -1,6 +1,6 @@
 """Exact first and second moments of rows that have weights.
 
-The law it keeps: grids of values and of weights are functions of the live rows that have a
+The law kept here: grids of values and of weights are functions of the live rows that have a
 positive weight; on them all sums are of whole numbers, and exact.
 """
 
@@ -32,34 +32,14 @@ LEAST_WEIGHT = 2.0**-507
 
 @dataclass(eq=False, slots=True)
 class WeightUnits:
-    """Weights of records, in quanta.
+    """Weights of records, in quanta of a grid of one column."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows,), float64
-        The records' own; empty where these are not at hand.
-    grid : TopGrid
-        Of the weights, as of one column.
-
-    Examples
-    --------
-    >>> weights = WeightUnits.of(np.array([1.0, 0.0, 3.0]), np.arange(3))
-    >>> weights.units(np.arange(3)) * weights.quantum, weights.counted(np.arange(3))
-    (array([1., 0., 3.]), array([0, 2]))
-    """
-
-    weights: Floats
+    weights: Floats  # of all rows; empty if not available
     grid: TopGrid
 
     @classmethod
     def of(cls, weights: Floats, live: Ints) -> Self:
-        """Round the weights of the live rows.
-
-        Raises
-        ------
-        MagnitudeError
-            If a weight exceeds ``2**480``.
-        """
+        """Round the weights of the live rows; raise MagnitudeError for one above ``2**480``."""
         _refuse_huge(weights[live])
         return cls(weights, TopGrid.fit(weights[:, np.newaxis], live))
 
@@ -78,7 +58,7 @@ class WeightUnits:
         return rows[self.weights[rows] > LEAST_WEIGHT]
 
     def arrive(self, weights: Floats, rows: Ints) -> bool:
-        """Take rows in; true if the quantum has changed.
+        """Add rows; return True if the quantum has changed.
 
         `weights` are those of all rows, perhaps in another array than before.
         """
@@ -93,25 +73,9 @@ class WeightUnits:
 
 @dataclass(eq=False, slots=True)
 class ClassWeights(WeightUnits):
-    """Sums of weights, a number for each class.
+    """Exact sums of the weights of each class."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_classes,), int64
-        Exact, in quanta.
-
-    Examples
-    --------
-    >>> weights = np.array([1.0, 0.5, 3.0])
-    >>> classes = Classes.fit(np.array(["a", "b", "b"], dtype=object), np.arange(3))
-    >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
-    >>> of_classes.sums * of_classes.quantum
-    array([1. , 3.5])
-    >>> of_classes.remove(np.array([2]), classes.codes, lambda: np.arange(2))
-    True
-    """
-
-    sums: Ints
+    sums: Ints  # of shape (n_classes,), in quanta
 
     @classmethod
     def fit(cls, weights: Floats, live: Ints, classes: Classes) -> Self:
@@ -136,7 +100,7 @@ class ClassWeights(WeightUnits):
         np.add.at(self.sums, classes.codes[live], self.units(live))
 
     def add(self, weights: Floats, rows: Ints, codes: Ints32) -> bool:
-        """Take rows into the sums; true if the grid has changed, and all is to be summed anew.
+        """Add rows to the sums; return True if the grid has changed: then sum all again.
 
         `weights` are those of all rows, perhaps in another array than before.
         """
@@ -168,33 +132,14 @@ def _refuse_huge(weights: Floats) -> None:
 class WeightedMoments:
     """Sums of gridded columns, each row as often as its weight has quanta.
 
-    Attributes
-    ----------
-    grid : Grid or SparseGrid
-        Of the rows that do not weigh 0.
-    weights : WeightUnits
-    total : int
-        Sum of the weights, in quanta.
-    limbs : ndarray of shape (5, 1, n_features), int64
-        Sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three; high ones first.
-        Here m is a gridded value in quanta, and u the weight of its row.
-
-    Examples
-    --------
-    >>> rows, weights = np.array([[1.0], [4.0], [9.0]]), np.array([3.0, 1.0, 0.0])
-    >>> moments = WeightedMoments.fit(rows, weights, np.arange(3))
-    >>> moments.mean(), moments.variance()
-    (array([1.75]), array([1.6875]))
-    >>> moments.remove(rows, np.array([1, 2]), lambda: np.arange(1))
-    1
-    >>> moments.mean()
-    array([1.])
+    `limbs` are sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three, high ones
+    first; m is a gridded value in quanta, and u the weight of its row.
     """
 
-    grid: Any
+    grid: Any  # a Grid or SparseGrid of the rows with a positive weight
     weights: WeightUnits
-    total: int
-    limbs: Ints
+    total: int  # sum of the weights, in quanta
+    limbs: Ints  # of shape (5, 1, n_features)
 
     @classmethod
     def fit(
@@ -310,17 +255,7 @@ class WeightedMoments:
 
 
 class AddUnits(Pass[Ints]):
-    """Sum rows as `WeightedMoments.limbs`, by class; `units` are the weights of those that count.
-
-    Examples
-    --------
-    >>> rows, units = np.array([[1.0], [2.0]]), np.array([3, 1])
-    >>> codes = np.zeros(2, dtype=np.int32)
-    >>> grid = Grid.fit(rows)
-    >>> limbs = run(AddUnits(codes, units, columns_of(grid), (5, 1, 1)), rows)
-    >>> int(joined(limbs[:2])[0, 0]) * float(grid.quantum[0])
-    5.0
-    """
+    """Sum rows as `WeightedMoments.limbs`, by class; `units` are weights of the rows that count."""
 
     def __init__(
         self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
@@ -345,25 +280,13 @@ class AddUnits(Pass[Ints]):
 
 
 def columns_of(grid: Any, wanted: Flags | None = None) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return what kernels know of columns: which are wanted, origins, magic numbers, quanta.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in columns_of(Grid.fit(np.array([[1.0], [2.0]])))]
-    [[True], [0.0], [134217728.0], [33554432.0]]
-    """
+    """Return what kernels know of columns: which are wanted, origins, magic numbers, quanta."""
     chosen = np.ones(grid.top.size, dtype=np.bool_) if wanted is None else wanted
     return chosen, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
 
 
 def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted mean of each column, a line for each total; 0 where that is 0.
-
-    Examples
-    --------
-    >>> means(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
-    array([[1.]])
-    """
+    """Return the weighted mean of each column, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     offsets = (joined(limbs[:2, some]) / _column(totals[some])).astype(np.float64)
@@ -372,13 +295,7 @@ def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted variance of each column, a line for each total; 0 where that is 0.
-
-    Examples
-    --------
-    >>> variances(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
-    array([[0.]])
-    """
+    """Return the weighted variance of each column, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     first, second = joined(limbs[:2, some]), joined(limbs[2:, some])
@@ -389,13 +306,7 @@ def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def joined(limbs: Ints) -> NDArray[Any]:
-    """Put limbs together, the high one first, into Python's integers, which are exact.
-
-    Examples
-    --------
-    >>> joined(np.array([[1], [5]])).tolist()
-    [67108869]
-    """
+    """Put limbs together, the high one first, into Python's integers, which are exact."""
     total: NDArray[Any] = limbs[0].astype(object)
     for limb in limbs[1:]:
         total = total * kernels.LIMB + limb.astype(object)

@@ -1,6 +1,6 @@
 """Exact first and second moments of the rows of every class.
 
-The grid and the sums are functions of the set of live rows.
+The law kept here: the grid and the sums are functions of the set of live rows.
 """
 
 from __future__ import annotations
@@ -264,13 +264,7 @@ class _SumColumns(_Sum):
 
 
 def _rows_by_class(codes: Ints32, rows: Ints, n_classes: int) -> list[Ints]:
-    """Sort rows into classes, ascending in each.
-
-    Examples
-    --------
-    >>> _rows_by_class(np.array([1, 0, 1], dtype=np.int32), np.arange(3), 2)
-    [array([1]), array([0, 2])]
-    """
+    """Sort rows into classes, ascending in each."""
     own = codes[rows]
     narrow = own.astype(np.uint16) if n_classes < 2**16 else own  # sorted in linear time
     order = np.argsort(narrow, kind="stable")

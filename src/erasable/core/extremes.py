@@ -1,7 +1,7 @@
-"""The extremes of every column, and how many live values reach them.
+"""Extremes of every column, and the numbers of live values that reach them.
 
-The law it keeps: extremes are a function of the live rows alone. Counting the values at an
-extreme tells when the last one goes; only then is the column scanned again.
+The law kept here: extremes are a function of the live rows alone. The count of the values at an
+extreme tells when the last one is deleted; only then is the column scanned again.
 """
 
 from __future__ import annotations

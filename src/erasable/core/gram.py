@@ -1,8 +1,8 @@
 """Exact second moments of pairs of columns, of features and of targets.
 
-The law it keeps: the sums are functions of the set of rows alone. They are integers held exactly,
-so adding and removing rows commute and undo each other, and may be done by any BLAS. What is
-solved from them is made of them in double-double, in a fixed order.
+The law kept here: the sums are functions of the set of rows alone. They are exact integers, so
+adding and removing rows commute and undo each other, and any BLAS may compute them. Solutions are
+computed from them in double-double, in a fixed order.
 """
 
 from __future__ import annotations
@@ -44,12 +44,7 @@ def _check_widths(matrix: Any, targets: Floats) -> None:
 
 
 def _check_width(count: int, what: str, advice: str) -> None:
-    """Refuse more columns than exact sums of products have room for.
-
-    Raises
-    ------
-    InvalidDataError
-    """
+    """Refuse more columns than exact sums of products have room for."""
     if count > MAX_FEATURES:
         raise InvalidDataError(
             f"{count} {what} were given; expected at most {MAX_FEATURES}, because exact sums of "
@@ -77,21 +72,9 @@ _ONE = ctypes.c_double(1.0)
 
 
 def _add_square(rows: Floats, square: Floats) -> None:
-    """Add ``rows.T @ rows`` to the upper triangle of a matrix.
+    """Add ``rows.T @ rows`` to the upper triangle of `square`, which is in Fortran's order.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, p), float64, C-contiguous
-    square : ndarray of shape (p, p), float64, in Fortran's order
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> square = np.zeros((2, 2), order="F")
-    >>> _add_square(np.array([[1.0, 2.0], [3.0, 4.0]]), square)
-    >>> square
-    array([[10., 14.],
-           [ 0., 20.]])
+    `rows` are C-contiguous.
     """
     if not (rows.flags.c_contiguous and square.flags.f_contiguous):
         raise ValueError("expected rows in C's order, and a square in Fortran's")
@@ -107,9 +90,9 @@ _BLOCK = 2**15  # values of a block: with its halves and what they give, it stay
 
 
 class _Multiply(Pass[tuple[Floats, Floats]]):
-    """Multiply blocks of rows by BLAS: those of h and of l, side by side, by themselves.
+    """Multiply blocks of rows by BLAS: the h and l of their columns, side by side, by themselves.
 
-    It finds the upper triangle of products, of shape (2 p, 2 p), and the sums of the columns.
+    It finds the upper triangle of the products, of shape (2 p, 2 p), and the sums of the columns.
     """
 
     def __init__(self, columns: Floats, targets: Floats) -> None:
@@ -148,16 +131,7 @@ class _Multiply(Pass[tuple[Floats, Floats]]):
 
 
 class _MultiplyEach(Pass[list[tuple[Floats, Floats]]]):
-    """Multiply the rows of each of several parts: for each what `_Multiply` finds.
-
-    Parameters
-    ----------
-    columns, targets
-        See `_Multiply`.
-    labels : ndarray of shape (n_live,), int32
-        The part of each row that counts.
-    n_parts : int
-    """
+    """Multiply the rows of each part by `_Multiply`; `labels` are the parts of live rows."""
 
     def __init__(self, columns: Floats, targets: Floats, labels: Ints32, n_parts: int) -> None:
         self._multiply = _Multiply(columns, targets)

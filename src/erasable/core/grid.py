@@ -1,12 +1,12 @@
-"""The grid: every column rounded once to fixed point, where sums do not depend on order.
+"""Grid of a matrix: every column rounded once to fixed point, where sums do not depend on order.
 
-The law it keeps: the grid is a function of the live rows alone. A gridded value is an integer of
+The law kept here: the grid is a function of the live rows alone. A gridded value is an integer of
 at most 26 bits and a sign, times the column's quantum ``2**(top - 26)``, so any sum of up to
 ``2**27`` of them is exact in float64, in any order and any sharding, and subtracting a row undoes
 adding it. After any sequence of deletions a grid equals the grid of what is left.
 
-`top` and `origin` depend on the extremes of a column, and only through coarse brackets: they hang
-on no single record, except where an extreme is alone in its power of two.
+`top` and `origin` depend on the extremes of a column only through coarse brackets: they depend on
+no single record, except where an extreme is alone in its power of two.
 """
 
 from __future__ import annotations

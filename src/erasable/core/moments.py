@@ -1,8 +1,8 @@
 """Exact first and second moments of the columns of a matrix.
 
-The law it keeps: the sums are functions of the set of rows alone. They are integers held
-exactly, so adding and removing rows commute and undo each other, and the mean and variance are
-pure functions of the sums, computed in double-double in a fixed order.
+The law kept here: the sums are functions of the set of rows alone. They are exact integers, so
+adding and removing rows commute and undo each other, and the mean and variance are functions of the
+sums, computed in double-double in a fixed order.
 """
 
 from __future__ import annotations

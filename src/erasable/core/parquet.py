@@ -1,8 +1,8 @@
 """Records whose numbers stay in Parquet files, and are read block by block.
 
-The law kept here: what is read of a record does not depend on how records are divided into files
-and row groups. Files are the caller's: they are read and never written, and one that has changed
-since the records were made is refused, as a model of both would be one of neither.
+The law kept here: the values read for a record do not depend on how records are divided into files
+and row groups. The files belong to the caller: they are never written, and a file that has changed
+since the records were made is refused, as a model would mix two versions.
 """
 
 from __future__ import annotations
@@ -27,29 +27,12 @@ __all__ = ["RowGroup", "signature_of", "table_of"]
 
 
 class RowGroup(NamedTuple):
-    """A row group of a Parquet file.
-
-    Attributes
-    ----------
-    path : str
-    signature : tuple of int
-        What the system says of the file, and changes when it is written.
-    file, number : int
-        Which of the files, sorted by path, and which of its row groups it is.
-    n_rows : int
-
-    Examples
-    --------
-    >>> group = RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10)
-    >>> group.check()
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: Parquet file 1, sorted by path, is not there any ...
-    """
+    """A row group of a Parquet file."""
 
     path: str
-    signature: tuple[int, ...]
-    file: int
-    number: int
+    signature: tuple[int, ...]  # of the file; it changes when the file is written
+    file: int  # position among the files, sorted by path
+    number: int  # of the row group in its file
     n_rows: int
 
     @property
@@ -116,20 +99,7 @@ def table_of(
     features: Iterable[str] | None,
     memory: int | None,
 ) -> RecordArrays:
-    """Read all but the features of Parquet files; see `Records.from_parquet`.
-
-    Returns
-    -------
-    Table
-        Its matrix is a `StoredColumns`.
-
-    Examples
-    --------
-    >>> rest = {"groups": None, "sample_weight": None, "features": None, "memory": None}
-    >>> table_of("nowhere.parquet", ids=None, target=None, **rest)
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidInputError: '...nowhere.parquet' is not there; expected ...
-    """
+    """Read all but the features of Parquet files; see `Records.from_parquet`."""
     if memory is not None and not (isinstance(memory, int) and memory > 0):
         raise InvalidInputError(f"memory={shorten(memory)} was passed; expected bytes, 1 or more")
     files = _files(path)
@@ -215,13 +185,7 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
 
 
 def signature_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file is written to, or another is put in its place.
-
-    Examples
-    --------
-    >>> len(signature_of("."))
-    4
-    """
+    """Return a signature that changes when a file is written, or replaced by another."""
     told = os.stat(path)
     return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 

@@ -1,7 +1,7 @@
-"""Passes over records, block by block: in memory, by threads, or from where the records lie.
+"""Passes over records, block by block: in memory, in threads, or where the records are stored.
 
-The law kept here: what a pass finds is made of exact integers, extremes and counts. Partial results
-merge in any order, so that neither the number of blocks nor the number of threads can show.
+The law kept here: the results of a pass are exact integers, extremes and counts. Partial results
+merge in any order, so the numbers of blocks and of threads do not show in them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Exact quantiles of columns, of which values can be forgotten.
+"""Exact quantiles of columns, of which values can be deleted.
 
-The law it keeps: a quantile is a function of the live values alone: of their number, and of the
-two that stand at the ranks on either side of it. A window of sorted values around these ranks
-tells what stands there after a deletion; where deletions have moved the ranks out of it, the
-column is read again.
+The law kept here: a quantile is a function of the live values alone: of their number, and of the
+two at the ranks on either side of it. A window of sorted values around these ranks holds the values
+there after a deletion; when deletions have moved the ranks out of it, the column is read again.
 """
 
 from __future__ import annotations
@@ -252,9 +251,9 @@ class Quantiles:
 
 
 def _window(column: Floats, first: int, last: int) -> tuple[Floats, Ints, int]:
-    """Return the distinct values between two ranks, how many equal each, and how many are smaller.
+    """Return the distinct values between two ranks, their counts, and the number of smaller values.
 
-    The column is partitioned at both ranks.
+    `column` is partitioned at both ranks.
     """
     values, counts = np.unique(column[first : last + 1], return_counts=True)
     if values.size == 0:

@@ -1,8 +1,7 @@
-"""Arrays that have a value for each row, of which a pass is given the part of its block.
+"""Arrays with a value for each row, of which a pass gets the part of its block.
 
-The law kept here: a pass reaches such an array through its block and in no other way. So a pass can
-be sent to wherever a block is without the values of other blocks: what is pickled of an array here
-is its name.
+The law kept here: a pass reads such an array only through its block. So a pass can be sent to any
+process that has a block, without the values of other blocks: an array is pickled as its name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sparse records: rows of a CSR matrix that can be erased, and the grid of their columns.
 
-The law it keeps is that of `erasable.core.grid`: the grid is a function of the live rows alone,
+The law kept here is that of `erasable.core.grid`: the grid is a function of the live rows alone,
 and any sum of gridded values is exact. It has no origin, because zeros that are not stored must
 stay zeros.
 """

@@ -1,4 +1,4 @@
-"""Columns of a table, and their uses in records whose features are read block by block."""
+"""Columns of stored tables, whose features are read block by block."""
 
 from __future__ import annotations
 
@@ -43,14 +43,7 @@ Values: TypeAlias = Any  # a matrix of numbers, or `Mixed`
 
 
 class Piece(Protocol):
-    """Some rows of a table, which lie elsewhere.
-
-    Examples
-    --------
-    >>> from erasable.core.parquet import RowGroup
-    >>> RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10).n_rows
-    10
-    """
+    """Rows of a table that are stored elsewhere."""
 
     @property
     def lasting(self) -> bool:
@@ -71,23 +64,10 @@ class Piece(Protocol):
 
 
 class StoredColumns(Stored, Persistent):
-    """Columns of a table that lies in pieces.
+    """Columns of a table stored in pieces, of which each is a block.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        Each is a block.
-    names : sequence of str
-        Of the columns.
-    dtype : float64, float32 or object
-        To which the numbers are converted; of objects, blocks are `Mixed`.
-    kinds : str
-        Of the columns, see `kinds_of`; needed where there is text.
-
-    Examples
-    --------
-    >>> StoredColumns([], ["age", "dose"], float).shape
-    (0, 2)
+    Numbers are converted to `dtype`; if it is object, blocks are `Mixed`. `kinds` (see `kinds_of`)
+    is needed where there is text.
     """
 
     def __init__(
@@ -198,13 +178,7 @@ class StoredColumns(Stored, Persistent):
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans, or of nothing; gaps are NaN.
-
-    Examples
-    --------
-    >>> numbers_of(pa.chunked_array([[1, None], [3]]))
-    array([ 1., nan,  3.])
-    """
+    """Return a column of numbers or booleans, or of gaps alone; gaps are NaN."""
     whole = column.null_count and _is_whole(column.type)
     if whole or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.float64(), safe=False)  # rounded, as in memory
@@ -217,37 +191,19 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or booleans, or nothing but gaps.
-
-    Examples
-    --------
-    >>> is_number(pa.bool_()), is_number(pa.null()), is_number(pa.string())
-    (True, True, False)
-    """
+    """Return whether a column has numbers or booleans, or only gaps."""
     others = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     return bool(_is_whole(kind) or others)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column has text.
-
-    Examples
-    --------
-    >>> is_text(pa.string()), is_text(pa.dictionary(pa.int8(), pa.string())), is_text(pa.date32())
-    (True, True, False)
-    """
+    """Tell whether a column has text."""
     own = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
 
 
 def kinds_of(schema: pa.Schema, names: Iterable[str]) -> str:
-    """Return a letter for each column: "t" for text, "b", "i" and "f" for numbers.
-
-    Examples
-    --------
-    >>> kinds_of(pa.schema([("city", pa.string()), ("age", pa.int8())]), ["age", "city"])
-    'it'
-    """
+    """Return a letter for each column: "t" for text, "b", "i" and "f" for numbers."""
     kinds = [schema.field(name).type for name in names]
     return "".join(
         "t" if is_text(kind) else
@@ -261,10 +217,7 @@ def kinds_of(schema: pa.Schema, names: Iterable[str]) -> str:
 def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
     """Read columns of a table; gaps are NaN.
 
-    Raises
-    ------
-    InvalidDataError
-        Numbers that are infinite, or whole and too large for a float.
+    Raise InvalidDataError for numbers that are infinite, or whole and too large for a float.
     """
     numbers: Floats = np.empty((table.num_rows, len(names)))
     texts: dict[int, NDArray[Any]] = {}
@@ -302,15 +255,7 @@ def _texts(column: Any, places: Floats) -> NDArray[Any]:
 
 
 class Uses(NamedTuple):
-    """Names of the columns that have a use of their own, and of the features, if they are named.
-
-    Examples
-    --------
-    >>> uses = Uses("visit", "ill", None, None, None)
-    >>> columns = [("visit", pa.string()), ("age", pa.int8()), ("ill", pa.int8())]
-    >>> uses.others, uses.chosen(pa.schema(columns), "the files")
-    (['visit', 'ill'], ['age'])
-    """
+    """Names of the columns that have a use of their own, and of the features, if they are named."""
 
     ids: str | None
     target: str | None
@@ -380,16 +325,7 @@ class Uses(NamedTuple):
 
 
 def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
-    """Return the type of a table of columns: float32 where pandas and NumPy come to that.
-
-    It is object where there is text.
-
-    Examples
-    --------
-    >>> schema = pa.schema([("a", pa.float32()), ("b", pa.int16()), ("c", pa.int64())])
-    >>> joint_type(schema, ["a", "b"]), joint_type(schema, ["a", "c"])
-    (<class 'numpy.float32'>, <class 'numpy.float64'>)
-    """
+    """Return the dtype that pandas and NumPy would give a table of columns; object for text."""
     kinds = {schema.field(name).type for name in names}
     if any(map(is_text, kinds)):
         return np.object_
@@ -402,15 +338,7 @@ def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
 
 
 def refuse_others(schema: pa.Schema, own: pa.Schema, source: str, hint: str) -> None:
-    """Refuse columns or types that differ from those of the first part of a table.
-
-    Examples
-    --------
-    >>> one, other = (pa.schema([("age", kind)]) for kind in (pa.int64(), pa.string()))
-    >>> refuse_others(one, other, "partition 2", "convert them")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: partition 2 has another type in 'age'; expected ...
-    """
+    """Refuse columns or types that differ from those of the first part of a table."""
     differing = sorted(set(schema.names) ^ set(own.names))
     if not differing:
         differing = [

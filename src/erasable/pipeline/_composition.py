@@ -1,4 +1,4 @@
-"""The base of estimators that are made of others: they learn, delete and are kept as one."""
+"""Base of estimators made of others, which learn, delete and are saved as one."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ class Composition(_BaseComposition, Nested):
         return self._fit(X, y, weights, ids, groups, named)
 
     def _weight_among(self, params: dict[str, Any]) -> tuple[Any, frozenset[str]]:
-        """Return the weights among what `fit` is given, and the transformers that are to use them.
+        """Return the weights among the parameters of `fit`, and the transformers that use them.
 
-        The weights are those of the records, and one and the same for all parts.
+        The weights are those of the records, and the same for all parts.
         """
         if not params:
             return None, frozenset()
@@ -160,9 +160,9 @@ class Composition(_BaseComposition, Nested):
         return first, frozenset() if first is None else chosen
 
     def _takers_of_weights(self, *, by_name: bool = False) -> list[str]:
-        """Return the parts that take weights, by the names that parameters have for them.
+        """Return the parts that take weights, by the names of their parameters.
 
-        With `by_name` those that take them only where they are named.
+        With `by_name`, return those that take them only where they are named.
         """
         found = []
         for name, part in self._erasable_parts().items():

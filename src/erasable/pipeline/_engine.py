@@ -1,8 +1,8 @@
-"""The engine of a composition: it has the steps learn and delete, and keeps the tables they read.
+"""Engine of a composition: it has the steps learn and delete, and keeps the tables they read.
 
-There is one, of the outermost composition. Of every table it knows the values for all records. A
-deletion or an addition finds out what has changed in each table, corrects it, and tells the steps
-that read it; a step that does not follow learns again.
+Only the outermost composition has one. It keeps each table for all records. A deletion or an
+addition computes the change of each table, corrects the table, and passes the change to the steps
+that read it; a step that cannot follow the change is fitted again.
 """
 
 from __future__ import annotations
@@ -48,13 +48,7 @@ _BLOCK = 2**20  # values that are made at once
 
 
 class KeptTables(Persistent):
-    """The records of a composition, and the tables that are made of them.
-
-    Parameters
-    ----------
-    held : Attachment
-        The records of the outermost composition.
-    """
+    """The records of a composition, and the tables that are made of them."""
 
     def __init__(self, held: Attachment) -> None:
         self.held = held
@@ -201,12 +195,7 @@ _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 class Engine(KeptTables):
     """A fitted composition with the records and tables that its steps read.
 
-    Tables are functions of the live records; nothing of them is kept in a pickle or a file.
-
-    Parameters
-    ----------
-    held : Attachment
-        The records of the outermost composition.
+    Tables are functions of the live records; they are in no pickle or file.
     """
 
     def __init__(self, held: Attachment) -> None:
@@ -484,12 +473,7 @@ def _learners(part: Nested) -> Iterator[Learning]:
 
 
 def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
-    """Make one outcome of those of several steps, whose counts get their names.
-
-    >>> parts = [("scaler", Outcome("updated")), ("model", Outcome("refit", 7, {"refits": 1}))]
-    >>> join_outcomes(parts)
-    Outcome(action='refit', rows_touched=7, counts={'model.refits': 1})
-    """
+    """Join the outcomes of several steps into one, whose counts have the steps' names as prefix."""
     action = max([1, *(_ACTIONS.index(outcome.action) for _, outcome in outcomes)])
     touched = sum(outcome.rows_touched for _, outcome in outcomes)
     counts = {

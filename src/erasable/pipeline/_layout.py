@@ -1,8 +1,7 @@
-"""Compositions as parts of the graph, and which maps of columns are no tables.
+"""Compositions as parts of the graph, and the maps of columns that are applied without a table.
 
-A step that takes a map learns from what is before the maps of columns in front of it (`split`).
-Which these are depends on types and parameters of the steps alone, so that it is the same after any
-deletion.
+A step that takes a map learns from the table before the maps of columns in front of it (`split`).
+These depend on types and parameters of the steps alone, so they are the same after any deletion.
 """
 
 from __future__ import annotations
@@ -67,24 +66,13 @@ def fusing(on: bool) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """A step that learns, and from what.
-
-    Attributes
-    ----------
-    name : str
-    step : Erasable
-    reads : Source or Table
-    maps : tuple of MapPart
-        Maps of columns between that table and the step, which takes them as one.
-    tabled : bool
-        Whether the table is made for this step; otherwise an earlier one reads it, too.
-    """
+    """A step that learns, and its input."""
 
     name: str
     step: Erasable
     reads: GraphNode
-    maps: tuple[MapPart, ...]
-    tabled: bool
+    maps: tuple[MapPart, ...]  # between `reads` and the step, which takes them as one
+    tabled: bool  # the table is made for this step; otherwise an earlier one reads it, too
 
     @property
     def output(self) -> GraphNode:
@@ -104,32 +92,15 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A composition as a part of the graph.
+    """A composition as a part of the graph."""
 
-    Attributes
-    ----------
-    source : Source or Table
-        What the composition reads.
-    learners : tuple of Learning
-        In the order in which they learn.
-    output, raw : Node
-        What it makes, and that before the maps of columns with which it ends.
-    maps : tuple of MapPart
-        These.
-    steps : tuple of (str, estimator)
-        Of a row of steps: all of them. The last one answers.
-    asked : Node
-        What the last step is given; where it is `behind` maps, what is before these.
-    behind : bool
-    """
-
-    source: GraphNode
-    learners: tuple[Learning, ...]
+    source: GraphNode  # input of the composition
+    learners: tuple[Learning, ...]  # in the order in which they learn
     output: GraphNode
-    raw: GraphNode
-    maps: tuple[MapPart, ...]
-    steps: tuple[tuple[str, Any], ...]
-    asked: GraphNode
+    raw: GraphNode  # the output before the maps of columns with which the composition ends
+    maps: tuple[MapPart, ...]  # these maps
+    steps: tuple[tuple[str, Any], ...]  # all steps in a row; the last one predicts
+    asked: GraphNode  # input of the last step; if it is `behind` maps, the input of these
     behind: bool
 
     def given(self, get: Get) -> Any:
@@ -146,9 +117,9 @@ class Layout:
 
 
 def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]) -> Layout:
-    """Lay out steps in a row, of which each does something.
+    """Lay out steps in a row, none of which is "passthrough".
 
-    The composition reads `source`; the first step is given `node`.
+    The composition reads `source`; the input of the first step is `node`.
     """
     learners: list[Learning] = []
     steps = tuple(steps)

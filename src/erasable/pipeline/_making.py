@@ -1,4 +1,4 @@
-"""Functions that make rows of a table from rows of the records, apart from engine and records."""
+"""Functions that make rows of a table from rows of the records, without the engine."""
 
 from __future__ import annotations
 
@@ -21,15 +21,7 @@ _PROBED = 64  # rows of stored records that say what a table is like
 
 
 class Making:
-    """A function of rows of the records, which can be pickled.
-
-    Parameters
-    ----------
-    node : Node
-        What is made; the tables on the way are made, too.
-    source : Source
-        The records.
-    """
+    """A function from rows of the records to rows of a node; it can be pickled."""
 
     def __init__(self, node: GraphNode, source: RecordsNode) -> None:
         self._node, self._source = node, source
@@ -70,9 +62,9 @@ def refuse_joint(stateless: Sequence[str], alone: Values, among: Values) -> None
 
 
 def refuse_sparse(learning: Learning, reads: Attachment) -> None:
-    """Raise InvalidInputError where a step would learn otherwise from a sparse table in memory.
+    """Raise InvalidInputError if a step would learn otherwise from a sparse table in memory.
 
-    Blocks of stored tables are written out.
+    Blocks of stored tables are made dense.
     """
     step, matrix = learning.step, reads.records.matrix
     if isinstance(step, Nested):  # its own steps are looked at

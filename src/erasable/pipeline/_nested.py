@@ -1,4 +1,4 @@
-"""Interfaces of compositions for the graph: what it asks of one, and tells of a deletion."""
+"""Interfaces between the graph and the compositions in it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The graph of a composition: tables as functions of the records, and how rows are sent through.
+"""Graph of a composition: tables as functions of the records, evaluated for given rows.
 
-A node says of which tables it is made, and how. Each row of it depends on one row of these alone,
-so that a node is evaluated alike for the records and for new rows. The values of a `TableNode` are
-kept for all records, see `erasable.pipeline._engine`.
+A node has the tables it is made of, and a function of them. Each of its rows depends on one row of
+these alone, so that a node is evaluated in the same way for the records and for new rows. The
+values of a `TableNode` are kept for all records, see `erasable.pipeline._engine`.
 """
 
 from __future__ import annotations
@@ -32,29 +32,14 @@ from erasable.pipeline._tables import as_numbers, as_table
 
 @dataclass
 class ColumnSelection:
-    """Some columns of a table.
+    """Some columns of a table."""
 
-    Attributes
-    ----------
-    columns : list of int
-        Their positions.
-    names : list of str
-        Their names, for messages.
-    accepts : Accepts
-        What the part takes that reads them. If it takes no text, they have to be numbers.
-    named : bool
-        Whether the names are those of a frame, by which the part may ask for columns in turn.
-    n_features : int
-        Of the whole table.
-    numeric : ndarray of bool, or None
-        Which of the columns a frame declares to hold numbers, where others hold text.
-    """
-
-    columns: list[int]
-    names: list[str]
-    accepts: Accepts
-    named: bool
-    n_features: int
+    columns: list[int]  # positions
+    names: list[str]  # for messages
+    accepts: Accepts  # input types of the part; if these exclude text, columns have to be numbers
+    named: bool  # `names` are those of a frame, by which the part may select columns in turn
+    n_features: int  # of the whole table
+    # Columns that a frame declares to hold numbers, where others hold text.
     numeric: Flags | None = None
 
     def __post_init__(self) -> None:
@@ -149,16 +134,9 @@ class _After(GraphNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableNode(_After):
-    """A node of which the values for all records are kept, for a step to learn from.
+    """A node whose values for all records are kept, for a step to learn from."""
 
-    Attributes
-    ----------
-    input : Node
-    reader : str
-        The step for which it is made, for messages; empty if that takes objects.
-    """
-
-    reader: str
+    reader: str  # the step, for messages; empty if it takes objects
 
     def make(self, get: Get) -> Values:
         rows = get(self.input)
@@ -311,8 +289,8 @@ def evaluate(
 ) -> Values:
     """Evaluate a node for some rows.
 
-    `known` gives the rows of a source or table, or None for a table that is made of others. `held`
-    are the positions of rows that are records, of which steps may know the results.
+    `known` returns the rows of a source or table, or None for a table that is made of others.
+    `held` are the positions of rows that are records, for which steps may know the results.
     """
     return _Evaluation(known, held).get(node)
 

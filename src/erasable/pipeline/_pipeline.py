@@ -1,4 +1,4 @@
-"""The pipeline: an estimator that is a chain of estimators, learns and forgets as one."""
+"""Pipeline: an estimator that is a chain of estimators, and learns and deletes as one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are made of rows: put together, and compared."""
+"""Tables made of rows: joined and compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def keeps_names(step: Any) -> bool:
 
 
 def as_table(out: Any, *, fresh: bool = False) -> Values:
-    """Bring what a transformer of erasable made into the form in which steps read it.
+    """Convert the output of a transformer of erasable to the form in which steps read it.
 
     A `fresh` output is not shared, and need not be copied.
     """
@@ -47,11 +47,9 @@ def as_table(out: Any, *, fresh: bool = False) -> Values:
 
 
 def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -> Values:
-    """Turn a table of objects that holds numbers alone into one of numbers.
+    """Convert a table of objects that holds numbers alone; raise InvalidDataError if it holds text.
 
-    Columns of numbers come as objects where the frame that they are from holds text, too.
-
-    Raise InvalidDataError if it holds text.
+    Numbers come as objects from a frame that also holds text.
     """
     if isinstance(table, Mixed):
         table = table[:, :]
@@ -134,7 +132,7 @@ Room: TypeAlias = "dict[str, NDArray[Any]]"
 
 
 def lengthened(table: Values, n_rows: int, room: Room) -> Values:
-    """Return a table with so many rows, those that come being blank.
+    """Return a table with so many rows, of which the new ones are blank.
 
     A dense one is copied into a larger buffer if it has to be, and overwritten.
     """
@@ -163,13 +161,7 @@ def leave(table: Values, room: Room) -> None:
 
 
 def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_array:
-    """Write rows into a table, which are blank there, in place if they have room.
-
-    >>> table = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
-    >>> filled(table, np.array([1]), csr_array(np.array([[0.0, 3.0]])), {}).toarray()
-    array([[1., 2.],
-           [0., 3.]])
-    """
+    """Write rows into a table, which are blank there, in place if they have room."""
     starts, lengths = table.indptr[rows], np.diff(table.indptr)
     new = np.diff(values.indptr)
     if np.array_equal(lengths[rows], new):

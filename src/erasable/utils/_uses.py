@@ -1,7 +1,7 @@
-"""What users do, with a few records: so that all kernels are called, and so compiled.
+"""Uses of all estimators with a few records, so that all kernels are called, and so compiled.
 
-A kernel is compiled for the types it is called with: of numbers in double and in single precision,
-of dense and of sparse records.
+A kernel is compiled for the types of its arguments: double and single precision, dense and sparse
+records.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {  # parameters with kernels of their ow
 def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
     """Use an estimator on all kinds of records that it takes.
 
-    With `meta`, which is made of others, on one kind: kernels are those of the others.
+    If `meta`, it is made of others, and is used on one kind: the kernels are those of the others.
     """
     cls = getattr(importlib.import_module(home), name)
     X, y = _records(name, kind)

@@ -1,7 +1,7 @@
-"""Compile all kernels ahead, as `erasable compile` does: for an image of a container, say.
+"""Compilation of all kernels ahead of use, as by `erasable compile`: for a container image, say.
 
-A kernel is compiled when it is first called, for the types that it is called with. So all there is
-to do is what users do, with a few records: fit, predict, delete, and delete from a file.
+A kernel is compiled at its first call, for the types of its arguments. So this uses every estimator
+with a few records: fit, predict, delete, and delete from a file.
 """
 
 from __future__ import annotations

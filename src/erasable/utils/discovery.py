@@ -1,4 +1,4 @@
-"""Find every estimator of erasable, so that one test serves them all."""
+"""List of every estimator of erasable, so that one test covers them all."""
 
 from __future__ import annotations
 

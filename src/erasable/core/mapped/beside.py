@@ -1,4 +1,4 @@
-"""Keep a model's records, and what it needs to delete them, in a folder beside its file."""
+"""Folder beside a model's file, with its records and its accelerator."""
 
 from __future__ import annotations
 
@@ -32,12 +32,9 @@ _OPEN: WeakKeyDictionary[Any, tuple[str, MappedFile]] = WeakKeyDictionary()
 
 
 def refuse_others(path: Any, *, records: bool) -> None:
-    """Refuse a place of records that is not ours, before a model is saved: it would be removed.
+    """Raise ArtifactError for a place of records that `save` did not make and would remove.
 
-    Raises
-    ------
-    ArtifactError
-        It is a symbolic link; or, where `records` are to be there, something that no `save` made.
+    It is a symbolic link or, where `records` are to be saved, not a folder that `save` made.
     """
     if not isinstance(path, str | os.PathLike):
         return
@@ -53,19 +50,11 @@ def refuse_others(path: Any, *, records: bool) -> None:
 
 
 def save_records(model: Erasable, path: Any) -> None:
-    """Keep the records of a model that is about to be saved under `path`.
+    """Prepare the records of a model that is about to be saved under `path`.
 
-    Of a model that was loaded from there, only what has changed is written. What was there before
-    stays until `recover_records`: a process that dies in between has saved nothing.
-
-    Raises
-    ------
-    InvalidInputError
-        `path` is a file that is open.
-    DetachedError
-        The model has no records.
-    ArtifactFileError
-        The disk is full or fails.
+    Of a model that was loaded from there, only changes are written. The former files stay until
+    `recover_records`: a process that dies in between has saved nothing. Raise InvalidInputError if
+    `path` is an open file, DetachedError without records, ArtifactFileError if the disk fails.
     """
     files, key = _place(path)
     with _disk_errors(path):
@@ -94,12 +83,10 @@ def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
 
 
 def recover_records(model: Erasable, path: Any) -> None:
-    """Put in place what was prepared, once the model's file is there.
+    """Put the prepared files in place, once the model's file is there.
 
-    Raises
-    ------
-    ArtifactFileError
-        The disk is full or fails; what was prepared stays, and `load_with_records` goes on.
+    Raise ArtifactFileError if the disk fails; the prepared files stay, and `load_with_records` goes
+    on.
     """
     files, key = _place(path)
     with _disk_errors(path):
@@ -117,13 +104,7 @@ def drop_records(model: Erasable, path: Any) -> None:
 
 
 def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
-    """Load a model with the records that were saved with it.
-
-    Raises
-    ------
-    ArtifactError
-        There are none, or they are damaged, or those of another model.
-    """
+    """Load a model with its records; raise ArtifactError if these are absent or damaged."""
     files, key = _place(path)
     _refuse_links(files, key)
     header = read_header(path)
@@ -150,17 +131,10 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
 
 
 def make_ready(model: Erasable) -> Erasable:
-    """Have a model know all that it needs in order to delete, and what its file says of it.
+    """Compute all that deletions need, and let a model check its file.
 
-    Returns
-    -------
-    Erasable
-        The model, or a copy where another one still holds records that it has deleted.
-
-    Raises
-    ------
-    UnkeptError
-        Another one holds such records, and they are on a cluster, where none are copied.
+    Return the model, or a copy if another model still holds records that it has deleted; raise
+    UnkeptError if these are on a cluster, where none are copied.
     """
     model._refuse_if_owned()
     held = model._attached()

@@ -1,7 +1,8 @@
-"""What is written beside the arrays of a `MappedFile`: a description, and a change of it.
+"""Description of a `MappedFile`, stored beside its arrays, and of a change of it.
 
-After the arrays their file holds a hash of each of its blocks. The description holds one of each
-`GROUP` of these, so that a change reads and writes what belongs to the blocks that it changes.
+After the arrays their file holds a hash of each of its blocks. The description holds one hash of
+each `GROUP` of these, so that a change reads and writes only the hashes near the blocks that it
+changes.
 """
 
 from __future__ import annotations
@@ -48,28 +49,14 @@ class StaleError(ErasableError):
 
 @dataclass(slots=True)
 class Description:
-    """What is kept of a file beside its arrays.
-
-    Attributes
-    ----------
-    label : str
-    tree : plain values
-        See `take_apart`.
-    slots : list of [offset, size]
-        Where each array lies.
-    size : int
-        Of the arrays, a multiple of a page.
-    hashes : bytes
-        Of groups of hashes of blocks, one after the other.
-    signature : list of int or None
-        What the system says of the file, since its blocks were last held against their hashes.
-    """
+    """The parts of a file besides its arrays."""
 
     label: str
-    tree: Any
-    slots: list[list[int]]
-    size: int
-    hashes: bytes
+    tree: Any  # see `take_apart`
+    slots: list[list[int]]  # [offset, size] of each array
+    size: int  # of the arrays, a multiple of a page
+    hashes: bytes  # of groups of hashes of blocks, one after the other
+    # Of the file, when its blocks were last checked against their hashes.
     signature: list[int] | None = None
 
     def as_bytes(self, secret: bytes) -> bytes:
@@ -136,10 +123,10 @@ class PreparedChange:
         return cls(head["from"], head["to"], described, runs)
 
     def carry_out(self, files: Files, key: str, secret: bytes) -> None:
-        """Write it; from its first to its last step it can be read, and done again.
+        """Write the change; if it is interrupted, it can be read and written again.
 
-        Where the arrays are not those that were last held against their hashes, no signature is
-        written: the next `open` checks the whole file.
+        If the arrays have changed since they were last checked against their hashes, no signature
+        is written: the next `open` checks the whole file.
         """
         with sole_use(files.path(f"{key}/{ARRAYS}")) as own:
             head, packed, hashes = opened(self.described, secret)
@@ -181,24 +168,10 @@ def hashes_of(data: bytes | bytearray | memoryview, size: int = BLOCK) -> bytes:
 def changed_hashes(
     now: Description, path: Path, changed: Mapping[int, bytes], size: int
 ) -> tuple[list[tuple[int, memoryview]], bytes]:
-    """Say what becomes of hashes where blocks change.
+    """Return the runs to write into the file at `path`, and hashes of groups, after a change.
 
-    Parameters
-    ----------
-    now : Description
-    path : path-like
-        Of the file with the arrays.
-    changed : dict of int to bytes
-        Hashes of blocks that change or are new.
-    size : int
-        Of the arrays, after the change.
-
-    Returns
-    -------
-    runs : list of (int, memoryview)
-        What is to be written into the file, and where.
-    hashes : bytes
-        Of the groups. A group that was damaged keeps the hash that it does not have.
+    `changed` are hashes of blocks that change or are new; `size` is that of the arrays after the
+    change. A group that was damaged keeps a hash that it does not have.
     """
     before, after = -(-now.size // BLOCK), -(-size // BLOCK)
     touched = {block // GROUP for block in changed}

@@ -1,4 +1,4 @@
-"""The files of one folder, as `MappedFile` needs them; a workspace has its own."""
+"""Files of one folder, as `MappedFile` needs them; a workspace has its own."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _AT_ONCE = 1 << 20  # bytes that are copied together
 
 
 class Files(Protocol):
-    """What keeps files by keys such as ``"now/arrays"``; a file is whole under its name, or absent.
+    """Files under keys such as ``"now/arrays"``; a file is whole under its name, or absent.
 
-    `patch` alone changes a file in its place: it may be done again where it was interrupted. A key
-    that is a symbolic link, or goes through one, is refused: what it points at is another's.
+    Only `patch` changes a file in place; it may be repeated after an interruption. A key that is a
+    symbolic link, or goes through one, is refused: its target belongs to another.
     """
 
     def path(self, key: str) -> Path:
@@ -32,7 +32,7 @@ class Files(Protocol):
     def writing(
         self, key: str
     ) -> contextlib.AbstractContextManager[Callable[[bytes | memoryview], None]]:
-        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+        """Yield a function that appends to a new file; the file appears at the end of the block."""
 
     def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
         """Write runs of bytes at their offsets into a file, and sync it."""
@@ -45,35 +45,13 @@ class Files(Protocol):
 
 
 class Folder:
-    """Files below a folder.
-
-    Parameters
-    ----------
-    root : path-like
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = Folder(place)
-    ...     with folder.writing("a/b") as append:
-    ...         append(b"abc")
-    ...     folder.patch("a/b", [(1, b"x")])
-    ...     folder.path("a/b").read_bytes()
-    b'axc'
-    """
+    """Files below a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
 
     def path(self, key: str) -> Path:
-        """Return where a key is.
-
-        Raises
-        ------
-        ArtifactError
-            It is a symbolic link, or goes through one.
-        """
+        """Return the path of a key; raise ArtifactError for a symbolic link on the way to it."""
         if (link := link_in(self.root, key)) is not None:
             raise ArtifactError(
                 f"{str(link)!r} is a symbolic link; expected a file or folder; put what it points "
@@ -131,13 +109,7 @@ class Folder:
 
 
 def link_in(root: Path, key: str) -> Path | None:
-    """Return the first symbolic link on the way from a folder to one of its keys, or None.
-
-    Examples
-    --------
-    >>> link_in(Path("."), "missing/file") is None
-    True
-    """
+    """Return the first symbolic link on the way from a folder to one of its keys, or None."""
     place = os.fspath(root)
     for part in Path(key).parts:
         place = os.path.join(place, part)

@@ -1,10 +1,9 @@
-"""The pages of a file in the memory of a process, and how the file is changed meanwhile.
+"""Pages of a file in the memory of a process, and changes of the file meanwhile.
 
-The law kept here: memory that is mapped belongs to the arrays that are made of it. Nothing else
-writes to it, and it stays as it is when the file is changed: a process copies the pages that a
-change is about to write, and where another process has mapped the file, another file takes its
-place. So a model, or what is left of one until it is collected, can read its arrays and overwrite
-rows in them as long as it has them.
+The law kept here: mapped memory belongs to the arrays made of it. Nothing else writes to it, and it
+stays the same when the file changes: a process copies the pages that a change is about to write,
+and if another process has mapped the file, a new file takes its place. So a model, or the rest of
+one until it is collected, can read its arrays and overwrite rows in them as long as it has them.
 """
 
 from __future__ import annotations
@@ -54,11 +53,7 @@ def rounded(slot: Sequence[int]) -> list[int]:
 
 
 def gaps(used: Iterable[Sequence[int]], size: int) -> list[list[int]]:
-    """Return the slots between others.
-
-    >>> gaps([[8, 8], [0, 4]], 20)
-    [[4, 4], [16, 4]]
-    """
+    """Return the slots between others."""
     found, end = [], 0
     for offset, length in [*sorted(map(list, used)), [size, 0]]:
         if offset > end:
@@ -92,11 +87,7 @@ def pieces_of(
 
 
 def in_a_row(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of pages that follow each other.
-
-    >>> list(in_a_row([3, 4, 5, 9]))
-    [(3, 5), (9, 9)]
-    """
+    """Yield the first and the last page of each run of consecutive pages."""
     first = last = None
     for page in pages:
         if last is not None and page == last + 1:
@@ -123,33 +114,11 @@ _LISTING = threading.Lock()
 
 
 class Memory(mmap.mmap):
-    """The first bytes of a file, copy-on-write; it is there as long as an array is made of it.
+    """The first bytes of a file, copy-on-write; mapped as long as an array is made of it."""
 
-    Attributes
-    ----------
-    handle : int
-        Has a lock on the file that it shares with all who map it; closed with the mapping.
-    file : (int, int)
-        Device and inode.
-    forked : bool
-        Whether a process that was forked may have it, too. Both have one lock then, which tells
-        neither of the other.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     path = Path(name, "arrays")
-    ...     size = path.write_bytes(bytes(8192))
-    ...     (array,) = Memory.of(lock(path), 8192).arrays([[4096, 3]])
-    ...     array[:] = 1
-    ...     path.read_bytes() == bytes(8192), array
-    (True, Slot([1, 1, 1], dtype=uint8))
-    """
-
-    handle: int
-    file: tuple[int, int]
-    forked = False
+    handle: int  # has a lock on the file, shared with all who map it; closed with the mapping
+    file: tuple[int, int]  # device and inode
+    forked = False  # a forked process may have it, too; both share one lock
 
     @classmethod
     def of(cls, handle: int, size: int) -> Memory:
@@ -174,10 +143,8 @@ class Memory(mmap.mmap):
 
 
 class Overlaid:
-    r"""Bytes of a file with others in the place of some, or after them.
+    r"""Bytes of a file, with others in the place of some, or after them.
 
-    Examples
-    --------
     >>> after = Overlaid(np.arange(4, dtype=np.uint8), [(3, memoryview(b"ab"))])
     >>> bytes(after.read(1, 6))
     b'\x01\x02ab\x00'
@@ -213,12 +180,9 @@ def lock(path: Path) -> int:
 
 @contextlib.contextmanager
 def sole_use(path: Path) -> Iterator[list[Memory] | None]:
-    """Keep other processes from mapping a file, in the block, where none has mapped it.
+    """Keep other processes from mapping a file, in the block.
 
-    Yields
-    ------
-    list of Memory, or None
-        Those of this process; None where another process has mapped the file, or may have.
+    Yield the mappings of this process; None if another process has mapped the file, or may have.
     """
     handle = open_no_link(os.fspath(path), os.O_RDONLY)
     try:

@@ -1,8 +1,8 @@
-"""From objects to plain values and arrays, and back: what a file of a model's accelerator holds.
+"""Conversion of objects to plain values and arrays, and back, for the file of an accelerator.
 
-The law kept here: what comes back has the structure that went in. Objects that are shared stay
-shared, and views of an array stay views of it, so that a row that is overwritten in one place is
-overwritten in all. Nothing is called but hooks of our own classes; nothing foreign comes in.
+The law kept here: an object comes back with the same structure. Shared objects stay shared, and
+views of an array stay views of it, so that a row that is overwritten in one place is overwritten in
+all. Only hooks of our own classes are called; no foreign class is loaded.
 """
 
 from __future__ import annotations
@@ -29,13 +29,7 @@ __all__ = ["BlockBytes", "put_together", "take_apart"]
 
 
 class BlockBytes:
-    """Slices of the memory of a matrix, which is read block by block; forgotten rows are 0.
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    """
+    """Slices of the bytes of a matrix, which is read block by block; forgotten rows are 0."""
 
     def __init__(self, matrix: Stored) -> None:
         self._matrix = matrix
@@ -79,45 +73,16 @@ _PACKAGES = ("erasable.", "sklearn.")
 def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     """Describe an object by values for JSON and by arrays of bytes.
 
-    Parameters
-    ----------
-    root : object
-        Made of plain values, containers, arrays, and objects of classes of erasable, of which a
-        `Persistent` says which of its attributes are kept.
-
-    Returns
-    -------
-    description : plain values
-    arrays : list of ndarray of uint8, or BlockBytes
-        The memory of the arrays that own theirs, and of matrices that are stored elsewhere.
-
-    Raises
-    ------
-    UnkeptError
-        Something else is among it: a function, a file, an object of another package.
-
-    Examples
-    --------
-    >>> whole = np.arange(1000.0)
-    >>> description, arrays = take_apart({"whole": whole, "part": whole[::2]})
-    >>> again = put_together(description, arrays)
-    >>> again["whole"][:] = 7.0
-    >>> again["part"][:3]
-    array([7., 7., 7.])
+    It is made of plain values, containers, arrays, and objects of classes of erasable, of which a
+    `Persistent` says which attributes are kept; anything else raises UnkeptError. The arrays are
+    the memory of those that own theirs, or `BlockBytes` of matrices that are stored elsewhere.
     """
     apart = _Apart()
     return apart.describe(root), apart.arrays
 
 
 def put_together(description: Any, arrays: Sequence[NDArray[np.uint8]]) -> Any:
-    """Make the object that `take_apart` described.
-
-    Parameters
-    ----------
-    description : plain values
-    arrays : sequence of ndarray of uint8
-        They are not copied: the arrays of the object are views of them.
-    """
+    """Make the object that `take_apart` described; its arrays are views of `arrays`."""
     together = _Together(arrays)
     made = together.make(description)
     for after_reading in together.hooks:
@@ -126,14 +91,7 @@ def put_together(description: Any, arrays: Sequence[NDArray[np.uint8]]) -> Any:
 
 
 def base_of(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array that owns the memory of a view.
-
-    Examples
-    --------
-    >>> whole = np.zeros((4, 2))
-    >>> base_of(whole[1:].T) is whole
-    True
-    """
+    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -363,11 +321,9 @@ class _Together:
 
 
 def class_of(name: str) -> Any:
-    """Return the class of a name: of erasable or scikit-learn, or derived from one of erasable.
+    """Return a class of erasable or scikit-learn, or derived from one of erasable's.
 
-    Raises
-    ------
-    UnkeptError
+    Raise UnkeptError for any other.
     """
     module, _, path = name.partition(":")
     try:

@@ -21,23 +21,10 @@ class Names(NamedTuple):
 
 
 class Texts:
-    r"""Texts that are decoded when they are asked for; it is used as an array of objects is.
+    """Texts that are decoded when read; used like an array of objects.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n + 1,), int64
-    lengths : ndarray of shape (n,), int32
-        In bytes; 0 for what was overwritten.
-    data : ndarray of uint8
-
-    Examples
-    --------
-    >>> texts = Texts.of(["anna", "bo", "é"])
-    >>> texts[np.array([2, 0])], texts[1], texts.shape
-    (array(['é', 'anna'], dtype=object), 'bo', (3,))
-    >>> texts[np.array([0])] = ""
-    >>> texts.tolist(), bytes(texts.data)
-    (['', 'bo', 'é'], b'\x00\x00\x00\x00bo\xc3\xa9')
+    `lengths` are in bytes, 0 for an overwritten text; `starts` has one more entry than there are
+    texts.
     """
 
     dtype = np.dtype(object)
@@ -104,19 +91,10 @@ class Texts:
         return [self.lengths, self.data]
 
     def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
-        """Return as many texts as `size` says, with others at some positions.
+        """Return `size` texts, with `values` at the positions `rows`.
 
-        They lie in the same memory where that has room; these texts are changed where all of the
-        others fit into the places of those at `rows`, which were overwritten before.
-
-        Examples
-        --------
-        >>> texts = Texts.of(["anna", "bo"])
-        >>> texts[np.array([0])] = ""
-        >>> texts.grown(2, np.array([0]), ["cy"]) is texts, texts.tolist()
-        (True, ['cy', 'bo'])
-        >>> texts.grown(3, np.array([2]), ["di"]).tolist()
-        ['cy', 'bo', 'di']
+        They use the same memory if it has room; this object itself is changed and returned if all
+        values fit into the places of those at `rows`, which were overwritten before.
         """
         new = Texts.of(values)
         if size == self.size and self._fit(rows, new.lengths):
@@ -164,13 +142,7 @@ class Texts:
 
 
 def as_texts(names: Any) -> Any:
-    """Return ids or groups as they are kept: those that are texts, all of them, as `Texts`.
-
-    Examples
-    --------
-    >>> as_texts(np.array([1, 2])), type(as_texts(of_objects(["a", "b"]))).__name__
-    (array([1, 2]), 'Texts')
-    """
+    """Return ids or groups as they are stored: as `Texts` if all of them are texts."""
     if isinstance(names, Texts) or names.dtype != object:
         return names
     values = names.tolist()
@@ -178,11 +150,5 @@ def as_texts(names: Any) -> Any:
 
 
 def as_array(names: Any) -> Any:
-    """Return what `as_texts` made as the array it was.
-
-    Examples
-    --------
-    >>> as_array(as_texts(of_objects(["a", "b"])))
-    array(['a', 'b'], dtype=object)
-    """
+    """Undo `as_texts`."""
     return np.asarray(names) if isinstance(names, Texts) else names

@@ -1,8 +1,8 @@
-"""Records that the workers of a Dask cluster keep; the only place that knows Dask.
+"""Records kept by the workers of a Dask cluster; the only module that imports Dask.
 
-The law kept here: values of records are never where Dask keeps results, which it writes to disk
-when memory is short. Blocks are in a dictionary of the worker's process. What passes find comes
-back as results of tasks, which are released at once; rows themselves come back past them.
+The law kept here: values of records are never stored where Dask keeps results, which it writes to
+disk when memory is short. Blocks are in a dictionary of the worker's process. Results of passes are
+results of tasks, which are released at once; rows themselves are sent outside of them.
 """
 
 from __future__ import annotations
@@ -51,24 +51,7 @@ def _limit() -> float:
 
 
 class DaskPartition(BlockSource):
-    """A partition of a lazy frame.
-
-    Parameters
-    ----------
-    graph : dict
-        Of its tasks.
-    key : tuple
-        Of the one that makes it.
-    columns : list of str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = dd.from_pandas(pd.DataFrame({"age": [40, 50]}), npartitions=1).optimize()
-    >>> graph, (key,) = dict(frame.__dask_graph__()), frame.__dask_keys__()
-    >>> DaskPartition(graph, key, ["age"]).table().num_rows
-    2
-    """
+    """A partition of a lazy frame: a graph of tasks, and the key of the task that makes it."""
 
     def __init__(self, graph: dict[Any, Any], key: Any, columns: list[str]) -> None:
         self._graph, self._key, self._columns = graph, key, columns
@@ -85,18 +68,7 @@ class DaskPartition(BlockSource):
 
 
 class DaskWorkers(Workers):
-    """Workers of a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-
-    Examples
-    --------
-    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
-    ...     len(DaskWorkers(client).threads())
-    1
-    """
+    """Workers of a Dask cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -115,13 +87,10 @@ class DaskWorkers(Workers):
         return dict(_within(self._client, self._client.nthreads))
 
     def ask(self, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-        """See `Workers`.
+        """Do as `Workers.ask` says.
 
-        Raises
-        ------
-        ClusterError
-            Workers that are there have not begun a job in the time that `erasable.timeout` of
-            Dask's configuration says; they may still begin it.
+        Raise ClusterError if workers have not begun a job within Dask's `erasable.timeout`; they
+        may still begin it.
         """
         _refuse_closed(self._client)
         marks = {worker: f"{job.token}-{_next()}" for worker, job in jobs.items()}
@@ -153,9 +122,9 @@ class DaskWorkers(Workers):
         return self._each(marks, call)
 
     def _each(self, marks: Mapping[str, str], call: Callable[[str], Any]) -> dict[str, Any]:
-        """Call a function for each worker; leave out those that are gone, or whose call fails.
+        """Call a function for each worker; leave out workers that are gone, or whose call fails.
 
-        A job does not fail, and says what it has raised. So what fails is the way to the worker.
+        A job returns its errors, so a failure is one of the connection.
         """
         told: SimpleQueue[tuple[str, bool, Any]] = SimpleQueue()
 
@@ -316,18 +285,8 @@ def table_of(
 def workers_of(client: Any) -> DaskWorkers:
     """Return the workers of a cluster, by its client or the address of its scheduler.
 
-    Raises
-    ------
-    ClusterError
-        It does not answer, or its workers have other versions.
-    InvalidInputError
-        There is no client.
-
-    Examples
-    --------
-    >>> workers_of("tcp://127.0.0.1:1")
-    Traceback (most recent call last):
-    erasable.core.errors.ClusterError: no cluster answers at 'tcp://127.0.0.1:1'; expected ...
+    Raise ClusterError if it does not answer, or its workers have other versions; InvalidInputError
+    if there is no client.
     """
     if isinstance(client, str):
         try:

@@ -1,4 +1,4 @@
-"""Mask values of records on their way between processes, so that no buffer has them as they are."""
+"""Masks for values of records on their way between processes, where buffers may keep them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,7 @@ _WORDS = 2**13
 
 
 def mask(values: NDArray[Any], pad: int, number: int, part: int = 0) -> None:
-    """Mask the values of a block in place, or take the mask off.
-
-    Examples
-    --------
-    >>> values = np.array([[1.5, 2.5]])
-    >>> mask(values, 7, 0)
-    >>> 1.5 in values
-    False
-    >>> mask(values, 7, 0)
-    >>> values
-    array([[1.5, 2.5]])
-    """
+    """Mask the values of a block in place, or take the mask off."""
     bits = values.reshape(-1).view(np.uint8)
     stream = np.random.Philox(key=pad, counter=(number << 128) + (part << 120))
     for start in range(0, bits.size, 8 * _WORDS):  # new pages would take longer than the words
@@ -35,19 +24,11 @@ def mask(values: NDArray[Any], pad: int, number: int, part: int = 0) -> None:
 
 
 class Masked(NamedTuple):
-    """Values of a block, masked, so that no buffer on their way has them as they are.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns)
-    kinds : str
-        Empty where there is no text; else see `Mixed`, and `texts` for its texts, pickled.
-    texts : ndarray of uint8
-    """
+    """Masked values of a block."""
 
     numbers: Any
-    kinds: str
-    texts: Any
+    kinds: str  # empty without text; else see `Mixed`
+    texts: Any  # pickled texts of a `Mixed`
 
 
 def masked(values: Any, pad: int, number: int) -> Masked:
@@ -62,15 +43,7 @@ def masked(values: Any, pad: int, number: int) -> Masked:
 
 
 def unmasked(found: Masked, pad: int, number: int) -> Any:
-    """Return the values of a block.
-
-    Examples
-    --------
-    >>> words = {0: np.array(["", np.nan, "Bonn"], dtype=object)}
-    >>> sent = masked(Mixed(np.array([[2.0]]), "t", words), 7, 0)
-    >>> b"Bonn" in sent.texts.tobytes(), unmasked(sent, 7, 0).objects().tolist()
-    (False, [['Bonn']])
-    """
+    """Return the values of a block."""
     numbers = found.numbers if found.numbers.flags.writeable else found.numbers.copy()
     mask(numbers, pad, number)
     if not found.kinds:

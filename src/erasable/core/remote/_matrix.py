@@ -1,9 +1,8 @@
-"""A matrix whose blocks lie in other processes, each in one of them.
+"""A matrix whose blocks are in other processes, each in one of them.
 
-The law kept here: what a pass finds is what it would find here. A block is brought to another
-process, from where its records come from, when the one that had it is gone; it comes with the same
-records in the same order, or it is refused. Rows that were deleted are overwritten in each block
-before anything is asked of it again.
+The law kept here: the result of a pass is that of a pass in this process. When the process that had
+a block is gone, another reads it again from its source; it has the same records in the same order,
+or it is refused. Deleted rows are overwritten in each block before its next use.
 """
 
 from __future__ import annotations
@@ -41,15 +40,10 @@ from erasable.core.threads import in_threads
 
 
 class CountedRows:
-    """Which rows count in a pass.
+    """Rows that count in a pass, as a `mask`, and the `blocks` that have some.
 
-    Attributes
-    ----------
-    mask : ndarray of shape (n_rows,), bool
-    blocks : list of int
-        Those in which rows count.
-    alone : ndarray of int64, or None
-        The rows that count, where these are fewer than what changes of those that blocks know.
+    `alone` are the positions of these rows if they are fewer than the changes of the live rows that
+    blocks know; otherwise None.
     """
 
     def __init__(self, live_rows: Ints | None, starts: Ints, said: Flags) -> None:
@@ -88,14 +82,7 @@ _GIVEN, _RETURNED = 2, 3  # parts of a stream, of which blocks take others
 
 
 def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
-    """Pickle something, and mask that.
-
-    Examples
-    --------
-    >>> sent = hidden({"city": "Bonn"}, 7, 0)
-    >>> b"Bonn" in sent.tobytes(), shown(sent, 7, 0)
-    (False, {'city': 'Bonn'})
-    """
+    """Pickle something, and mask that."""
     buffer = io.BytesIO()
     pickle.dump(thing, buffer, protocol=5)
     data = np.frombuffer(buffer.getbuffer(), np.uint8)
@@ -114,14 +101,7 @@ def shown(data: Bytes, pad: int, number: int, part: int = _RETURNED) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Call(Job):
-    """Call functions; return what they return.
-
-    Attributes
-    ----------
-    pad : int
-        What they and what they return are masked with.
-    functions : mapping of int to ndarray of uint8
-    """
+    """Call functions, masked with `pad`; return their masked results."""
 
     loads = True
     pad: int
@@ -158,32 +138,10 @@ class RunHidden(RunPass):
 
 
 def called(workers: Workers, token: str, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
-    """Have workers call functions; yield what these return, in their order.
+    """Call functions, which can be pickled, on workers; yield their results.
 
-    Parameters
-    ----------
-    workers : Workers
-    token : str
-        Name of the records.
-    functions : iterable of callable
-        They can be pickled. As many are here at once as workers have threads.
-
-    Raises
-    ------
-    ClusterError
-        Workers are lost again and again.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from erasable.core.remote import do
-    >>> class Here(Workers):
-    ...     def threads(self):
-    ...         return {"here": 2}
-    ...     def ask(self, jobs, aside=False):
-    ...         return {name: do(job, name, 2) for name, job in jobs.items()}
-    >>> list(called(Here(), "7c", [partial(pow, 2, n) for n in range(5)]))
-    [1, 2, 4, 8, 16]
+    As many are in this process at once as workers have threads. Raise ClusterError if workers are
+    lost again and again.
     """
     pad, rest = secrets.randbits(128), iter(enumerate(functions))
     waiting: dict[int, Bytes] = {}
@@ -237,26 +195,10 @@ _BRIEF = 2**23
 
 
 class RemoteMatrix(Remote):
-    """Rows in blocks, of which each is in the memory of a worker.
+    """Rows in blocks, each in the memory of a worker.
 
-    Parameters
-    ----------
-    workers : Workers
-    token : str
-        Name of the records.
-    layout : Layout
-    sources : sequence of Source
-        Of each block.
-    hashes : sequence of str
-        Of each block, see `_loading.Keep`.
-    sizes : sequence of int
-        Rows of each block.
-    where : dict of int to str
-        Workers that have the blocks.
-
-    Notes
-    -----
-    Here is, for each row, a bit that says whether it counts, and one whether it was deleted.
+    `token` is the name of the records; `where` maps blocks to workers; `hashes` are those of
+    `_loading.Keep`. For each row this keeps a bit for live and one for deleted.
     """
 
     def __init__(
@@ -531,9 +473,9 @@ class RemoteMatrix(Remote):
     # -- deleting ----------------------------------------------------------------------------------
 
     def forget(self, rows: Ints) -> None:
-        """Have rows overwritten that no model holds; what fails is done with the next call.
+        """Have rows overwritten that no model holds; a failure is repaired by the next call.
 
-        It comes after a deletion, and so does not raise.
+        It follows a deletion, and so does not raise.
         """
         with self._lock:
             super().forget(rows)

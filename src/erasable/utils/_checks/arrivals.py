@@ -1,4 +1,4 @@
-"""The twin law: adding and correcting records equals having fitted on them."""
+"""Checks of the twin law: adding and correcting records equals a fit on them."""
 
 from __future__ import annotations
 

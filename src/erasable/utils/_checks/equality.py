@@ -1,4 +1,4 @@
-"""The law itself: a deletion is a refit, in whatever order, portions and groups it comes."""
+"""Checks of the law itself: a deletion is a refit, in any order, portions and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that keep their records in files: what is deleted from there is deleted, and is gone."""
+"""Checks of models that keep their records in files: deleted records are gone from the files."""
 
 from __future__ import annotations
 

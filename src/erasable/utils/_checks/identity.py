@@ -1,4 +1,4 @@
-"""Ids, groups, refusals and reports: what a deletion accepts, what it raises, what it tells."""
+"""Checks of ids, groups, refusals and reports of deletions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same values give the same model, in whatever container, layout or width they come."""
+"""Checks that the same values give the same model, in any container, layout or width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's life: cloned, pickled, copied, saved, loaded and fitted again, it keeps the law."""
+"""Checks that a model cloned, pickled, copied, saved, loaded or fitted again keeps the law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a record is left in a model: every object and array that can be reached from it.
+"""Traces of a record in a model: a search of every object and array that can be reached from it.
 
 A trace is recognised whatever power of two it was scaled by (a grid, a mantissa in integers), as
 text, as bytes in a buffer, and as the record's key on the model's own tape.
@@ -30,21 +30,11 @@ _CLOSED = (
 
 @dataclass(frozen=True)
 class Marks:
-    """What gives a record away.
+    """Values by which a record is recognised."""
 
-    Attributes
-    ----------
-    record : int or str
-        Its id.
-    values : tuple of float
-        Its values: odd whole numbers of at least 20 bits, see `data_sets.marked`.
-    keys : tuple of int
-        Its 64-bit keys on the tapes of the model.
-    """
-
-    record: int | str
-    values: tuple[float, ...]
-    keys: tuple[int, ...] = ()
+    record: int | str  # its id
+    values: tuple[float, ...]  # odd whole numbers of at least 20 bits, see `data_sets.marked`
+    keys: tuple[int, ...] = ()  # its 64-bit keys on the tapes of the model
 
     def known_to(self, model: Any) -> Marks:
         """Add the record's key on the tape of a model that draws."""
@@ -80,19 +70,9 @@ class Marks:
 
 
 def reachable(root: object) -> Iterator[tuple[str, object]]:
-    """Walk every object that can be reached from one, each once, with the path to it.
+    """Yield every object that can be reached from `root`, each once, with its path, "" for `root`.
 
-    Classes, modules and weak references are not entered: what they hold is not the object's.
-
-    Parameters
-    ----------
-    root : object
-        Where to start.
-
-    Yields
-    ------
-    tuple of (str, object)
-        The path in Python's notation, "" for `root` itself, and the object.
+    Classes, modules and weak references are not entered: their contents are not the object's.
     """
     seen: set[int] = set()
     waiting: list[tuple[str, object]] = [("", root)]
@@ -171,19 +151,9 @@ def _in_number(value: float, marks: Marks) -> bool:
 
 
 def traces(model: Any, marks: Marks) -> set[str]:
-    """Find every place where a model, its state, its pickle or its file shows a record.
+    """Return the places where a model, its state, its pickle or its file shows a record.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    marks : Marks
-        Of the record.
-
-    Returns
-    -------
-    set of str
-        "model._held.rows[3]", "state()['centers']", "the pickle", "the bytes of save()".
+    They are such as "model._held.rows[3]", "state()['centers']", "the pickle".
     """
     marks = marks.known_to(model)
     pickled = pickle.dumps(model, protocol=5)
