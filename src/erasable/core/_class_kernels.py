@@ -12,8 +12,17 @@ import math
 import numpy as np
 
 from erasable.core._grid_kernels import ceil_log2, quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
+
+
+@inlined
+def _raise_top(value: float, j: int, half: Floats, counts: Ints) -> None:
+    """Raise the bound of a column to that of `value`, and count it if it is above `half`."""
+    if value > 2.0 * half[j]:
+        half[j] = math.ldexp(0.5, ceil_log2(value))
+        counts[j] = 0
+    counts[j] += value > half[j]
 
 
 @kernel
@@ -26,11 +35,7 @@ def find_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> None:
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
-            value = np.float64(row[j])
-            if value > 2.0 * half[j]:
-                half[j] = math.ldexp(0.5, ceil_log2(value))
-                counts[j] = 0
-            counts[j] += value > half[j]
+            _raise_top(np.float64(row[j]), j, half, counts)
 
 
 @kernel
@@ -40,22 +45,14 @@ def find_tops_sparse(
     """Do as `find_tops` does, for a CSR matrix; columns whose `half` is inf are passed over."""
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value, j = np.float64(data[e]), indices[e]
-            if value > 2.0 * half[j]:
-                half[j] = math.ldexp(0.5, ceil_log2(value))
-                counts[j] = 0
-            counts[j] += value > half[j]
+            _raise_top(np.float64(data[e]), indices[e], half, counts)
 
 
 @kernel
 def find_top(matrix: Matrix, rows: Ints, j: int, half: Floats, counts: Ints) -> None:
     """Do as `find_tops` does, for one column."""
     for i in range(rows.size):
-        value = np.float64(matrix[rows[i], j])
-        if value > 2.0 * half[j]:
-            half[j] = math.ldexp(0.5, ceil_log2(value))
-            counts[j] = 0
-        counts[j] += value > half[j]
+        _raise_top(np.float64(matrix[rows[i], j]), j, half, counts)
 
 
 @kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 
@@ -20,6 +20,16 @@ def erase(data: Matrix, indices: Indices, indptr: Indices, rows: Ints) -> None:
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             data[e] = 0.0
             indices[e] = 0
+
+
+@inlined
+def _raise_peak(size: float, j: int, peak: Floats, counts: Ints) -> None:
+    """Raise the peak of a column to `size`, or count a value that equals it."""
+    if size > peak[j]:
+        peak[j] = size
+        counts[0, j] = 1
+    elif size == peak[j]:
+        counts[0, j] += 1
 
 
 @kernel
@@ -36,11 +46,7 @@ def peaks(
             if size == 0.0:
                 continue
             counts[1, j] += 1
-            if size > peak[j]:
-                peak[j] = size
-                counts[0, j] = 1
-            elif size == peak[j]:
-                counts[0, j] += 1
+            _raise_peak(size, j, peak, counts)
 
 
 @kernel
@@ -80,11 +86,7 @@ def rescan_peaks(
             size = abs(np.float64(data[e]))
             if size == 0.0:
                 continue
-            if size > peak[j]:
-                peak[j] = size
-                counts[0, j] = 1
-            elif size == peak[j]:
-                counts[0, j] += 1
+            _raise_peak(size, j, peak, counts)
 
 
 @kernel
