@@ -20,11 +20,11 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
-"""What stands for a gap in columns of text files that are not text."""
+"""Gaps in columns of text files, but for columns of text."""
 
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 _AT_ONCE = 1 << 16  # records of a batch, at most
-_BYTES = 1 << 24  # of a batch, as the file has them
+_BYTES = 1 << 24  # bytes of a batch in the file
 _BUFFER = 1 << 18  # bytes of each column that are read ahead
 
 
@@ -39,7 +39,7 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     wanted, there = list(columns), file.schema_arrow.names
     if missing := [name for name in wanted if name not in there]:
         raise ValueError(f"the file has no column {missing[0]!r}")
-    # The file has them in its own order.
+    # The file returns them in its own order.
     return _without_views(file.read(wanted, use_threads=False).select(wanted))
 
 
@@ -57,7 +57,7 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 
 
 def table_of(data: bytes) -> pa.Table:
-    """Read what `table_bytes` has written."""
+    """Read a table that `table_bytes` has written."""
     return pa.ipc.open_stream(_arrows_own(data)).read_all()
 
 
@@ -97,14 +97,14 @@ def _without_views(table: _Rows) -> _Rows:
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
-    """Read what a Parquet file says of itself."""
+    """Read the footer of a Parquet file."""
     return pq.ParquetFile(path, pre_buffer=False).metadata
 
 
 def parquet_row_group(
     path: str, footer: pq.FileMetaData, number: int, columns: Sequence[str]
 ) -> pa.Table:
-    """Read some columns of a row group, in the thread that calls."""
+    """Read some columns of a row group, in the calling thread."""
     file = pq.ParquetFile(path, metadata=footer, pre_buffer=False)
     return _without_views(file.read_row_group(number, list(columns), use_threads=False))
 
@@ -183,7 +183,7 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def ipc_writer(file: BinaryIO, schema: pa.Schema) -> pa.ipc.RecordBatchFileWriter:
-    """Write batches into a file in Arrow's own format, in the thread that calls; a context."""
+    """Yield a writer of batches into a file in Arrow's own format, in the calling thread."""
     return pa.ipc.new_file(file, schema)
 
 

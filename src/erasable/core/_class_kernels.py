@@ -42,7 +42,7 @@ def find_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> None:
 def find_tops_sparse(
     data: Matrix, indices: Indices, indptr: Indices, rows: Ints, half: Floats, counts: Ints
 ) -> None:
-    """Do as `find_tops` does, for a CSR matrix; columns whose `half` is inf are passed over."""
+    """Do as `find_tops` does, for a CSR matrix; columns whose `half` is inf are skipped."""
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             _raise_top(np.float64(data[e]), indices[e], half, counts)
@@ -57,7 +57,7 @@ def find_top(matrix: Matrix, rows: Ints, j: int, half: Floats, counts: Ints) -> 
 
 @kernel
 def forget_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> bool:
-    """Take rows out of the counts of `find_tops`; true if one of these drops to 0."""
+    """Subtract rows from the counts of `find_tops`; return True if one of these drops to 0."""
     gone = False
     for i in range(rows.size):
         row = matrix[rows[i]]

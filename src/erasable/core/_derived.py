@@ -19,7 +19,7 @@ from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.row_arrays import PerRow, RowArray
 
 _LARGEST = 2**31
-"""Bytes that a block may take as it is made."""
+"""Bytes of a new block, at most."""
 
 
 class Derived(Stored):
@@ -59,12 +59,12 @@ class Derived(Stored):
         return self.read_block(number, None, columns, gaps).matrix
 
     def plan(self, columns: Sequence[int] | None, gaps: bool) -> Making:
-        """Say how blocks are made."""
+        """Return the plan by which blocks are made."""
         chosen = None if columns is None else tuple(columns)
         return Making(self._make, self.shape[1], self.dtype, chosen, gaps)
 
     def __getitem__(self, rows: Ints) -> Any:
-        """Make rows, or return those that were prepared."""
+        """Make rows, or return prepared ones."""
         if self._last is not None and (known := self._last.of(rows)) is not None:
             return known
         return self._made(rows)
@@ -74,7 +74,7 @@ class Derived(Stored):
         return made
 
     def prepare(self, rows: Ints) -> None:
-        """Make rows that are to be deleted, as long as what was learned knows them."""
+        """Make rows before they are deleted, while the fitted steps still hold them."""
         self._last = LastRead(rows.copy(), self._made(rows))
 
     def drop_copies(self) -> None:
@@ -83,7 +83,7 @@ class Derived(Stored):
 
 
 class RemoteDerived(Derived, Remote):
-    """A table that is made where the blocks of the stored one are."""
+    """A table whose blocks are made in the processes that have the stored ones."""
 
     _mask: PerRow | None = None
 
@@ -115,7 +115,7 @@ class RemoteDerived(Derived, Remote):
 
 
 class Making:
-    """How blocks are made of others; see `Derived`."""
+    """The plan by which blocks are made of others; see `Derived`."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Making:
         return made.toarray() if issparse(made) else made
 
     def of(self, block: Block, live: Flags | None) -> Block:
-        """Make a block; of one in which all rows count, those that are live."""
+        """Make a block; if all its rows count, make its live rows."""
         positions = block.positions
         if block.every and live is not None:
             own = live[block.first : block.first + len(block.matrix)]
@@ -159,7 +159,7 @@ class Making:
         return block._replace(matrix=made, columns=self._columns)
 
     def where(self, block: Block, mask: PerRow | None) -> Block:
-        """Make a block, where no more is known of the rows that are live than their own mask."""
+        """Make a block, given only the mask of live rows."""
         positions = block.positions
         if block.every and mask is not None:
             positions = np.flatnonzero(mask.of(block))
@@ -167,7 +167,7 @@ class Making:
 
 
 class Behind(Pass[Partial]):
-    """A pass over a table that is made of the blocks which it is given."""
+    """A pass over a table made of the blocks of this pass."""
 
     takes_gaps = True
 

@@ -38,7 +38,7 @@ def halve(
     per_quantum = columns[2, first:stop]
     h, rest = upper[first:stop], lower[first:stop]
     total = sums[first:stop]
-    # What will be l is m at first: one array less is one less to write.
+    # `lower` holds m before it holds l: one array less to write.
     for j in range(row.size):
         rest[j] = quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j]
     for j in range(row.size):
@@ -51,7 +51,7 @@ def halve(
 
 @subroutine
 def add_products(h: Floats, lower: Floats, sign: float, products: Floats) -> None:
-    """Add the products of a row's halves to the packed pairs, or take them away."""
+    """Add the products of a row's halves to the packed pairs, or subtract them."""
     start, p = 0, h.size
     for j in range(p):
         stop = start + p - j
@@ -78,7 +78,7 @@ def update(
     products: Floats,
     scratch: Floats,
 ) -> None:
-    """Add rows to the sums and the products, or take them away if `sign` is -1."""
+    """Add rows to the sums and the products, or subtract them if `sign` is -1."""
     h, lower = scratch[0], scratch[1]
     for i in range(rows.size):
         halve(matrix[rows[i]], 0, columns, sums, sign, h, lower)

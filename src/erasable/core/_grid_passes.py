@@ -19,7 +19,7 @@ SAMPLE = 2_000
 
 
 class CountAtExtremes(Pass[tuple[Ints, Ints]]):
-    """Count the values off a grid and beyond float32; sample rows for `skewed_columns`."""
+    """Count values off a grid and beyond float32; sample every `step`-th row, none if it is 0."""
 
     def __init__(self, grid: Grid, step: int) -> None:
         self._grid, self._step = grid, step
@@ -94,7 +94,7 @@ def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> 
 
 
 def skewed_columns(sampled: Ints) -> Ints:
-    """Return the columns of whose values, not at the origin, more than 1 % become 0."""
+    """Return the columns in which more than 1 % of the values off the origin become 0."""
     nonzero, vanished = sampled
     return np.flatnonzero(vanished > 0.01 * nonzero)
 
@@ -147,7 +147,7 @@ class Find(FindAgain):
             kernels.extremes(part, rows, every, lows, highs)
             lowest.append(lows.reshape(-1, d).min(axis=0))
             highest.append(highs.reshape(-1, d).max(axis=0))
-        # Adding 0.0 makes -0.0 into 0.0: which of the two came first is no business of ours.
+        # Adding 0.0 makes -0.0 into 0.0: the order of the two must not show.
         found = np.min(lowest, axis=0) + 0.0, np.max(highest, axis=0) + 0.0
         for part, (low, high), _ in kernels.long_rows(matrix, every, found, None):
             reached = np.zeros(part.shape[1], dtype=np.int64)

@@ -25,7 +25,7 @@ from numba.core.compiler import Compiler, Flags
 from ._kernel_cache import KernelCache
 
 PATIENCE = 1.0
-"""Seconds that a thread may wait for the compiler in all, before it is told."""
+"""Seconds that a thread waits for the compiler in all, before the message."""
 
 MESSAGE = (
     "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
@@ -34,13 +34,13 @@ MESSAGE = (
 RARELY = (50_000, 20, 20)
 """Thresholds of the garbage collector in the meantime.
 
-A compilation makes millions of small objects, and nearly all are freed without it. Where it looks
+A compilation makes millions of small objects, and nearly all are freed without it. If it looks
 for cycles after every 700, as Python does by default, it takes a fifth of the time.
 """
 
 
 class _RareCollections:
-    """The garbage collector's thresholds, for as long as any thread compiles."""
+    """Thresholds of the garbage collector while any thread compiles."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class _RareCollections:
         self._before = self._ours = gc.get_threshold()
 
     def begin(self) -> None:
-        """Collect garbage less often, unless it is done less often or not at all."""
+        """Raise the thresholds, unless they are higher, or collection is off."""
         with self._lock:
             self._n_threads += 1
             if self._n_threads == 1:
@@ -58,7 +58,7 @@ class _RareCollections:
                 self._ours = gc.get_threshold()
 
     def end(self) -> None:
-        """Collect it as before, unless someone else has said otherwise by now."""
+        """Restore the thresholds, unless they have been changed meanwhile."""
         with self._lock:
             self._n_threads -= 1
             if self._n_threads == 0 and gc.get_threshold() == self._ours:
@@ -157,7 +157,7 @@ _made: list[bool] = []  # for each function that was compiled, whether Python ca
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Have nobody be told that the compiler is waited for."""
+    """Print no message about the compiler, in the block."""
     before, Wait.told = Wait.told, True
     try:
         yield
@@ -210,7 +210,7 @@ class _KernelCompiler(Compiler):
 
 
 class _SubroutineCompiler(_KernelCompiler):
-    """The same, which leaves what it makes unemitted."""
+    """The same compiler, whose results are `_Unemitted`."""
 
     emits = False
 
@@ -252,7 +252,7 @@ def inlined(function: F) -> F:
     return _part(function, forceinline=True, _nrt=False)
 
 
-# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`. No C
+# Without Python's lock, so that several threads run kernels: see `erasable.core.threads`. No C
 # function is made of a kernel, which only code outside of Python could call, and which would take a
 # tenth of the time to compile.
 _OPTIONS: dict[str, Any] = {
@@ -266,7 +266,7 @@ _OPTIONS: dict[str, Any] = {
 def _part(function: F, **options: Any) -> F:
     options |= {"no_cpython_wrapper": True, "pipeline_class": _SubroutineCompiler}
     compiled: Any = _compiled(function, **options)
-    if hasattr(compiled, "_insert"):  # numba would call what has no address
+    if hasattr(compiled, "_insert"):  # numba would call a function without an address
 
         def refuse(*args: Any, **kwargs: Any) -> None:
             raise TypeError(f"{function.__name__}() is a part of kernels; Python cannot call it")
@@ -282,7 +282,7 @@ def _compiled(function: F, *, cache: bool = False, **options: Any) -> F:
         template = compiled.get_call_template
 
         def plain(args: Any, names: Any) -> Any:
-            """Take constants for numbers: or a kernel is compiled once for each constant."""
+            """Treat constants as numbers; else a kernel is compiled once for each constant."""
             return template(
                 tuple(map(_UNLITERAL, args)), {name: _UNLITERAL(x) for name, x in names.items()}
             )
@@ -331,7 +331,7 @@ def wait() -> None:
         each.join()
 
 
-# What a thread holds that a fork does not have, nobody gives back there.
+# A fork has no copy of the compiling thread, so nothing would release its locks there.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait)
 

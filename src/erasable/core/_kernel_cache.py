@@ -38,7 +38,7 @@ def fingerprint(path: str) -> str | None:
         found = sources(path)
     except OSError:  # in an archive, or typed by hand
         return None
-    texts = sorted(f"{each.name} {text}" for each, text in found.items())  # wherever they lie
+    texts = sorted(f"{each.name} {text}" for each, text in found.items())  # in any folder
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -99,7 +99,7 @@ class KernelCache(NullCache):
 
     @property
     def cache_path(self) -> Any:
-        """The folder that kernels are saved in."""
+        """The folder of saved kernels."""
         return None if self._saving is None else self._saving.cache_path
 
     def load_overload(self, types: Any, context: Any) -> Any:
@@ -116,13 +116,13 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, types: Any, data: Any) -> None:
-        """Save a kernel, where there is room."""
+        """Save a kernel, unless the disk is full."""
         if self._saving is not None:
             with contextlib.suppress(OSError):
                 self._saving.save_overload(types, data)
 
     def holds(self, types: Any, context: Any) -> bool:
-        """Tell whether a kernel can be loaded for some types."""
+        """Return whether a kernel can be loaded for some types."""
         key = self._key(types, context)
         return any(key in file._load_index() for file in self._files())
 
@@ -152,12 +152,12 @@ class KernelCache(NullCache):
 
 
 def can_save() -> bool:
-    """Tell whether there is a folder that compiled kernels can be saved in."""
+    """Return whether there is a folder to save compiled kernels in."""
     return KernelCache(can_save).cache_path is not None
 
 
 def _read_only(locator: Any) -> Any:
-    """Return numba's locator of a folder, which finds it if it cannot be written to."""
+    """Return numba's locator of a folder that cannot be written to."""
 
     class ReadOnly(locator):
         def ensure_cache_path(self) -> None:
@@ -174,7 +174,7 @@ def _read_only(locator: Any) -> Any:
 
 
 def _shared(file: Any, function: Any) -> Any:
-    """Have processes and versions share an index; see `KernelCache`."""
+    """Let processes and versions share an index; see `KernelCache`."""
     pattern, load = file._data_name_pattern, file._load_index
     file._source_stamp = fingerprint(function.__code__.co_filename) or file._source_stamp
 
@@ -223,7 +223,7 @@ class _Cached(JITCodeLibrary):
 
 
 class _FromCache:
-    """numba's context for a kernel that is loaded, whose code is to be `_Cached`."""
+    """numba's context for a kernel that is loaded as `_Cached` code."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

@@ -57,7 +57,7 @@ class TopGrid:
 
     @classmethod
     def from_top(cls, top: Ints) -> Self:
-        """Make a grid that can round, but knows no rows to :meth:`remove`."""
+        """Make a grid that can round, but has no rows to :meth:`remove`."""
         d = top.size
         half, counts = np.ldexp(0.5, top), np.zeros(d, dtype=np.int64)
         grid = cls(top, half, counts, np.zeros(d), np.zeros(d))
@@ -100,7 +100,7 @@ class TopGrid:
         if not columns.any():
             return None
         live = live_rows()
-        if issparse(matrix):  # its columns lie scattered over its rows
+        if issparse(matrix):  # its columns are scattered over its rows
             half = np.where(columns, np.ldexp(0.5, MIN_TOP), np.inf)
             kernels.find_tops_sparse(*parts(matrix), live, half, self.counts)
             self.half[columns] = half[columns]
@@ -112,7 +112,7 @@ class TopGrid:
         return columns
 
     def _derive_unit(self) -> None:
-        """Compute what follows from `half`."""
+        """Compute the fields that follow from `half`."""
         self.top = np.frexp(self.half)[1].astype(np.int64)
         self.magic = np.ldexp(1.0, self.top + BITS)
         self.per_quantum = np.ldexp(1.0, BITS - self.top)
@@ -136,7 +136,7 @@ class _FindTops(Pass[tuple[Floats, Ints]]):
 
 
 class _FindSomeTops(_FindTops):
-    """Do so for some columns."""
+    """Do the same for some columns."""
 
     def __init__(self, columns: Ints) -> None:
         self._columns = columns

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Floats, Ints
 
 BLANK, GAP = 0, 1
-"""The places of the text of a row that was overwritten, and of a gap."""
+"""The positions of the text of an overwritten row, and of a gap."""
 
 
 class Mixed:
@@ -43,7 +43,7 @@ class Mixed:
         return len(self.numbers)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return rows; or rows of columns, as numbers where there is no text among them."""
+        """Return rows; or rows of columns, as numbers if none of them is text."""
         if not isinstance(key, tuple):
             return Mixed(self.numbers[key], self.kinds, self.texts)
         rows, columns = key
@@ -72,7 +72,7 @@ class Mixed:
         return made
 
     def objects(self) -> NDArray[Any]:
-        """Return the table of objects that it would be in memory."""
+        """Return the table of objects, as it would be in memory."""
         table: NDArray[Any] = np.empty(self.shape, dtype=object)
         for j in range(self.shape[1]):
             table[:, j] = self._column(slice(None), j, plain=False)
@@ -85,7 +85,7 @@ class Mixed:
         return Mixed(np.ascontiguousarray(self.numbers[:, list(columns)]), kinds, texts)
 
     def overwrite(self, rows: Ints, live: Flags) -> None:
-        """Overwrite rows, and drop the texts that no row in `live` has."""
+        """Overwrite rows, and drop the texts of no row in `live`."""
         self.numbers[rows] = BLANK
         for j, texts in self.texts.items():
             unused = np.ones(texts.size, dtype=np.bool_)
@@ -94,7 +94,7 @@ class Mixed:
             texts[unused] = ""
 
     def part(self, numbers: Floats, columns: Sequence[int]) -> Mixed:
-        """Return rows of some columns, given their numbers, that know no texts but their own."""
+        """Return rows of some columns, given their numbers, with only their own texts."""
         texts = {}
         for at, j in enumerate(columns):
             if j in self.texts:
@@ -106,7 +106,7 @@ class Mixed:
         return Mixed(numbers, "".join(self.kinds[j] for j in columns), texts)
 
     def own(self) -> Mixed:
-        """Return a copy that shares nothing, and knows no texts but its own."""
+        """Return a copy that shares nothing, with only its own texts."""
         return self.part(self.numbers.copy(), range(self.shape[1]))
 
 

@@ -17,7 +17,7 @@ from erasable.core.passes import Block, Pass, Remote, run
 
 Keys = NDArray[np.uint64]
 Window = tuple[Floats, Ints, int]
-"""Different values between two ranks, how many equal each, and how many are smaller."""
+"""Distinct values between two ranks, their counts, and the number of smaller values."""
 
 _BITS, _DIGITS = np.uint64(16), 4
 _SIGN = np.uint64(1) << np.uint64(63)
@@ -62,11 +62,11 @@ class RemoteColumns:
 _NONE: Ints = np.empty(0, dtype=np.int64)
 
 Digits = list[list[tuple[Keys, Ints]]]
-"""Of each column, and of each beginning: digits, and how many keys have them next."""
+"""For each column and each prefix: the next digits of keys, and their counts."""
 
 
 class _Digits(Pass[Digits]):
-    """Count what comes next in the keys that begin as it is said."""
+    """Count the next digits of the keys that have some prefixes."""
 
     takes_gaps = True
 
@@ -96,7 +96,7 @@ Between = list[list[tuple[Keys, Ints, int]]]
 
 
 class _Between(Pass[Between]):
-    """Count the different keys from one to another, and those before them."""
+    """Count the distinct keys in a range, and the keys before it."""
 
     takes_gaps = True
 
@@ -133,7 +133,7 @@ def _joined(one: tuple[Keys, Ints], other: tuple[Keys, Ints]) -> tuple[Keys, Int
 
 
 def _narrow(known: Keys, found: Sequence[tuple[Keys, Ints]], starts: Keys, ranks: Ints) -> None:
-    """Lengthen the beginnings of values at ranks; ranks count from the first that begins so."""
+    """Lengthen the prefixes of values at ranks; ranks count from the first with the prefix."""
     own = np.searchsorted(known, starts)
     for at, place in enumerate(own.tolist()):
         keys, counts = found[place]

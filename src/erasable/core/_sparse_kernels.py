@@ -15,7 +15,7 @@ from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 @kernel
 def erase(data: Matrix, indices: Indices, indptr: Indices, rows: Ints) -> None:
-    """Overwrite rows: their values, and the columns in which they had any."""
+    """Overwrite rows: values and column indices."""
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             data[e] = 0.0
@@ -53,7 +53,7 @@ def peaks(
 def forget_peaks(
     data: Matrix, indices: Indices, indptr: Indices, rows: Ints, peak: Floats, counts: Ints
 ) -> bool:
-    """Take rows out of the counts; true if some column has lost the last value at its peak."""
+    """Subtract rows from the counts; return True if a column loses the last value at its peak."""
     gone = False
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):

@@ -37,7 +37,7 @@ class _Documents(_Gapless):
 
 
 def refuse_stored_gaps(model: Erasable) -> None:
-    """Refuse gaps of stored records where parts take none, as they are refused in memory."""
+    """Refuse gaps of stored records that parts do not take, as in memory."""
     held, tags = model._attached(), get_tags(model).input_tags
     matrix = held.records.matrix
     if isinstance(matrix, Stored) and not tags.allow_nan:
@@ -46,7 +46,7 @@ def refuse_stored_gaps(model: Erasable) -> None:
 
 
 def drop_copies(model: Erasable) -> None:
-    """Keep no records that parts have learned from."""
+    """Drop copies of records that parts have learned from."""
     matrix = model._attached().records.matrix
     if isinstance(matrix, Stored):
         matrix.drop_copies()

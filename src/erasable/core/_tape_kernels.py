@@ -167,7 +167,7 @@ def fill_uniform(
     out1: NDArray[np.float64],
 ) -> None:
     """Fill `out0` and `out1` with `to_unit` of the first and second word of `draw2`, by key."""
-    # The rounds stand here, not in a call of draw2, because only then does the loop vectorise.
+    # The rounds are written out, not a call of draw2, because only then does the loop vectorise.
     seed_low, seed_high = np.uint64(seed) & _LOW_32, np.uint64(seed) >> _32
     wide_stream, wide_step = np.uint64(stream), np.uint64(step)
     for i in range(keys.shape[0]):

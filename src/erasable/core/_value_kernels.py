@@ -59,9 +59,9 @@ def _bits(value: np.float64) -> np.uint64:
 
 @subroutine
 def _word(value: np.float64) -> np.uint64:
-    """Return what a number counts: 0 nothing, so that it need not be stored."""
+    """Return the word of a number, 0 for 0, so that zeros need not be stored."""
     bits = _bits(value)
-    return bits ^ (bits >> _32)  # small whole numbers have nothing in their lower half
+    return bits ^ (bits >> _32)  # the lower half of small whole numbers is 0
 
 
 @subroutine

@@ -27,7 +27,7 @@ from erasable.core.sparse import SparseGrid, parts
 from erasable.core.values import Values
 
 LEAST_WEIGHT = 2.0**-507
-"""Weights up to this count as 0, whatever the others are."""
+"""Weights up to this count as 0, for any other weights."""
 
 
 @dataclass(eq=False, slots=True)
@@ -45,7 +45,7 @@ class WeightUnits:
 
     @property
     def quantum(self) -> float:
-        """What a sum of 1 means."""
+        """The weight of a sum of 1."""
         return float(self.grid.quantum[0])
 
     def units(self, rows: Ints) -> Ints:
@@ -54,7 +54,7 @@ class WeightUnits:
         return units
 
     def counted(self, rows: Ints) -> Ints:
-        """Return those of some rows whose weight does not count as 0."""
+        """Return the rows whose weight does not count as 0."""
         return rows[self.weights[rows] > LEAST_WEIGHT]
 
     def arrive(self, weights: Floats, rows: Ints) -> bool:
@@ -67,7 +67,7 @@ class WeightUnits:
         return self.grid.add(weights[:, np.newaxis], rows) is not None
 
     def leave(self, rows: Ints, live_rows: LiveRows) -> bool:
-        """Take rows out; true if the quantum may have changed."""
+        """Remove rows; return True if the quantum may have changed."""
         return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
 
 
@@ -87,7 +87,7 @@ class ClassWeights(WeightUnits):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild them from what `state` returned."""
+        """Rebuild the sums from `state`."""
         return cls(np.empty(0), TopGrid.from_top(state["top"]), state["sums"])
 
     def state(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class ClassWeights(WeightUnits):
         return False
 
     def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
-        """Take rows out of the sums; true if the grid has changed, and all is to be summed anew."""
+        """Remove rows from the sums; return True if the grid has changed: then sum all again."""
         np.subtract.at(self.sums, codes[rows], self.units(rows))
         return self.leave(rows, live_rows)
 
@@ -172,7 +172,7 @@ class WeightedMoments:
 
     @classmethod
     def from_state(cls, grid: Any, state: dict[str, Any]) -> Self:
-        """Rebuild them from what `state` returned, and a grid."""
+        """Rebuild the moments from `state` and a grid."""
         told = state["weights"]
         weights = WeightUnits(np.empty(0), TopGrid.from_top(told["top"]))
         return cls(grid, weights, int(told["sums"][0]), state["limbs"][:, np.newaxis])
@@ -183,11 +183,11 @@ class WeightedMoments:
         return {"weights": {"top": self.weights.grid.top, "sums": sums}, "limbs": self.limbs[:, 0]}
 
     def outweighs(self, rows: Ints) -> bool:
-        """Tell at once whether the others weigh more than 0; False where that is not sure."""
+        """Return without a pass whether the other rows weigh more than 0; False if unsure."""
         return self.total > int(self.weights.units(rows).sum())
 
     def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Take rows out of sums and grids; count the columns that had to be read again."""
+        """Remove rows from sums and grids; return the number of columns that were read again."""
         counted = self.weights.counted(rows)
         if not counted.size:
             return 0
@@ -205,7 +205,7 @@ class WeightedMoments:
     def add(
         self, matrix: Values, weights: Floats, rows: Ints, live_rows: Callable[[], Ints]
     ) -> int:
-        """Take rows into sums and grids; count the columns that had to be read again."""
+        """Add rows to sums and grids; return the number of columns that were read again."""
         coarse = self.weights.arrive(weights, rows)
         counted = self.weights.counted(rows)
         if not counted.size:
@@ -280,13 +280,13 @@ class AddUnits(Pass[Ints]):
 
 
 def columns_of(grid: Any, wanted: Flags | None = None) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return what kernels know of columns: which are wanted, origins, magic numbers, quanta."""
+    """Return the arguments of kernels: wanted columns, origins, magic numbers, quanta."""
     chosen = np.ones(grid.top.size, dtype=np.bool_) if wanted is None else wanted
     return chosen, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
 
 
 def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted mean of each column, a line for each total; 0 where that is 0."""
+    """Return the weighted means of columns, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     offsets = (joined(limbs[:2, some]) / _column(totals[some])).astype(np.float64)
@@ -295,7 +295,7 @@ def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted variance of each column, a line for each total; 0 where that is 0."""
+    """Return the weighted variances of columns, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     first, second = joined(limbs[:2, some]), joined(limbs[2:, some])
@@ -306,7 +306,7 @@ def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def joined(limbs: Ints) -> NDArray[Any]:
-    """Put limbs together, the high one first, into Python's integers, which are exact."""
+    """Join limbs, the high one first, into Python integers, which are exact."""
     total: NDArray[Any] = limbs[0].astype(object)
     for limb in limbs[1:]:
         total = total * kernels.LIMB + limb.astype(object)

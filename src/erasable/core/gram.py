@@ -33,7 +33,7 @@ MAX_FEATURES = 4096
 
 
 def _few_rows(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
-    """Return what `rows_in_memory` does, with the targets of the same rows."""
+    """Return the result of `rows_in_memory`, and the targets of the same rows."""
     own, places = rows_in_memory(matrix, rows)
     return own, targets if own is matrix else targets[rows], places
 
@@ -86,7 +86,7 @@ def _add_square(rows: Floats, square: Floats) -> None:
     )  # fmt: skip
 
 
-_BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
+_BLOCK = 2**15  # values of a block: with its halves and their products, it stays in cache
 
 
 class _Multiply(Pass[tuple[Floats, Floats]]):
@@ -115,7 +115,7 @@ class _Multiply(Pass[tuple[Floats, Floats]]):
     def _halves(self, block: Block, sums: Floats) -> Iterator[Floats]:
         """Yield h and l, side by side, of some rows at a time, in one array; add up `sums`."""
         p, n, rows = sums.size, block.size, block.rows
-        # Rows that follow each other need not be looked up.
+        # Consecutive rows need no look-up.
         through = block.every or bool(np.all(rows[1:] - rows[:-1] == 1))
         begin = int(rows[0]) if rows.size else 0
         targets = self._targets.of(block)
@@ -349,7 +349,7 @@ class Gram:
         self._add(matrix, _targets_of(matrix, targets), rows, 1.0)
 
     def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
-        """Take rows out, read on the grids on which they were added."""
+        """Remove rows, read on the grids on which they were added."""
         self._add(matrix, _targets_of(matrix, targets), rows, -1.0)
 
     def merge(self, other: Gram) -> None:
@@ -358,14 +358,14 @@ class Gram:
         self.totals += other.totals
 
     def subtract(self, other: Gram) -> None:
-        """Take the sums of some of its rows out, on the same grids."""
+        """Subtract the sums of some of its rows, on the same grids."""
         self.n_rows -= other.n_rows
         self.totals -= other.totals
 
     def forget(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_]:
-        """Take rows out of the sums and of the grids; sum again the columns whose grid changed.
+        """Remove rows from the sums and the grids; sum again the columns whose grid changed.
 
         Parameters
         ----------
@@ -396,7 +396,7 @@ class Gram:
     def learn(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_]:
-        """Take rows into the sums and the grids; sum again the columns whose grid changed.
+        """Add rows to the sums and the grids; sum again the columns whose grid changed.
 
         Parameters are those of `forget`, of rows as in `Grid.add`.
 
@@ -462,7 +462,7 @@ class Gram:
         return high, low
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return views of what a model must keep.
+        """Return views of the arrays that a model must keep.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class Gram:
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], n_features: int, n_rows: int) -> Self:
-        """Rebuild the sums of `n_rows` rows that gave `state`; their grids know no rows."""
+        """Rebuild the sums of `n_rows` rows from `state`; their grids have no rows."""
         top, origin = np.asarray(state["top"]), np.asarray(state["origin"])
         d, sparse = n_features, origin.size < top.size
         kind = SparseGrid if sparse else Grid
@@ -513,7 +513,7 @@ class Gram:
             self._take(run(_Multiply(self.columns, targets), matrix, rows), sign)
 
     def _take(self, found: tuple[Floats, Floats], sign: float) -> None:
-        """Add what `_Multiply` has found, or take it away."""
+        """Add the result of `_Multiply`, or subtract it."""
         square, sums = found
         self.sums[:] += sign * sums
         kernels.pack(square, sign, self.products)

@@ -37,7 +37,7 @@ class RowGroup(NamedTuple):
 
     @property
     def lasting(self) -> bool:
-        """Whether a model's files may refer to it: the files of before are refused."""
+        """Whether a model's files may refer to it: changed files are refused."""
         return True
 
     def check(self) -> None:
@@ -62,7 +62,7 @@ class RowGroup(NamedTuple):
             raise self._changed("cannot be read any more") from None
 
     def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
-        """Return what the footer of the file says."""
+        """Return the bounds in the footer of the file."""
         group = _footer(self.path, self.signature).row_group(self.number)
         told = {
             each.path_in_schema: each.statistics
@@ -118,7 +118,7 @@ def table_of(
 
 
 def _files(path: Any) -> list[str]:
-    """List Parquet files, sorted: of a folder all that are in it, but hidden ones."""
+    """List Parquet files, sorted; of a folder, all that are not hidden."""
     given = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(given, list | tuple) or not all(
         isinstance(each, str | os.PathLike) and str(each) for each in given
@@ -192,7 +192,7 @@ def signature_of(path: str) -> tuple[int, ...]:
 
 def _refuse_large(matrix: StoredColumns, memory: int) -> None:
     most = int(np.diff(matrix.starts).max(initial=0))
-    a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # as the file has it, and as an array
+    a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # in the file, and as an array
     if most * a_row > memory:
         raise InvalidDataError(
             f"a block of {most} rows takes {most * a_row} bytes while it is read; expected at most "

@@ -22,7 +22,7 @@ __all__ = ["InOrder", "Portion", "over_portions"]
 Made = TypeVar("Made")
 
 _AT_ONCE = 2**26
-"""Bytes of the rows that are read at a time in another order than that of their files."""
+"""Bytes of rows read at a time, when they are not read in the order of their files."""
 
 
 class Portion(NamedTuple):
@@ -82,7 +82,7 @@ class InOrder:
         self._part: Matrix = np.empty((0, self.shape[1]), self.dtype)
 
     def __getitem__(self, rows: slice | Ints) -> Matrix:
-        """Return rows that follow each other: positions in the order."""
+        """Return consecutive rows of the order."""
         if isinstance(rows, slice):
             start, stop = rows.start, rows.stop
         else:

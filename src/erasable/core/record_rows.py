@@ -78,26 +78,26 @@ class RecordRows:
         return isinstance(self.records.matrix, Stored)
 
     def some(self, chosen: Flags | Ints) -> Self:
-        """Return some of the rows: those of a mask, or at some ascending places among these."""
+        """Return some of the rows, by a mask or ascending positions among these."""
         made = type(self)(self.records, self.rows[chosen])
         made.dtype = self.dtype
         return made
 
     def astype(self, dtype: DTypeLike, copy: bool = False) -> Self:
-        """Return the same rows, whose copies are of another type."""
+        """Return the same rows, copied as another dtype."""
         made = type(self)(self.records, self.rows)
         made.dtype = np.dtype(dtype)
         return made
 
     def run(self, pass_: Pass[Partial], n_jobs: int | None = None) -> Partial:
-        """Find what a pass finds in the rows."""
+        """Run a pass over the rows."""
         return run(pass_, self.records.matrix, self.rows, n_jobs=n_jobs)
 
     def __len__(self) -> int:
         return int(self.rows.size)
 
     def __getitem__(self, places: Any) -> Matrix:
-        """Copy rows at some places among these, in this order; those in files are read."""
+        """Copy rows at positions among these, in this order; those in files are read."""
         matrix, chosen = self.records.matrix, self.rows[places]
         if chosen.size == 0:
             return np.empty((0, self.shape[1]), self.dtype)
@@ -107,7 +107,7 @@ class RecordRows:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the records where they are."""
+        """Pickle without the records."""
         return {**self.__dict__, "_records": None}
 
 

@@ -51,7 +51,7 @@ class Piece(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many."""
+        """Number of rows."""
 
     def check(self) -> None:
         """Raise InvalidDataError if they cannot be read any more."""
@@ -60,7 +60,7 @@ class Piece(Protocol):
         """Read some of their columns."""
 
     def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
-        """Return what is said to be the least and the largest of columns; None where nothing is."""
+        """Return the stated least and largest values of columns; None if unknown."""
 
 
 class StoredColumns(Stored, Persistent):
@@ -105,7 +105,7 @@ class StoredColumns(Stored, Persistent):
         return _read_mixed(table, names, "".join(self._kinds[j] for j in columns))
 
     def bounds(self) -> tuple[Floats, Floats] | None:
-        """Return what the pieces say of the least and the largest values; it may be wrong."""
+        """Return the least and largest values that the pieces state, which may be wrong."""
         if self.dtype == object:
             return None
         told = [piece.bounds(self._names) for piece in self._pieces if piece.n_rows]
@@ -116,7 +116,7 @@ class StoredColumns(Stored, Persistent):
         return values[:, :, 0].min(axis=0), values[:, :, 1].max(axis=0)
 
     def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
-        """Put columns together, some rows at a time to stay in cache; tell if all are finite."""
+        """Join columns, some rows at a time to stay in cache; return whether all are finite."""
         columns = [numbers_of(table[name]) for name in names]
         values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
         plain = all(column.dtype == values.dtype == np.float64 for column in columns)
@@ -136,8 +136,8 @@ class StoredColumns(Stored, Persistent):
         return values, finite
 
     def __getitem__(self, rows: Ints) -> Values:
-        """Read rows, and remember them until `forget`: a deletion asks for them several times."""
-        last = self._last  # once: other threads may have other rows read
+        """Read rows, and cache them until `forget`: a deletion reads them several times."""
+        last = self._last  # read the attribute once: other threads may replace it
         if last is not None and (known := last.of(rows)) is not None:
             return known
         blocks = np.searchsorted(self.starts, rows, side="right") - 1
@@ -159,21 +159,21 @@ class StoredColumns(Stored, Persistent):
         return found
 
     def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted, and see whether the others can be read."""
+        """Read rows before they are deleted, and check that the others can be read."""
         for piece in self._pieces:
             piece.check()
         self[rows]
 
     def drop_copies(self) -> None:
-        """Keep no rows that were read; in their files they stay."""
+        """Drop the cached rows; their files stay."""
         self._last = None
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        """Return the attributes kept in a file of an accelerator; see `erasable.core.mapped`."""
         return {**self.__dict__, "_last": None}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the rows that were read last."""
+        """Pickle without the cached rows."""
         return {**self.__dict__, "_last": None}
 
 
@@ -197,7 +197,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column has text."""
+    """Return whether a column has text."""
     own = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
 
@@ -238,7 +238,7 @@ def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
 
 
 def _texts(column: Any, places: Floats) -> NDArray[Any]:
-    """Return the different texts of a column, and write the places of its rows."""
+    """Return the distinct texts of a column, and write their positions for its rows."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     known: dict[Any, int] = {}
@@ -255,7 +255,7 @@ def _texts(column: Any, places: Floats) -> NDArray[Any]:
 
 
 class Uses(NamedTuple):
-    """Names of the columns that have a use of their own, and of the features, if they are named."""
+    """Names of the columns with a special use, and of the features, if they are named."""
 
     ids: str | None
     target: str | None
@@ -269,7 +269,7 @@ class Uses(NamedTuple):
         return [name for name in self[:4] if isinstance(name, str)]
 
     def chosen(self, schema: pa.Schema, source: str) -> list[str]:
-        """Return the features; refuse columns that are not there or cannot be used so."""
+        """Return the features; refuse missing columns and unsuitable types."""
         missing = [n for n in [*self.others, *(self.features or ())] if n not in schema.names]
         if missing:
             raise InvalidInputError(
@@ -303,7 +303,7 @@ class Uses(NamedTuple):
         read: Callable[[str], pa.ChunkedArray],
         source: str,
     ) -> RecordArrays:
-        """Make a table of a stored matrix and of other columns, which are read."""
+        """Make a table of a stored matrix and of other columns in memory."""
         n = matrix.shape[0]
         if n == 0:
             raise InvalidDataError(f"{source} hold no rows; expected one or more")

@@ -30,12 +30,12 @@ N_JOBS: list[Any] = [
     Interval(Integral, None, -1, closed="right"),
     Interval(Integral, 1, None, closed="left"),
 ]
-"""What the parameter `n_jobs` may be: None is one thread, and -1 all cores, as in scikit-learn."""
+"""Values of the parameter `n_jobs`: None is one thread, and -1 all cores, as in scikit-learn."""
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads `n_jobs` asks for."""
-    if n_jobs is None:  # what joblib is told to do where nothing is said
+    """Return the number of threads for `n_jobs`."""
+    if n_jobs is None:  # joblib's default
         return int(effective_n_jobs(None))
     return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
 
@@ -52,11 +52,11 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 ROWS = 2**15
-"""Rows that a thread takes at a time, whatever the number of threads."""
+"""Rows that a thread takes at a time, for any number of threads."""
 
 
 def several(n_rows: int, n_jobs: int | None) -> bool:
-    """Tell whether rows are shared by threads: there are several threads, and several blocks."""
+    """Return whether there are several threads, and several blocks of rows."""
     return n_rows > ROWS and n_threads(n_jobs) > 1
 
 
@@ -73,8 +73,8 @@ def in_threads(
     if count < 2:
         yield from map(function, waiting)
         return
-    numbers = itertools.count()  # of items that nobody has begun
-    room: SimpleQueue[bool] = SimpleQueue()  # a word for each result that may still wait
+    numbers = itertools.count()  # of items that no thread has begun
+    room: SimpleQueue[bool] = SimpleQueue()  # a token for each result that may still wait
     made: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     for _ in range(2 * count):
         room.put(True)
@@ -85,7 +85,7 @@ def in_threads(
             return False
         try:
             made.put((number, function(waiting[number]), None))
-        except BaseException as error:  # which the caller gets when it is this item's turn
+        except BaseException as error:  # raised for the caller when it is this item's turn
             made.put((number, None, error))
         return True
 
@@ -125,7 +125,7 @@ def over_rows(
     that rounding in blocks is the same with any number of threads; a single block takes one thread.
     """
     step = size or ROWS
-    if n_rows <= step:  # a call for one row has no time for more
+    if n_rows <= step:  # a call for one row should be fast
         return iter((function(slice(0, n_rows)),))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return in_threads(function, blocks, n_jobs)

@@ -107,7 +107,7 @@ _OF_NO_CLASS = {"predict_proba": 0.0, "predict_log_proba": -np.inf, "decision_fu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaveOneOut:
-    """What `leave_one_out` returns.
+    """Result of `leave_one_out`.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ def _fitted(
         estimator._attached()
         return copy.deepcopy(estimator)
     if sample_weight is not None and not isinstance(X, Records):
-        # Pipelines take weights in this way alone.
+        # Pipelines take weights only in records.
         X = Records(X, y, sample_weight=sample_weight, ids=ids, groups=groups)
         y = ids = groups = sample_weight = None
     if sample_weight is not None:
@@ -309,7 +309,7 @@ def _fitted(
 
 
 def _members(held: Attachment, live: Ints) -> tuple[NDArray[Any] | None, Ints]:
-    """Return the names of the groups, if any, and which model each live record is left out of."""
+    """Return the names of the groups, if any, and the model that leaves out each live record."""
     groups = held.records.groups
     if groups is None:
         return None, np.arange(live.size)
@@ -322,7 +322,7 @@ def _target(held: Attachment, rows: Ints) -> Any:
 
 
 def _at_once(model: Erasable, live: Ints) -> NDArray[Any] | None:
-    """Return all predictions where the model is a learner that has a way of its own."""
+    """Return all predictions, if the model has a method for them."""
     predictions = model._leave_one_out_predictions(live) if isinstance(model, Learner) else None
     if predictions is None:
         return None

@@ -34,13 +34,13 @@ _FUSES: ContextVar[bool] = ContextVar("erasable_fuses", default=True)
 
 
 def fuses() -> bool:
-    """Tell whether compositions that are laid out now fuse maps of columns."""
+    """Return whether compositions that are laid out now fuse maps of columns."""
     return _FUSES.get()
 
 
 @contextmanager
 def fusing(on: bool) -> Iterator[None]:
-    """Have compositions that are fitted meanwhile fuse maps of columns, or not.
+    """Let compositions that are fitted in the block fuse maps of columns, or not.
 
     Without fusing, every step learns from the table that the steps before it make. The two models
     differ by rounding, and in their digests; both keep the law.
@@ -76,17 +76,17 @@ class Learning:
 
     @property
     def output(self) -> GraphNode:
-        """What the step makes."""
+        """The output of the step."""
         if isinstance(self.step, Nested):
             return Output(self.reads, self.step)
         return Transform(Map(self.reads, self.maps) if self.maps else self.reads, self.step)
 
     def changes_all(self) -> bool:
-        """Tell whether every deletion changes all rows of the table."""
+        """Return whether every deletion changes all rows of the table."""
         return any(isinstance(node, Transform) and node.step._changes_all for node in self.path())
 
     def path(self) -> Iterator[GraphNode]:
-        """Yield the nodes of which the table is made, up to those that are kept."""
+        """Yield the nodes of which the table is made, up to kept tables."""
         return above_tables(self.reads.input) if isinstance(self.reads, TableNode) else iter(())
 
 
@@ -104,13 +104,13 @@ class Layout:
     behind: bool
 
     def given(self, get: Get) -> Any:
-        """Return what the last step is to be given of rows."""
+        """Return the input of the last step for some rows."""
         rows = get(self.asked)
         learns = isinstance(self.steps[-1][1], Erasable)
         return Rows(rows, unmapped=self.behind) if learns else rows
 
     def make(self, get: Get) -> Values:
-        """Make rows of the output, by the call to the last step that `transform` makes."""
+        """Make rows of the output, as `transform` calls the last step."""
         if self.behind:
             return self.steps[-1][1].transform(self.given(get))
         return get(self.output)
@@ -142,7 +142,7 @@ def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]
 
 
 def split(node: GraphNode) -> tuple[GraphNode, tuple[MapPart, ...]]:
-    """Cut a node in two: a table, and the maps of columns that are applied to it at last."""
+    """Split a node into a table and the maps of columns that follow it."""
     if not fuses():
         return node, ()
     if isinstance(node, Map):

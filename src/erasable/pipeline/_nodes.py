@@ -46,13 +46,13 @@ class ColumnSelection:
         self._text = self.accepts.objects or self.accepts.documents
 
     def declare(self, numeric: Flags | None) -> None:
-        """Learn which columns of the whole table a frame declares to hold numbers."""
+        """Set the columns of the whole table that a frame declares numeric."""
         own = None if numeric is None else numeric[self.columns]
         self._text &= own is None or not bool(own.all())
         self.numeric = own if self._text else None
 
     def take(self, X: Values) -> Values:
-        """Copy the columns; a table of objects becomes one of numbers where text is not taken."""
+        """Copy the columns; objects become numbers if the part takes no text."""
         if X.shape[1] != self.n_features:
             raise InvalidDataError(
                 f"ColumnTransformer is given {X.shape[1]} columns by the steps before; expected "
@@ -90,18 +90,18 @@ class GraphNode(ABC):
     @property
     @abstractmethod
     def inputs(self) -> tuple[GraphNode, ...]:
-        """The nodes of which it is made."""
+        """The nodes it is made of."""
 
     @abstractmethod
     def make(self, get: Get) -> Values:
-        """Make rows out of those of the inputs."""
+        """Make rows from rows of the inputs."""
 
     @abstractmethod
     def change(self, changes: Changes) -> TableChange:
-        """Return what the deletion that is under way has changed in it."""
+        """Return its change in the running deletion."""
 
     def held(self, rows: Ints) -> Values | None:
-        """Return the rows of live records from a cache, if there is one."""
+        """Return rows of live records from a cache, if there is one."""
         return None
 
 
@@ -122,7 +122,7 @@ class RecordsNode(GraphNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _After(GraphNode):
-    """A node that is made of another one."""
+    """A node made of another one."""
 
     input: GraphNode
 
@@ -161,7 +161,7 @@ class Select(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stateless(_After):
-    """What a transformer of scikit-learn makes that learns nothing."""
+    """Output of a stateless transformer of scikit-learn."""
 
     name: str
     step: Any
@@ -175,7 +175,7 @@ class Stateless(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map(_After):
-    """A table behind maps of columns, which a step takes as one."""
+    """A table behind maps of columns, which a step takes as one map."""
 
     maps: tuple[MapPart, ...]
 
@@ -191,7 +191,7 @@ class Map(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transform(_After):
-    """What a step of erasable makes of what it has learned from."""
+    """Output of a step of erasable for its own input."""
 
     step: Erasable
 
@@ -208,7 +208,7 @@ class Transform(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output(_After):
-    """What a composition makes that is a step of another one."""
+    """Output of a composition that is a step of another one."""
 
     step: Nested
 
@@ -225,7 +225,7 @@ class Output(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raw(_After):
-    """What a composition makes before the maps with which it ends."""
+    """Output of a composition before its final maps."""
 
     step: Nested
 
@@ -277,7 +277,7 @@ class Concat(_After):
 
 
 def above_tables(node: GraphNode) -> Iterator[GraphNode]:
-    """Yield a node and those of which it is made, up to the tables that are kept."""
+    """Yield a node and its inputs, up to kept tables."""
     if not isinstance(node, RecordsNode | TableNode):
         yield node
         for each in node.inputs:
@@ -296,7 +296,7 @@ def evaluate(
 
 
 class _Evaluation:
-    """Rows on their way through the graph; those of a table that several nodes read are kept."""
+    """Evaluation of the graph for some rows; shared results are computed once."""
 
     def __init__(self, known: Callable[[GraphNode], Values | None], held: Ints | None) -> None:
         self._known = known

@@ -37,7 +37,7 @@ _OF_WIDTH: Mapping[str, Callable[[Any], bool]] = {
     "sklearn.preprocessing.PolynomialFeatures": lambda step: True,
     "sklearn.preprocessing.SplineTransformer": lambda step: not isinstance(step.knots, str),
 }
-"""What is fitted to the number of columns alone, if only for their names; with which parameters."""
+"""Transformers that need only the number of columns; with the parameters for which this holds."""
 
 
 def wants_width(step: Any) -> bool:
@@ -52,7 +52,7 @@ def learns_nothing(step: Any) -> bool:
 
 
 def made_ready(step: Any, n_columns: int) -> Any:
-    """Return a transformer that learns nothing; one that wants to be fitted is, to zeros."""
+    """Return a stateless transformer, fitted on zeros if it needs a fit."""
     if wants_width(step) and getattr(step, "n_features_in_", None) != n_columns:
         step.fit(np.zeros((2, n_columns)))
     return step
@@ -113,7 +113,7 @@ def transformed(name: str, step: Any, rows: Values) -> Values:
         raise
     except Exception as error:
         kind = type(step).__name__
-        refuse_no_columns(rows, kind)  # no step before made any
+        refuse_no_columns(rows, kind)  # no earlier step has made names
         table = "sparse matrix" if issparse(rows) else f"table of {rows.dtype.name}"
         raise UnsupportedStepError(
             f"step {name!r}, a {kind}, cannot transform a {table} of {rows.shape[1]} columns "

@@ -22,7 +22,7 @@ from erasable.core.errors import ErasableError
 __all__ = ["ELSE", "Compiled", "compile_kernels"]
 
 ELSE = ("selection", "removal", "Parquet", "leave-one-out", "threads", "texts")
-"""What has kernels beside estimators."""
+"""Names of other uses of kernels than estimators."""
 
 # The longest first, so that no process is left alone with one of them.
 _LONG = ("KMeans", "RandomForestClassifier", "selection", "LinearRegression")
@@ -30,7 +30,7 @@ _LONG = ("KMeans", "RandomForestClassifier", "selection", "LinearRegression")
 
 @dataclass(frozen=True)
 class Compiled:
-    """What was compiled for an estimator, or for what is named in `ELSE`.
+    """Kernels compiled for an estimator, or for a name in `ELSE`.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def compile_kernels(
     n_jobs: int | None = None,
     tell: Callable[[Compiled], None] | None = None,
 ) -> list[Compiled]:
-    """Compile what fitting, predicting and deleting need, and keep it for later processes.
+    """Compile the kernels of fits, predictions and deletions, and save them on disk.
 
     Parameters
     ----------
@@ -123,10 +123,10 @@ def _n_cores() -> int:
 
 
 def _compile(name: str, home: str, kind: str, meta: bool) -> Compiled:
-    """Use an estimator, or do what else has this name, in this process."""
+    """Use an estimator, or another use of this name, in this process."""
     began, before = time.perf_counter(), _jit.n_compiled()
     with _jit.silence(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of 240 records, about which nobody asks
+        warnings.simplefilter("ignore")  # about 240 made-up records
         uses = importlib.import_module("erasable.utils._uses")
         if home.startswith("erasable.neural."):
             pass  # its kernels are those of torch

@@ -54,7 +54,7 @@ def _data_sets(check: Check, fast: bool) -> tuple[DataSet, ...]:
 
 
 def check_erasable(estimator: Any, *, fast: bool = False) -> None:
-    """Check that an estimator keeps the law; say where it does not.
+    """Check that an estimator keeps the law; raise AssertionError where it does not.
 
     You wrote an estimator that deletes, and want to know whether a deletion is the same, bit for
     bit, as never having seen the record, under every order, batch, copy and file.

@@ -75,7 +75,7 @@ def save_records(model: Erasable, path: Any) -> None:
 
 
 def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
-    """Keep the live records alone, of which the model learns again when it is loaded."""
+    """Keep only the live records, to which the model is attached when it is loaded."""
     held = model._attached()
     remote = isinstance(held.records.matrix, Remote)
     records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
@@ -95,7 +95,7 @@ def recover_records(model: Erasable, path: Any) -> None:
 
 
 def drop_records(model: Erasable, path: Any) -> None:
-    """Remove the records of an earlier model: those of a model that is saved without any."""
+    """Remove the records of an earlier model, when a model is saved without its own."""
     if isinstance(path, str | os.PathLike):
         files, key = _place(path)
         for each in (key, key + _NEXT):
@@ -116,7 +116,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         with reading(trusted, with_records=False):
             file, kept = MappedFile.open(files, key, label)
         if type(kept) is made:
-            kept.get_params()  # that it was made with, of which a newer class may have more
+            kept.get_params()  # of the fit; a newer class may have more
     except (StaleError, AttributeError, OSError) as error:
         raise ArtifactError(
             f"the records that were saved with {_name(path)!r} cannot be used: {error}; expected "
@@ -152,7 +152,7 @@ def make_ready(model: Erasable) -> Erasable:
 
 
 def label_of(model: Erasable) -> str:
-    """Return what tells a model, and the values of its records, from all others."""
+    """Return the label of a model and the values of its records."""
     return _label(model.digest(), model._info.written_values(model._held))
 
 
@@ -163,14 +163,14 @@ def _refuse_links(files: Folder, key: str) -> None:
 
 
 def _is_made(place: Path) -> bool:
-    """Tell whether a place is a folder that holds nothing but what `save` puts there."""
+    """Return whether a folder holds only files that `save` has made."""
     return os.path.isdir(place) and all(
         name in _MADE or name.startswith(PARTIAL) for name in os.listdir(place)
     )
 
 
 def _recover(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
-    """See `recover`. These may be the only records there are: who reads them removes none."""
+    """Call `recover`; a reader removes nothing, as these may be the only copies."""
     if recover(files, key + _NEXT, label, removes=removes):
         files.remove_folder(key)
         files.rename(key + _NEXT, key)
@@ -193,7 +193,7 @@ def _place(path: Any) -> tuple[Folder, str]:
 
 @contextlib.contextmanager
 def _disk_errors(path: Any) -> Iterator[None]:
-    """Raise the error of a file that cannot be written for what the system says in the block."""
+    """Turn an OSError in the block into the error of a file that cannot be written."""
     try:
         yield
     except ErasableError:

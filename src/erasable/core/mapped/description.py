@@ -35,9 +35,9 @@ __all__ = [
     "write",
 ]
 
-_VERSION = sys.modules["erasable"].__version__  # what another wrote, its classes may not know
+_VERSION = sys.modules["erasable"].__version__  # files of another version may not fit its classes
 _FORMAT = [4, _VERSION]
-_EARLIER = [3, _VERSION]  # an index of ids had one part
+_EARLIER = [3, _VERSION]  # an index of ids with one part
 HASH = 16  # bytes
 GROUP = 256  # blocks whose hashes have a hash
 ARRAYS, NOW, CHANGE = "arrays", "now", "change"
@@ -60,13 +60,13 @@ class Description:
     signature: list[int] | None = None
 
     def as_bytes(self, secret: bytes) -> bytes:
-        """Pack it, under a hash that takes the secret to make."""
+        """Pack it, under a hash keyed by the secret."""
         packed = json.dumps({"tree": self.tree, "slots": self.slots, "size": self.size}).encode()
         return _closed(self.label, self.signature, packed, self.hashes, secret)
 
     @classmethod
     def of_bytes(cls, data: bytes, secret: bytes) -> Description:
-        """Unpack it; what is damaged, or was written without the secret, is a StaleError."""
+        """Unpack it; raise StaleError if it is damaged, or was written without the secret."""
         head, packed, hashes = opened(data, secret)
         return cls(head["label"], hashes=hashes, signature=head["signature"], **json.loads(packed))
 
@@ -80,7 +80,7 @@ def _closed(
 
 
 def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
-    """Return the head of a description, its other fields as they were packed, and the hashes."""
+    """Return the head of a description, its other fields still packed, and the hashes."""
     told, _, body = data.partition(b"\n")
     expected = blake2b(body, digest_size=HASH, key=secret).hexdigest().encode()
     if not compare_digest(told, expected):
@@ -94,7 +94,7 @@ def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 
 @dataclass(slots=True)
 class PreparedChange:
-    """A change that was prepared; its file ends with a hash that takes the secret to make."""
+    """A prepared change; its file ends with a hash keyed by the secret."""
 
     begin: str
     to: str
@@ -103,7 +103,7 @@ class PreparedChange:
 
     @classmethod
     def read(cls, files: Files, key: str, secret: bytes) -> PreparedChange | None:
-        """Read it; None where there is none, or not all of one, or none made with the secret."""
+        """Read it; None if it is absent, incomplete, or made without the secret."""
         try:
             data = memoryview(files.path(f"{key}/{CHANGE}").read_bytes())
         except FileNotFoundError:
@@ -147,7 +147,7 @@ def write(files: Files, key: str, data: bytes) -> None:
 
 
 def signature_of(files: Files, key: str) -> list[int]:
-    """Return what changes when a file is written to, or another is put in its place."""
+    """Return a signature that changes when a file is written, or replaced by another."""
     try:
         told = os.stat(files.path(f"{key}/{ARRAYS}"))
     except OSError:
@@ -175,7 +175,7 @@ def changed_hashes(
     """
     before, after = -(-now.size // BLOCK), -(-size // BLOCK)
     touched = {block // GROUP for block in changed}
-    if size != now.size:  # they lie elsewhere
+    if size != now.size:  # they are elsewhere
         touched.update(range(-(-after // GROUP)))
     own: dict[int, list[int]] = {group: [] for group in sorted(touched)}
     for block in changed:
@@ -203,7 +203,7 @@ def changed_hashes(
 
 
 def check_blocks(files: Files, key: str, now: Description, secret: bytes) -> None:
-    """Hold every block against its hash, where the file may have been changed behind our back."""
+    """Check every block against its hash, if the file may have been changed by others."""
     try:
         with open(files.path(f"{key}/{ARRAYS}"), "rb") as file:
             sizes = [min(BLOCK, now.size - at) for at in range(0, now.size, BLOCK)]

@@ -14,7 +14,7 @@ from erasable.core.errors import ArtifactError
 __all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate"]
 
 PARTIAL = ".partial-"
-"""How the names of files that are not finished begin."""
+"""Prefix of the names of unfinished files."""
 
 _AT_ONCE = 1 << 20  # bytes that are copied together
 
@@ -27,7 +27,7 @@ class Files(Protocol):
     """
 
     def path(self, key: str) -> Path:
-        """Return where a key is."""
+        """Return the path of a key."""
 
     def writing(
         self, key: str
@@ -41,7 +41,7 @@ class Files(Protocol):
         """Remove a file for good; return whether there was one."""
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder for good, with all it holds."""
+        """Remove a folder and its contents for good."""
 
 
 class Folder:
@@ -61,7 +61,7 @@ class Folder:
 
     @contextlib.contextmanager
     def writing(self, key: str) -> Iterator[Callable[[bytes | memoryview], None]]:
-        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+        """Yield a function that appends to a new file; the file appears at the end of the block."""
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(PARTIAL + path.name)
@@ -96,12 +96,12 @@ class Folder:
         return True
 
     def rename(self, key: str, new: str) -> None:
-        """Give a file or folder another name, which none has."""
+        """Rename a file or folder to a free name."""
         os.replace(self.path(key), self.path(new))
         _sync_folder(self.path(new).parent)
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder for good, with all it holds."""
+        """Remove a folder and its contents for good."""
         path = self.path(key)
         if os.path.exists(path):  # which is false of a name that is too long
             shutil.rmtree(path)
@@ -119,12 +119,12 @@ def link_in(root: Path, key: str) -> Path | None:
 
 
 def open_no_link(path: str, flags: int) -> int:
-    """Open a file, as `open` asks an `opener` to do, unless a symbolic link is in its place."""
+    """Open a file as an `opener` for `open`; refuse a symbolic link."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def separate(files: Files, key: str) -> None:
-    """Replace a file that has other names (hard links) by a copy: those are not to be changed."""
+    """Replace a file that has other names (hard links) by a copy, so that these keep theirs."""
     path = files.path(key)
     if os.stat(path).st_nlink > 1:
         with open(path, "rb", opener=open_no_link) as file, files.writing(key) as append:

@@ -44,11 +44,11 @@ PAGE = 4096
 BLOCK = 2**14
 PIECE = 256 * BLOCK
 GUARD = 0
-"""Bytes after each array that stay free: tests have pages there that cannot be accessed."""
+"""Free bytes after each array: tests make pages there that cannot be accessed."""
 
 
 def rounded(slot: Sequence[int]) -> list[int]:
-    """Return a slot up to the end of its last page, which it has for itself."""
+    """Return a slot up to the end of its last page, which it shares with none."""
     return [slot[0], -(-slot[1] // PAGE) * PAGE + GUARD]
 
 
@@ -63,7 +63,7 @@ def gaps(used: Iterable[Sequence[int]], size: int) -> list[list[int]]:
 
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]], begin: int) -> tuple[list[list[int]], int]:
-    """Return slots for arrays, one after the other from `begin` on, and where the last ends."""
+    """Return slots for arrays, one after the other from `begin` on, and the end of the last."""
     slots = []
     for array in arrays:
         slots.append([begin, array.size])
@@ -74,7 +74,7 @@ def laid_out(arrays: Sequence[NDArray[np.uint8]], begin: int) -> tuple[list[list
 def pieces_of(
     arrays: Sequence[NDArray[np.uint8]], slots: Sequence[Sequence[int]], size: int
 ) -> Iterator[memoryview]:
-    """Yield what a file is to hold, some blocks at a time."""
+    """Yield the contents of a file, some blocks at a time."""
     piece = np.zeros(PIECE, np.uint8)
     for begin in range(0, size, PIECE):
         end = min(size, begin + PIECE)
@@ -100,7 +100,7 @@ def in_a_row(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-if sys.platform == "win32":  # where no file takes the place of one that is mapped
+if sys.platform == "win32":  # on which a mapped file is never replaced
     LOCK_EX = LOCK_NB = LOCK_SH = LOCK_UN = 0
 
     def flock(handle: int, operation: int) -> None:
@@ -131,11 +131,11 @@ class Memory(mmap.mmap):
         return made
 
     def arrays(self, slots: Sequence[Sequence[int]]) -> list[Slot]:
-        """Return the bytes of slots, which own them from now on."""
+        """Return the bytes of slots as arrays, which keep the mapping alive."""
         return [Slot(size, np.uint8, self, offset) for offset, size in slots]
 
     def keep(self, runs: Sequence[tuple[int, memoryview]]) -> None:
-        """Have copies of the pages that are about to be written to in the file."""
+        """Copy the pages that are about to be written in the file."""
         memory = np.ndarray(len(self), np.uint8, self)
         for offset, data in runs:
             first_bytes = memory[offset // PAGE * PAGE : offset + len(data) : PAGE]
@@ -156,7 +156,7 @@ class Overlaid:
         self._starts = [offset for offset, _ in self._runs]
 
     def read(self, begin: int, end: int) -> memoryview:
-        """Copy bytes; those of neither are 0."""
+        """Copy bytes; bytes outside of both are 0."""
         out = bytearray(end - begin)
         known = self._before[begin:end]
         out[: known.size] = known.data
@@ -171,9 +171,9 @@ class Overlaid:
 
 
 def lock(path: Path) -> int:
-    """Open a file that nobody changes in its place as long as it is open."""
+    """Open a file under a lock: no process changes it in place while it is open."""
     handle = open_no_link(os.fspath(path), os.O_RDONLY)
-    with contextlib.suppress(OSError):  # a file system without locks, where `sole_use` gets none
+    with contextlib.suppress(OSError):  # a file system without locks, where `sole_use` fails, too
         flock(handle, LOCK_SH)
     return handle
 
@@ -212,7 +212,7 @@ def sole_use(path: Path) -> Iterator[list[Memory] | None]:
 def change_file(
     files: Files, key: str, runs: Sequence[tuple[int, memoryview]], own: list[Memory] | None
 ) -> None:
-    """Write runs of bytes into a file; `own` is what `sole_use` has said of it."""
+    """Write runs of bytes into a file; `own` is the result of `sole_use`."""
     if own is not None:
         for each in own:
             each.keep(runs)

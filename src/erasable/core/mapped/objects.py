@@ -65,8 +65,8 @@ class BlockBytes:
 
 
 _PLAIN = (type(None), bool, int, float, str)
-_SMALL = 1024  # bytes of an array that goes among the plain values
-_MANY = 256  # an array of more objects is kept as those that differ, and their numbers
+_SMALL = 1024  # bytes of an array that is stored among the plain values
+_MANY = 256  # a longer array of objects is kept as its distinct values, and their numbers
 _PACKAGES = ("erasable.", "sklearn.")
 
 
@@ -98,7 +98,7 @@ def base_of(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def memory_of(base: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the bytes of an array that lies in one piece, without copying it."""
+    """Return the bytes of a contiguous array, without copying it."""
     flat = base.ravel(order="K")
     if base.size and not np.shares_memory(flat[:1], base):
         raise UnsavableError("an array does not lie in one piece; expected one that does")
@@ -183,7 +183,7 @@ class _Apart:
         return [*place, self._base(base)]
 
     def _stored(self, matrix: Stored, number: int) -> Any:
-        """Have a matrix copied, block by block, so that it is an array when it comes back."""
+        """Describe a matrix that is copied block by block, and comes back as an array."""
         if isinstance(matrix, Derived):
             raise UnsavableError("a table that is made of stored records cannot be kept")
         if matrix.dtype == object:
@@ -194,7 +194,7 @@ class _Apart:
         return ["view", number, matrix.dtype.str, shape, strides, 0, len(self.arrays) - 1]
 
     def _base(self, base: NDArray[Any]) -> Any:
-        """Return which of the arrays a base is; of a small one, its bytes, the first time."""
+        """Return the number of a base among the arrays; for a small one, also its bytes, once."""
         if (known := self._bases.get(id(base))) is not None:
             return known
         self._alive.append(base)
@@ -353,10 +353,10 @@ def _called(function: Any) -> str:
 
 
 def _address(array: NDArray[Any]) -> int:
-    """Return where the first value of an array lies."""
+    """Return the address of the first value of an array."""
     return int(array.__array_interface__["data"][0])
 
 
 def _hashable(value: Any) -> Any:
-    """Return what tells a value from others of its type; NaN is not equal to itself."""
+    """Return a key that tells values of a type apart; NaN does not equal itself."""
     return repr(value) if isinstance(value, float) else value

@@ -58,7 +58,7 @@ from erasable.core.row_arrays import Slot
 __all__ = ["Labels", "MappedFile", "StaleError", "recover"]
 
 _OWN = np.array([False, False, True, True, True, False, True, True])
-"""Of the bits of a page, there (4), swapped (2), the file's (1): whether it is a copy of ours."""
+"""By the bits of a page, present (4), swapped (2), of the file (1): it is a copy of our own."""
 _UNUSABLE = (OSError, ValueError, TypeError, KeyError, StaleError)
 
 
@@ -120,7 +120,7 @@ class MappedFile:
                     arrays = memory.arrays(now.slots)
                     file._memory = np.ndarray(now.size, np.uint8, memory)
                 return file, put_together(now.tree, arrays)
-            except ArtifactError:  # it is whole, and names what a stranger's file must not
+            except ArtifactError:  # it refers to classes that an untrusted file must not name
                 raise
             except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
                 raise StaleError("it is damaged") from None
@@ -128,7 +128,7 @@ class MappedFile:
                 raise StaleError(f"it is of another version: {error}") from None
 
     def is_current(self) -> bool:
-        """Tell whether nobody has changed the file, or put another in its place, since `open`."""
+        """Return whether the file is the one that `open` mapped, unchanged."""
         return self._signature == signature_of(self._files, self._key)
 
     def prepare(self, root: Any, label: str) -> None:
@@ -215,7 +215,7 @@ class MappedFile:
         slots: Sequence[Sequence[int]],
         new: Mapping[int, NDArray[np.uint8]],
     ) -> list[tuple[int, memoryview]]:
-        """Return the pages that the file is to have others of: zeros where no array is any more."""
+        """Return the pages to be written: zeros where there is no array any more."""
         own = np.zeros(self._now.size // PAGE, np.bool_)
         gone = own.copy()
         for flags, some in ((gone, self._now.slots), (own, slots)):
@@ -244,7 +244,7 @@ class MappedFile:
         )
 
     def _written_pages(self) -> list[int]:
-        """Return the pages of which the system has made copies of our own; all, if it is silent."""
+        """Return the pages that the system has copied for this process; all, if it does not say."""
         n = self._now.size // PAGE
         first = self._memory.__array_interface__["data"][0] // PAGE
         try:
@@ -261,7 +261,7 @@ class MappedFile:
 def _differing(
     before: NDArray[np.uint8], offset: int, data: NDArray[np.uint8]
 ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield the pages of some data that a file has others of; all that it does not have yet."""
+    """Yield the pages of some data that differ from those of a file, and new ones."""
     if offset >= before.size:
         yield offset, data
         return
@@ -283,12 +283,12 @@ class Labels:
 
     @property
     def to(self) -> str | None:
-        """The label of what was prepared."""
+        """The label of the prepared change."""
         return None if self.change is None else self.change.to
 
     @classmethod
     def read(cls, files: Files, key: str, secret: bytes = b"") -> Labels:
-        """Read what a file belongs to."""
+        """Read the labels of a file."""
         now = None
         try:
             now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]

@@ -15,7 +15,7 @@ __all__ = ["Names", "Texts", "as_array", "as_texts"]
 
 
 class Names(NamedTuple):
-    """Ids or groups, which a file keeps as `Texts` wherever else the same array is referred to."""
+    """Ids or groups, kept as `Texts` in a file at every reference to the array."""
 
     array: Any
 
@@ -54,7 +54,7 @@ class Texts:
         return int(self.lengths.shape[0])
 
     def __len__(self) -> int:
-        """Count the texts, those that were overwritten included."""
+        """Count the texts, including overwritten ones."""
         return self.size
 
     def __getitem__(self, at: Any) -> Any:
@@ -65,7 +65,7 @@ class Texts:
         return of_objects([self._decode(place) for place in places.tolist()])
 
     def __setitem__(self, at: Any, value: str) -> None:
-        """Overwrite texts: by nothing, which is all that an erasure asks for."""
+        """Erase texts."""
         assert value == ""
         for place in np.atleast_1d(np.arange(self.size)[at]).tolist():
             start = int(self.starts[place])
@@ -87,7 +87,7 @@ class Texts:
     __copy__ = copy
 
     def parts(self) -> list[NDArray[Any]]:
-        """Return the arrays that tell something of the texts."""
+        """Return the arrays that depend on the texts."""
         return [self.lengths, self.data]
 
     def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
@@ -114,7 +114,7 @@ class Texts:
         return Texts(starts, lengths, data)
 
     def _fit(self, rows: NDArray[np.int64], lengths: NDArray[np.int32]) -> bool:
-        """Tell whether texts fit in between where overwritten ones began and the next ones do."""
+        """Return whether texts fit between the starts of overwritten ones and the next starts."""
         begins = np.sort(self.starts[:-1])
         own = self.starts[:-1][rows]
         behind = np.searchsorted(begins, own, side="right")
@@ -123,14 +123,14 @@ class Texts:
         return bool((alone & (own + lengths <= ends)).all())
 
     def empty_room(self) -> None:
-        """Leave nothing of texts that came into the memory of these since, as `grown` says."""
+        """Erase texts that `grown` has added to the memory of these."""
         for each in self.parts():
             room = buffer_of(each)
             if room is not None:
                 room[each.size :] = 0
 
     def _without_gaps(self) -> Texts:
-        """Copy the texts, without the bytes of those that were overwritten."""
+        """Copy the texts, without the bytes of overwritten ones."""
         ends = np.cumsum(self.lengths, dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends])
         moved = np.repeat(self.starts[:-1] - starts[:-1], self.lengths)

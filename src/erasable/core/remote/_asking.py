@@ -89,7 +89,7 @@ class RunPass(Job):
         return answer
 
     def _refuse_gaps(self, held: HeldBlock) -> None:
-        """Raise InvalidDataError where there are gaps in the columns that are looked at."""
+        """Raise InvalidDataError for gaps in the columns of a pass."""
         matrix = held.matrix
         if isinstance(matrix, np.ndarray) and not held.finite:
             held.finite = bool(np.isfinite(matrix.sum()))
@@ -137,7 +137,7 @@ class Fetch(Job):
 
 
 def _copied(matrix: Any, rows: Ints | None, columns: Sequence[int] | None) -> Any:
-    """Copy rows and columns of a block in one step: no other copy is to be left in memory."""
+    """Copy rows and columns of a block in one step, so that no other copy stays in memory."""
     mixed = isinstance(matrix, Mixed)
     chosen = range(matrix.shape[1]) if columns is None else columns
     at: Any = np.arange(len(matrix)) if rows is None else rows
@@ -155,7 +155,7 @@ def columns_of(matrix: Any, columns: Sequence[int]) -> Any:
 
 
 def overwrite(matrix: Any, rows: Ints) -> None:
-    """Overwrite rows of a block that nobody holds any more, all of them each time."""
+    """Overwrite rows of a block that no model holds, all of them each time."""
     if isinstance(matrix, Mixed):
         live = np.ones(len(matrix), dtype=np.bool_)
         live[rows] = False

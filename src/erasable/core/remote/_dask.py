@@ -36,13 +36,13 @@ from erasable.core.stored_table import Uses
 Found = TypeVar("Found")
 
 _PATIENCE = 0.5
-"""Seconds after which it is looked whether those who work are still there."""
+"""Seconds between checks that working processes are still there."""
 
 _CONNECT = 10
-"""Seconds in which a scheduler has to answer when a client is made."""
+"""Seconds in which a scheduler has to answer a new client."""
 
 _RESTART = 30
-"""Seconds in which a cluster that has lost all workers may start one."""
+"""Seconds to wait for a new worker when all are lost."""
 
 
 def _limit() -> float:
@@ -135,7 +135,7 @@ class DaskWorkers(Workers):
                 told.put((worker, False, error))
 
         waiting, limit = set(marks), _limit()
-        for worker in waiting:  # nobody waits for them to find out that their worker is gone
+        for worker in waiting:  # do not wait until they fail because their worker is gone
             threading.Thread(target=one, args=(worker,), daemon=True).start()
         found: dict[str, Any] = {}
         last, idle = time.monotonic(), set[str]()
@@ -146,7 +146,7 @@ class DaskWorkers(Workers):
                 waiting &= self._present().keys()
                 if time.monotonic() - last > limit:
                     before, idle = idle, self._idle({each: marks[each] for each in waiting})
-                    _refuse_idle(before & idle, limit)  # not one that was done in between
+                    _refuse_idle(before & idle, limit)  # not one that was done meanwhile
                     last = time.monotonic()
                 continue
             waiting.discard(worker)
@@ -156,14 +156,14 @@ class DaskWorkers(Workers):
         return found
 
     def _idle(self, marks: Mapping[str, str]) -> set[str]:
-        """Return which workers are there and not at the job that they were given."""
+        """Return the workers that are present and not doing their job."""
         run, workers = self._client.run, list(marks)
         told = _within(self._client, lambda: run(_at, workers=workers, on_error="ignore"))
         return {worker for worker, jobs in told.items() if marks[worker] not in jobs}
 
 
 def _refuse_idle(idle: set[str], limit: float) -> None:
-    """Raise an error where there are workers that have not begun their jobs."""
+    """Raise ClusterError if there are workers that have not begun their jobs."""
     if idle:
         raise ClusterError(
             f"{len(idle)} workers, of which one is {shorten(min(idle))}, have not begun what "
@@ -174,7 +174,7 @@ def _refuse_idle(idle: set[str], limit: float) -> None:
 
 
 def _within(client: Client, call: Callable[[], Found]) -> Found:
-    """Return what a call to the scheduler returns, if it does so in the time that is allowed."""
+    """Return the result of a call to the scheduler; raise ClusterError after the time limit."""
     told: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
 
     def one() -> None:
@@ -213,7 +213,7 @@ def _next() -> int:
 
 
 _AT: dict[str, None] = {}
-"""Jobs that this process is at, by their marks."""
+"""Jobs that this process is doing, by their marks."""
 
 
 def _at() -> list[str]:
@@ -234,7 +234,7 @@ def _do(job: Job, mark: str) -> Any:
 
 
 async def _do_aside(job: Job, mark: str, dask_worker: Worker) -> Any:
-    """Do a job in a thread, so that the worker goes on answering meanwhile."""
+    """Do a job in a thread, so that the worker can answer meanwhile."""
     place = dask_worker.address, dask_worker.state.nthreads
     return await asyncio.to_thread(_marked, job, mark, *place)
 
@@ -258,7 +258,7 @@ def table_of(
     sample_weight: str | None,
     features: Iterable[str] | None,
 ) -> RecordArrays:
-    """Have the workers of a cluster keep the features of a frame; see `Records.from_dask`."""
+    """Let the workers of a cluster keep the features of a frame; see `Records.from_dask`."""
     if not isinstance(frame, dd.DataFrame):
         raise InvalidInputError(
             f"frame is a {type(frame).__name__}; expected a dask.dataframe.DataFrame"
@@ -278,7 +278,9 @@ def table_of(
             raise InvalidInputError(
                 f"the frame has no column {shorten(missing[0])}; expected some of its columns"
             )
-        names = list(dict.fromkeys(wanted)) or names  # none is refused where types are known
+        names = (
+            list(dict.fromkeys(wanted)) or names
+        )  # an empty list is refused later, when the types are known
     return remote_table(workers, _partitions(frame[names], names), uses)
 
 
@@ -321,7 +323,7 @@ def _refuse_versions(client: Client) -> None:
     told = _within(client, lambda: client.run(_versions, on_error="return"))
     own = _versions()
     for found in told.values():
-        if isinstance(found, OSError):  # it is gone meanwhile
+        if isinstance(found, OSError):  # it is gone by now
             continue
         if isinstance(found, Exception):
             raise ClusterError(

@@ -48,9 +48,7 @@ def traceless_memory() -> Iterator[None]:
         yield
     finally:
         with _CHANGING:
-            before = _BEFORE.pop(
-                1 if len(_BEFORE) > 1 else 0
-            )  # the first is for the last that ends
+            before = _BEFORE.pop(1 if len(_BEFORE) > 1 else 0)  # the first is for the last to end
             if not _BEFORE:
                 pa.set_memory_pool(before)
                 _overwrite(False)
@@ -73,11 +71,11 @@ def _of_c(name: str) -> Any:
 
 
 class BlockSource(ABC):
-    """Where the records of a block come from; it can be pickled."""
+    """Origin of the records of a block; it can be pickled."""
 
     @abstractmethod
     def table(self) -> pa.Table:
-        """Read them; the same records in the same order each time."""
+        """Read the records: the same in the same order each time."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class HeldBlock:
     finite: bool = False  # all values are known to be finite; overwritten rows are finite, too
 
     def change(self, call: BlockCall) -> bool:
-        """Bring it up to date; tell whether that could be done."""
+        """Update the live rows; return False if the block has missed a version."""
         if call.mask is not None:
             self.live = np.unpackbits(call.mask, count=len(self.live)).astype(np.bool_)
         elif call.toggled.size and self.version == call.before:
@@ -150,7 +148,7 @@ class Shelf:
 
 
 _SHELVES: dict[tuple[str, str], Shelf] = {}
-"""By the names of the worker, of which a process may have several, and of the records."""
+"""By worker, of which a process may have several, and by name of the records."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class Job(ABC):
 
     @abstractmethod
     def run(self, shelf: Shelf, n_threads: int) -> Any:
-        """Do it with the blocks of this worker."""
+        """Do the job with the blocks of this worker."""
 
     def __repr__(self) -> str:
         """Show the name of the records."""
@@ -181,7 +179,7 @@ class Raised:
 
 
 def do(job: Job, worker: str, n_threads: int) -> Any:
-    """Do a job as a worker; return its answer, or what it raised."""
+    """Do a job as a worker; return its answer, or its error."""
     place = worker, job.token
     try:
         if isinstance(job, Drop):
@@ -201,7 +199,7 @@ def do(job: Job, worker: str, n_threads: int) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Drop(Job):
-    """Keep nothing of the records any more."""
+    """Drop the records."""
 
     def run(self, shelf: Shelf, n_threads: int) -> None:
-        """Do nothing: it is done where shelves are known."""
+        """Do nothing: `do` drops the shelf."""

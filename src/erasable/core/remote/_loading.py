@@ -28,7 +28,7 @@ from erasable.core.threads import in_threads
 
 @dataclass(frozen=True, repr=False)
 class Describe(Job):
-    """Read sources, and say what columns they have, how many rows, and how many bytes."""
+    """Read sources; return their columns, and their numbers of rows and bytes."""
 
     loads = True
     sources: Mapping[int, BlockSource]
@@ -104,7 +104,7 @@ class Collect(Job):
 
 
 def collected(data: Any, pad: int, number: int) -> pa.Table:
-    """Return the columns that a worker has handed over of a block."""
+    """Return the columns of a block in the answer of `Collect`."""
     data = np.array(data)
     mask(data, pad, number)
     return table_of(data.tobytes())
@@ -112,7 +112,7 @@ def collected(data: Any, pad: int, number: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A table that is in memory, as the one piece of stored columns."""
+    """A table in memory, as the only piece of stored columns."""
 
     table: pa.Table
     lasting = False

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from erasable.core._mixed import Mixed
 
 _WORDS = 2**13
-"""Words of a mask that are made at a time."""
+"""Words of a mask made at a time."""
 
 
 def mask(values: NDArray[Any], pad: int, number: int, part: int = 0) -> None:
-    """Mask the values of a block in place, or take the mask off."""
+    """Mask the values of a block in place; a second call removes the mask."""
     bits = values.reshape(-1).view(np.uint8)
     stream = np.random.Philox(key=pad, counter=(number << 128) + (part << 120))
     for start in range(0, bits.size, 8 * _WORDS):  # new pages would take longer than the words
@@ -32,7 +32,7 @@ class Masked(NamedTuple):
 
 
 def masked(values: Any, pad: int, number: int) -> Masked:
-    """Mask values of a block in place, which are a copy; see `unmasked`."""
+    """Mask a copy of values of a block, in place; see `unmasked`."""
     numbers, kinds, texts = values, "", np.empty(0, np.uint8)
     if isinstance(values, Mixed):
         numbers, kinds = values.numbers, values.kinds

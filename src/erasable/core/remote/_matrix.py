@@ -62,7 +62,7 @@ class CountedRows:
         self.blocks: list[int] = np.flatnonzero(self.sizes).tolist()
 
     def block(self, number: int) -> Block:
-        """Return a block without values, of which row arrays can be cut."""
+        """Return a block without values, for cutting row arrays."""
         first, stop = self._starts[number : number + 2].tolist()
         size = int(self.sizes[number])
         every = size == stop - first
@@ -74,15 +74,15 @@ class CountedRows:
 Bytes = NDArray[np.uint8]
 
 _TRIES = 6
-"""How often functions are sent out without any of them coming back."""
+"""How often functions are sent again if no result comes back."""
 
 _ALONE = threading.Lock()
 
-_GIVEN, _RETURNED = 2, 3  # parts of a stream, of which blocks take others
+_GIVEN, _RETURNED = 2, 3  # parts of the stream of masks; blocks use other parts
 
 
 def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
-    """Pickle something, and mask that."""
+    """Pickle and mask an object."""
     buffer = io.BytesIO()
     pickle.dump(thing, buffer, protocol=5)
     data = np.frombuffer(buffer.getbuffer(), np.uint8)
@@ -91,7 +91,7 @@ def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
 
 
 def shown(data: Bytes, pad: int, number: int, part: int = _RETURNED) -> Any:
-    """Return what was hidden; see `hidden`."""
+    """Undo `hidden`."""
     data = np.array(data)
     mask(data, pad, number, part)
     found = pickle.loads(data.data)
@@ -125,7 +125,7 @@ class Call(Job):
 
 @dataclass(frozen=True, repr=False)
 class RunHidden(RunPass):
-    """Find and write what has records as they are; return what `shown` takes."""
+    """Run a pass whose results and row arrays hold values of records; return them masked."""
 
     loads = True
 
@@ -177,7 +177,7 @@ def called(workers: Workers, token: str, functions: Iterable[Callable[[], Made]]
 
 
 def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int]]:
-    """Deal numbers to workers, one to each in turn, and no more than they have threads."""
+    """Deal numbers to workers in turn, at most as many as they have threads."""
     own: dict[str, list[int]] = {}
     rest = iter(numbers)
     for turn in range(max(threads.values())):
@@ -189,7 +189,7 @@ def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int
 
 
 _BRIEF = 2**23
-"""So many values are looked at in about the time that a scheduler takes for a task."""
+"""Values that a pass reads in about the time of a scheduler for a task."""
 
 """How often a block is brought to a worker that is lost before it has answered."""
 
@@ -217,13 +217,13 @@ class RemoteMatrix(Remote):
         self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.shape = int(self.starts[-1]), len(layout.features)
         self._lock = threading.RLock()
-        # What blocks were told: which rows count, for the how many-th time, and row arrays.
+        # The state of the blocks: live rows, their version, and row arrays.
         self._said: Flags = np.ones(self.shape[0], dtype=np.bool_)
         self._versions = [0] * len(self._sources)
         self._has: weakref.WeakKeyDictionary[RowArray, set[int]] = weakref.WeakKeyDictionary()
         self._doubtful: set[int] = set()
         self._behind: set[int] = set()  # blocks in which deleted rows may still be
-        self._strays = False  # whether workers may have blocks that others have now
+        self._strays = False  # whether workers may have blocks that moved to others
         self._last: LastRead | None = None
         weakref.finalize(self, _drop, workers, token).atexit = False
 
@@ -236,7 +236,7 @@ class RemoteMatrix(Remote):
         """See `Stored`."""
         return self._layout.kinds
 
-    # -- reading -----------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
     def block(
         self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
@@ -250,7 +250,7 @@ class RemoteMatrix(Remote):
         return found
 
     def __getitem__(self, rows: Ints) -> Any:
-        """Copy rows, and remember them until `forget`: a deletion asks for them several times."""
+        """Copy rows, and cache them until `forget`: a deletion reads them several times."""
         last = self._last
         if last is not None and (known := last.of(rows)) is not None:
             return known
@@ -269,7 +269,7 @@ class RemoteMatrix(Remote):
         return found
 
     def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted."""
+        """Read rows before they are deleted."""
         self[rows]
 
     def drop_copies(self) -> None:
@@ -301,7 +301,7 @@ class RemoteMatrix(Remote):
             found |= answer.partial
         return {number: unmasked(values, pad, number) for number, values in found.items()}
 
-    # -- passes ------------------------------------------------------------------------------------
+    # -- passes --------------------------------------------------------------------------------
 
     def run(
         self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
@@ -347,7 +347,7 @@ class RemoteMatrix(Remote):
         return max(1, sum(self._workers.threads().values()))
 
     def _call(self, number: int, counts: CountedRows, arrays: Sequence[RowArray]) -> BlockCall:
-        """Say of a block what it does not know yet; from here on it is taken to know it."""
+        """Return the changes for a block since its last call, and record them as sent."""
         block = counts.block(number)
         first, stop = self.starts[number : number + 2].tolist()
         doubtful = number in self._doubtful
@@ -376,10 +376,10 @@ class RemoteMatrix(Remote):
             first, block.rank, rows, before, self._versions[number], toggled, mask, kept, passing
         )
 
-    # -- workers that come and go ------------------------------------------------------------------
+    # -- lost workers --------------------------------------------------------------------------
 
     def _rounds(self, numbers: Iterable[int], job_of: Any, aside: bool) -> Iterable[Answer]:
-        """Ask for all blocks, and again for those whose worker is lost; yield complete answers."""
+        """Call all blocks, and again those whose worker is lost; yield complete answers."""
         with self._lock:
             waiting = set(numbers)
             left = _TRIES
@@ -393,7 +393,7 @@ class RemoteMatrix(Remote):
                 jobs = {worker: job_of(blocks) for worker, blocks in own.items()}
                 try:
                     answers = self._workers.ask(jobs, aside)
-                except BaseException:  # who has not answered may still be at it
+                except BaseException:  # a worker without an answer may still be busy
                     self._lose(waiting)
                     raise
                 refuse_raised(answers)
@@ -419,13 +419,13 @@ class RemoteMatrix(Remote):
         return own
 
     def _lose(self, numbers: Iterable[int]) -> None:
-        """Take blocks for lost; they come back as they were made, but for deleted rows."""
+        """Mark blocks as lost; they come back in their first state, without deleted rows."""
         for number in numbers:
             self._where.pop(number, None)
             self._strays = True
 
     def _bring(self, numbers: Iterable[int]) -> None:
-        """Have blocks that no worker has read again by one."""
+        """Let workers read blocks again that no worker has."""
         left = _TRIES
         while lost := [number for number in numbers if number not in self._where]:
             if not left:
@@ -470,7 +470,7 @@ class RemoteMatrix(Remote):
         first, stop = self.starts[number : number + 2].tolist()
         return np.flatnonzero(self.gone[first:stop])
 
-    # -- deleting ----------------------------------------------------------------------------------
+    # -- deleting ------------------------------------------------------------------------------
 
     def forget(self, rows: Ints) -> None:
         """Have rows overwritten that no model holds; a failure is repaired by the next call.
@@ -531,7 +531,7 @@ def _refuse_copies() -> NoReturn:
 
 
 def _drop(workers: Workers, token: str) -> None:
-    """Have all workers drop the blocks of a matrix that is gone; nobody waits for it."""
+    """Let all workers drop the blocks of a matrix that is gone, without waiting."""
 
     def drop() -> None:
         try:

@@ -79,7 +79,7 @@ def _table(
 
 
 def _all(workers: Workers, jobs: Mapping[str, Job], aside: bool = False) -> dict[int, Any]:
-    """Return what workers say of each block; no worker may be lost yet."""
+    """Return the answers of workers for each block; no worker may be lost yet."""
     answers = asked(workers, jobs, aside)
     if len(answers) < len(jobs):
         raise ClusterError(

@@ -13,11 +13,11 @@ from erasable.core.remote._loading import UnreadableError
 
 
 class Workers(ABC):
-    """Processes that do jobs; all that is to be written for another engine."""
+    """Processes that do jobs; another engine implements this class."""
 
     @abstractmethod
     def threads(self) -> dict[str, int]:
-        """Return the names of those that are there, and how many threads each may use."""
+        """Return the names of the present workers, and the number of threads of each."""
 
     @abstractmethod
     def ask(self, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
@@ -30,14 +30,14 @@ class Workers(ABC):
 
 
 def asked(workers: Workers, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-    """Have workers do jobs, and raise what one of them has raised."""
+    """Let workers do jobs; raise an error of one of them."""
     answers = workers.ask(jobs, aside)
     refuse_raised(answers)
     return answers
 
 
 def refuse_raised(answers: Mapping[str, Any]) -> None:
-    """Raise what a worker has raised."""
+    """Raise the error of a worker."""
     for answer in answers.values():
         if isinstance(answer, Raised):
             if isinstance(answer.error, MemoryError):
@@ -54,7 +54,7 @@ def refuse_raised(answers: Mapping[str, Any]) -> None:
 
 
 def placed(numbers: Iterable[int], workers: Sequence[str], token: str) -> dict[int, str]:
-    """Return where blocks are to be: by their hashes, and as many in each place."""
+    """Return the worker of each block: by their hashes, and equally many for each."""
 
     def mark(text: Any) -> bytes:
         return sha256(f"{token} {text}".encode()).digest()

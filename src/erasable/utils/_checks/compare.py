@@ -31,7 +31,7 @@ Check: TypeAlias = Callable[..., None]
 
 
 def law_check(check: Check) -> Check:
-    """Prefix what a check reports with its name, and report whatever an estimator raises."""
+    """Prefix the messages of a check with its name, and report errors of the estimator."""
 
     @functools.wraps(check)
     def named(estimator: Any, *args: Any, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ def law_check(check: Check) -> Check:
 
 
 def model_check(check: Callable[[Any, DataSet, Any], None]) -> Check:
-    """Make a check of an estimator of one that looks at a data set and a model fitted on it."""
+    """Make a check of an estimator from one of a data set and a model fitted on it."""
 
     def of_all(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
         for data, model in trained(estimator, data_sets):
@@ -116,7 +116,7 @@ def leaves(state: object, prefix: str = "") -> dict[str, Any]:
 
 
 def differing(left: object, right: object) -> str | None:
-    """Say in a few words how two values differ in type, shape or bits; None if they do not."""
+    """Describe how two values differ in type, shape or bits; None if they do not."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return _differing_arrays(left, right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class DataSet:
-    """Records to learn from, and those of them that will be deleted.
+    """Records, and the positions of those that will be deleted.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class DataSet:
     doomed: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Protect the arrays: one check must not change the data of the next."""
+        """Make the arrays read-only: a check must not change the data of the next."""
         for name in ("X", "y", "ids", "groups", "doomed"):
             array = getattr(self, name)
             if array is not None:
@@ -177,7 +177,7 @@ def _marked() -> tuple[DataSet, DataSet]:
 
 
 MARKED = _marked()
-"""Records that can be recognised wherever they are."""
+"""Records that can be recognised anywhere."""
 
 
 _IN_WORDS = ("skewed", "duplicated rows", "tiny", "marked, string ids")

@@ -51,12 +51,12 @@ class Marks:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """How the record reads in text."""
+        """The record in text."""
         return (str(self.record), *(str(int(abs(value))) for value in self.values))
 
     @property
     def patterns(self) -> tuple[bytes, ...]:
-        """How the record looks in a buffer."""
+        """The record in a buffer."""
         whole = [key.to_bytes(8, "little") for key in self.keys]
         if isinstance(self.record, int):
             whole.append(self.record.to_bytes(8, "little", signed=True))
@@ -107,8 +107,8 @@ def _inside(path: str, thing: object) -> list[tuple[str, object]]:
     else:
         named = getattr(thing, "__dict__", {})
         found = [(f"{path}.{name}", value) for name, value in named.items()]
-    # Whatever else the interpreter knows it to hold: slots, cells, queues, partial calls.
-    # The last is walked first: a thing that has a name is told by its name.
+    # All other references that the interpreter knows: slots, cells, queues, partial calls.
+    # The last is walked first, so that named objects are reported by name.
     return [(f"{path}.<held>", other) for other in gc.get_referents(thing)] + found[::-1]
 
 
@@ -165,6 +165,6 @@ def traces(model: Any, marks: Marks) -> set[str]:
         for path, thing in reachable(root)
         if shows(thing, marks)
     }
-    # What the pickle holds may be packed; what it unpacks to is not.
+    # The contents of a pickle may be compressed; the unpickled object is not.
     unpickled = pickle.loads(pickled)
     return found | {f"unpickled{p}" for p, t in reachable(unpickled) if shows(t, marks)}
