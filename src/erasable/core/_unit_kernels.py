@@ -19,7 +19,7 @@ _MASK = LIMB - 1
 
 
 @inlined
-def _add_product(m: int, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
+def _add_product(m: np.int64, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
     """Add the two limbs of ``unit m``."""
     product = unit * m
     sums[0, line, j] += sign * (product >> BITS)
@@ -27,7 +27,7 @@ def _add_product(m: int, unit: int, sign: int, sums: Ints, line: int, j: int) ->
 
 
 @inlined
-def _add_square(m: int, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
+def _add_square(m: np.int64, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
     """Add the three limbs of ``unit m m``."""
     square = m * m
     low = unit * (square & _MASK)
