@@ -50,7 +50,8 @@ class Derived(Stored):
     ) -> Block:
         """See `Stored`."""
         block = self._source.read_block(number, live_rows, None, True)
-        return self.plan(columns, gaps).of(block, None if live_rows is not None else self._live)
+        live = self._live[block.first : block.first + len(block.matrix)]
+        return self.plan(columns, gaps).of(block, None if live_rows is not None else live)
 
     def block(
         self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
@@ -70,8 +71,7 @@ class Derived(Stored):
         return self._made(rows)
 
     def _made(self, rows: Ints) -> Any:
-        made = self.plan(None, True).rows(self._source[rows])
-        return made
+        return self.plan(None, True).rows(self._source[rows])
 
     def prepare(self, rows: Ints) -> None:
         """Make rows before they are deleted, while the fitted steps still hold them."""
@@ -136,14 +136,10 @@ class Making:
         return made.toarray() if issparse(made) else made
 
     def of(self, block: Block, live: Flags | None) -> Block:
-        """Make a block; if all its rows count, make its live rows."""
+        """Make a block; if all its rows count, make only its `live` rows."""
         positions = block.positions
         if block.every and live is not None:
-            own = live[block.first : block.first + len(block.matrix)]
-            positions = np.flatnonzero(own)
-        return self._of(block, positions)
-
-    def _of(self, block: Block, positions: Ints) -> Block:
+            positions = np.flatnonzero(live)
         n_rows = len(block.matrix)
         whole = positions.size == n_rows
         made = self.rows(block.matrix if whole else block.matrix[positions])
@@ -158,13 +154,6 @@ class Making:
             made = table
         return block._replace(matrix=made, columns=self._columns)
 
-    def where(self, block: Block, mask: PerRow | None) -> Block:
-        """Make a block, given only the mask of live rows."""
-        positions = block.positions
-        if block.every and mask is not None:
-            positions = np.flatnonzero(mask.of(block))
-        return self._of(block, positions)
-
 
 class Behind(Pass[Partial]):
     """A pass over a table made of the blocks of this pass."""
@@ -177,7 +166,8 @@ class Behind(Pass[Partial]):
 
     def of_block(self, block: Block) -> Partial:
         """See `Pass`."""
-        return self._pass.of_block(self._plan.where(block, self._mask))
+        live = None if self._mask is None else self._mask.of(block)
+        return self._pass.of_block(self._plan.of(block, live))
 
     def merge(self, one: Partial, other: Partial) -> Partial:
         """See `Pass`."""

@@ -21,9 +21,10 @@ from erasable.core._arrow_files import parquet_footer, parquet_row_group, plain_
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import RecordArrays
+from erasable.core.mapped.disk import stat_of
 from erasable.core.stored_table import StoredColumns, Uses, joint_type, kinds_of, refuse_others
 
-__all__ = ["RowGroup", "signature_of", "table_of"]
+__all__ = ["RowGroup", "table_of"]
 
 
 class RowGroup(NamedTuple):
@@ -43,7 +44,7 @@ class RowGroup(NamedTuple):
     def check(self) -> None:
         """Refuse a file that has changed."""
         try:
-            if signature_of(self.path) == self.signature:
+            if stat_of(self.path) == self.signature:
                 return
             told = "has changed since the records were made of it"
         except FileNotFoundError:
@@ -157,7 +158,7 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
     groups: list[RowGroup] = []
     for number, file in enumerate(files):
         try:
-            signature, footer = signature_of(file), parquet_footer(file)
+            signature, footer = stat_of(file), parquet_footer(file)
         except FileNotFoundError:
             raise InvalidInputError(f"{file!r} is not there; expected a Parquet file") from None
         except (pa.ArrowException, OSError) as error:
@@ -182,12 +183,6 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
         ]
     assert schema is not None
     return groups, schema
-
-
-def signature_of(path: str) -> tuple[int, ...]:
-    """Return a signature that changes when a file is written, or replaced by another."""
-    told = os.stat(path)
-    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 
 
 def _refuse_large(matrix: StoredColumns, memory: int) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from erasable.core import _jit
 from erasable.core._kernel_cache import can_save
 from erasable.core.errors import ErasableError
+from erasable.utils.discovery import all_estimators
 
 __all__ = ["ELSE", "Compiled", "compile_kernels"]
 
@@ -82,8 +83,6 @@ def compile_kernels(
     >>> [each.name for each in compile_kernels(["MinMaxScaler"], n_jobs=1)]
     ['MinMaxScaler']
     """
-    from erasable.utils.discovery import all_estimators
-
     known = {
         name: (cls.__module__, tags["kind"], tags["meta"]) for name, cls, tags in all_estimators()
     }

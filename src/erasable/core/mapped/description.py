@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import ErasableError
-from erasable.core.mapped.disk import Files
+from erasable.core.mapped.disk import Files, stat_of
 from erasable.core.mapped.memory import BLOCK, change_file, sole_use
 
 __all__ = [
@@ -147,12 +146,11 @@ def write(files: Files, key: str, data: bytes) -> None:
 
 
 def signature_of(files: Files, key: str) -> list[int]:
-    """Return a signature that changes when a file is written, or replaced by another."""
+    """Return `stat_of` the arrays of a file; nothing if it cannot be read."""
     try:
-        told = os.stat(files.path(f"{key}/{ARRAYS}"))
+        return list(stat_of(files.path(f"{key}/{ARRAYS}")))
     except OSError:
         return []
-    return [told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino]
 
 
 def hash_of(data: bytes | bytearray | memoryview) -> bytes:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from erasable.core.errors import ArtifactError
 
-__all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate"]
+__all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate", "stat_of"]
 
 PARTIAL = ".partial-"
 """Prefix of the names of unfinished files."""
@@ -121,6 +121,12 @@ def link_in(root: Path, key: str) -> Path | None:
 def open_no_link(path: str, flags: int) -> int:
     """Open a file as an `opener` for `open`; refuse a symbolic link."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def stat_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return numbers that change when a file is written, or replaced by another."""
+    told = os.stat(path)
+    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 
 
 def separate(files: Files, key: str) -> None:

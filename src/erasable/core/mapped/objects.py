@@ -25,7 +25,7 @@ from erasable.core.persistent import Persistent, UnsavableError, attributes_of
 from erasable.core.row_arrays import Slot
 from erasable.core.sparse import csr_of
 
-__all__ = ["BlockBytes", "put_together", "take_apart"]
+__all__ = ["BlockBytes", "address_of", "put_together", "take_apart"]
 
 
 class BlockBytes:
@@ -178,7 +178,7 @@ class _Apart:
         if array.size == 0:
             return ["empty", number, array.dtype.str, shape]
         base = base_of(array)
-        offset = _address(array) - _address(base)
+        offset = address_of(array) - address_of(base)
         place = ["view", number, array.dtype.str, shape, list(array.strides), offset]
         return [*place, self._base(base)]
 
@@ -352,7 +352,7 @@ def _called(function: Any) -> str:
     return str(function.__name__)
 
 
-def _address(array: NDArray[Any]) -> int:
+def address_of(array: NDArray[Any]) -> int:
     """Return the address of the first value of an array."""
     return int(array.__array_interface__["data"][0])
 

@@ -51,7 +51,7 @@ from erasable.core.mapped.memory import (
     pieces_of,
     rounded,
 )
-from erasable.core.mapped.objects import put_together, take_apart
+from erasable.core.mapped.objects import address_of, put_together, take_apart
 from erasable.core.persistent import UnsavableError
 from erasable.core.row_arrays import Slot
 
@@ -186,10 +186,10 @@ class MappedFile:
         The new arrays, by offset, are to be written to the file. The memory mapped there is not
         written to: it belongs to arrays that may still be read.
         """
-        begin = _address(self._memory) if self._memory.size else 0
+        begin = address_of(self._memory) if self._memory.size else 0
         slots: list[list[int] | None] = []
         for array in arrays:
-            at = _address(array) - begin
+            at = address_of(array) - begin
             inside = self._memory.size and 0 <= at < self._memory.size
             slots.append([at, array.size] if inside else None)
         used = {tuple(slot) for slot in slots if slot is not None}
@@ -246,7 +246,7 @@ class MappedFile:
     def _written_pages(self) -> list[int]:
         """Return the pages that the system has copied for this process; all, if it does not say."""
         n = self._now.size // PAGE
-        first = self._memory.__array_interface__["data"][0] // PAGE
+        first = address_of(self._memory) // PAGE
         try:
             with open("/proc/self/pagemap", "rb", buffering=0) as file:
                 told = np.frombuffer(os.pread(file.fileno(), 8 * n, 8 * first), np.uint64)
@@ -268,10 +268,6 @@ def _differing(
     differ = (before[offset : offset + data.size] != data).reshape(-1, PAGE).any(axis=1)
     for first, last in in_a_row(np.flatnonzero(differ).tolist()):
         yield offset + first * PAGE, data[first * PAGE : (last + 1) * PAGE]
-
-
-def _address(array: NDArray[np.uint8]) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 @dataclass(frozen=True, slots=True)
