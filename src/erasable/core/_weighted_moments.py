@@ -155,7 +155,8 @@ class WeightedMoments:
         of_rows = WeightUnits.of(weights, live)
         rows = of_rows.counted(live)
         if issparse(matrix):
-            made = cls._empty(SparseGrid.fit(matrix, rows), of_rows)
+            limbs = np.zeros((5, 1, matrix.shape[1]), dtype=np.int64)
+            made = cls(SparseGrid.fit(matrix, rows), of_rows, 0, limbs)
             made._add(matrix, rows, 1)
             return made
         units, codes = of_rows.units(rows), np.zeros(matrix.shape[0], dtype=np.int32)
@@ -165,10 +166,6 @@ class WeightedMoments:
             matrix, rows, names=names, warn=False, n_jobs=n_jobs,
         )  # fmt: skip
         return cls(grid, of_rows, int(units.sum()), limbs)
-
-    @classmethod
-    def _empty(cls, grid: Any, weights: WeightUnits) -> Self:
-        return cls(grid, weights, 0, np.zeros((5, 1, grid.top.size), dtype=np.int64))
 
     @classmethod
     def from_state(cls, grid: Any, state: dict[str, Any]) -> Self:
@@ -266,12 +263,10 @@ class AddUnits(Pass[Ints]):
     def of_block(self, block: Block) -> Ints:
         """Sum the rows of a block."""
         limbs = np.zeros(self._shape, dtype=np.int64)
-        units = self._units.of(block)
-        wanted, origin, magic, per_quantum = self._per_column
+        codes, units = self._codes.of(block), self._units.of(block)
         kernels.add_moments(
-            block.matrix, block.positions, self._codes.of(block), units, wanted, origin, magic,
-            per_quantum, 1, limbs,
-        )  # fmt: skip
+            block.matrix, block.positions, codes, units, *self._per_column, 1, limbs
+        )
         return limbs
 
     def merge(self, one: Ints, other: Ints) -> Ints:

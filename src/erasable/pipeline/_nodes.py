@@ -296,7 +296,7 @@ def evaluate(
 
 
 class _Evaluation:
-    """Evaluation of the graph for some rows; shared results are computed once."""
+    """Evaluation of the graph for some rows; the rows of kept tables are computed once."""
 
     def __init__(self, known: Callable[[GraphNode], Values | None], held: Ints | None) -> None:
         self._known = known

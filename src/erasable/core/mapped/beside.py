@@ -134,7 +134,7 @@ def make_ready(model: Erasable) -> Erasable:
     """Compute all that deletions need, and let a model check its file.
 
     Return the model, or a copy if another model still holds records that it has deleted; raise
-    UnkeptError if these are on a cluster, where none are copied.
+    UnsavableError if these are on a cluster, where none are copied.
     """
     model._refuse_if_owned()
     held = model._attached()

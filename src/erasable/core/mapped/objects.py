@@ -74,7 +74,7 @@ def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     """Describe an object by values for JSON and by arrays of bytes.
 
     It is made of plain values, containers, arrays, and objects of classes of erasable, of which a
-    `Persistent` says which attributes are kept; anything else raises UnkeptError. The arrays are
+    `Persistent` says which attributes are kept; anything else raises UnsavableError. The arrays are
     the memory of those that own theirs, or `BlockBytes` of matrices that are stored elsewhere.
     """
     apart = _Apart()
@@ -150,12 +150,9 @@ class _Apart:
         if kind is object:
             return ["object", number]
         if kind is slice:
-            return [
-                "slice",
-                number,
-                [self.describe(x) for x in (value.start, value.stop, value.step)],
-            ]
-        if isinstance(value, np.ufunc) and value is getattr(np, name := _called(value), None):
+            limits = value.start, value.stop, value.step
+            return ["slice", number, [self.describe(each) for each in limits]]
+        if isinstance(value, np.ufunc) and value is getattr(np, name := value.__name__, None):
             return ["ufunc", number, name]
         return self._instance(value, number)
 
@@ -323,7 +320,7 @@ class _Together:
 def class_of(name: str) -> Any:
     """Return a class of erasable or scikit-learn, or derived from one of erasable's.
 
-    Raise UnkeptError for any other.
+    Raise UnsavableError for any other.
     """
     module, _, path = name.partition(":")
     try:
@@ -346,10 +343,6 @@ def _name_of(kind: type) -> str:
     if not ours or "<locals>" in name:
         raise UnsavableError(f"an object of {kind.__module__}.{kind.__qualname__} cannot be kept")
     return name
-
-
-def _called(function: Any) -> str:
-    return str(function.__name__)
 
 
 def address_of(array: NDArray[Any]) -> int:

@@ -75,7 +75,7 @@ class MappedFile:
     def make(cls, files: Files, key: str, label: str, root: Any, secret: bytes = b"") -> None:
         """Write a new file of `root` (see `take_apart`), replacing the former one.
 
-        Without `secret`, nobody can write a file that is taken for this one. If UnkeptError is
+        Without `secret`, nobody can write a file that is taken for this one. If UnsavableError is
         raised, nothing was written.
         """
         tree, arrays = take_apart(root)
@@ -134,7 +134,7 @@ class MappedFile:
     def prepare(self, root: Any, label: str) -> None:
         """Write down the changes of the object that `open` returned; `label` is the next label.
 
-        If UnkeptError is raised, nothing was written.
+        If UnsavableError is raised, nothing was written.
         """
         tree, arrays = take_apart(root)
         slots, size, new = self._place(arrays)

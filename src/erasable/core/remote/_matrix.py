@@ -74,7 +74,7 @@ class CountedRows:
 Bytes = NDArray[np.uint8]
 
 _TRIES = 6
-"""How often functions are sent again if no result comes back."""
+"""Attempts to send functions, or to bring blocks, without any answer of a worker."""
 
 _ALONE = threading.Lock()
 
@@ -190,8 +190,6 @@ def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int
 
 _BRIEF = 2**23
 """Values that a pass reads in about the time of a scheduler for a task."""
-
-"""How often a block is brought to a worker that is lost before it has answered."""
 
 
 class RemoteMatrix(Remote):
