@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,11 +251,15 @@ class WeightedMoments:
             kernels.add_moments(near, places, codes, units, *per_column, sign, self.limbs)
 
 
+PerColumn: TypeAlias = tuple[Flags, Floats, Floats, Floats]
+"""Arguments of kernels: wanted columns, origins, magic numbers, quanta."""
+
+
 class AddUnits(Pass[Ints]):
     """Sum rows as `WeightedMoments.limbs`, by class; `units` are weights of the rows that count."""
 
     def __init__(
-        self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
+        self, codes: Ints32, units: Ints, per_column: PerColumn, shape: tuple[int, ...]
     ) -> None:
         self._codes, self._units = PerRow(codes), PerLiveRow(units)
         self._per_column, self._shape = per_column, shape
@@ -274,8 +278,8 @@ class AddUnits(Pass[Ints]):
         return one + other
 
 
-def columns_of(grid: Any, wanted: Flags | None = None) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return the arguments of kernels: wanted columns, origins, magic numbers, quanta."""
+def columns_of(grid: Any, wanted: Flags | None = None) -> PerColumn:
+    """Return what kernels need of the columns of a grid; by default all of them are wanted."""
     chosen = np.ones(grid.top.size, dtype=np.bool_) if wanted is None else wanted
     return chosen, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
 
