@@ -110,8 +110,8 @@ class Wait(threading.local):
 
 F = TypeVar("F", bound=Callable[..., object])
 
-# numba tells apart functions of one name, as those that one function makes, by counting what a
-# process has compiled. Two processes count alike: what is loaded of both caches has one name for
+# numba distinguishes functions of one name, as those that one function makes, by counting what a
+# process has compiled. Two processes count alike: code loaded from both caches has one name for
 # two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
 FunctionIdentity._unique_ids = cast(Any, iter(partial(secrets.randbits, 60), -1))
 

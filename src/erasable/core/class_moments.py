@@ -193,7 +193,7 @@ class ClassMoments:
         return int(change.extremes.sum())
 
     def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
-        """Add rows to the sums of their classes and to the grid; return how many columns changed."""
+        """Add rows to the sums of classes and to the grid; return how many columns changed."""
         change = self.grid.add(table.matrix, rows, table.live_rows)
         self._put(table, rows)
         if change.exponents:

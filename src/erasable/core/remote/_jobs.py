@@ -35,7 +35,7 @@ def give_back() -> None:
 
 @contextlib.contextmanager
 def traceless_memory() -> Iterator[None]:
-    """Have Arrow take memory from C, and C overwrite it when it is freed (glibc only).
+    """Let Arrow take memory from C, and C overwrite it when it is freed (glibc only).
 
     Threads cannot release what Arrow's own allocators have freed in other threads.
     """

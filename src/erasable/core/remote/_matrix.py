@@ -471,7 +471,7 @@ class RemoteMatrix(Remote):
     # -- deleting ------------------------------------------------------------------------------
 
     def forget(self, rows: Ints) -> None:
-        """Have rows overwritten that no model holds; a failure is repaired by the next call.
+        """Overwrite rows that no model holds; a failure is repaired by the next call.
 
         It follows a deletion, and so does not raise.
         """

@@ -21,7 +21,7 @@ class Workers(ABC):
 
     @abstractmethod
     def ask(self, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-        """Have workers do jobs at the same time (`erasable.core.remote.do`); return their answers.
+        """Let workers do jobs at the same time (`erasable.core.remote.do`); return their answers.
 
         Both are keyed by worker; a lost worker has no answer. No job is done twice, or by another
         worker. With `aside`, answers are stored nowhere on their way: they hold values of records,
