@@ -178,7 +178,11 @@ class StoredColumns(Stored, Persistent):
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans, or of gaps alone; gaps are NaN."""
+    """Return a column of numbers or booleans, or of gaps alone; gaps are NaN.
+
+    >>> numbers_of(pa.chunked_array([[1, None], [3]]))
+    array([ 1., nan,  3.])
+    """
     whole = column.null_count and _is_whole(column.type)
     if whole or pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.float64(), safe=False)  # rounded, as in memory
@@ -325,7 +329,12 @@ class Uses(NamedTuple):
 
 
 def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
-    """Return the dtype that pandas and NumPy would give a table of columns; object for text."""
+    """Return the dtype that pandas and NumPy would give a table of columns; object for text.
+
+    >>> schema = pa.schema([("a", pa.float32()), ("b", pa.int16()), ("c", pa.int64())])
+    >>> joint_type(schema, ["a", "b"]), joint_type(schema, ["a", "c"])
+    (<class 'numpy.float32'>, <class 'numpy.float64'>)
+    """
     kinds = {schema.field(name).type for name in names}
     if any(map(is_text, kinds)):
         return np.object_

@@ -472,7 +472,12 @@ def _learners(part: Nested) -> Iterator[Learning]:
 
 
 def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
-    """Join the outcomes of several steps into one, whose counts have the steps' names as prefix."""
+    """Join the outcomes of several steps into one; counts have the steps' names as prefixes.
+
+    >>> parts = [("scaler", Outcome("updated")), ("model", Outcome("refit", 7, {"refits": 1}))]
+    >>> join_outcomes(parts)
+    Outcome(action='refit', rows_touched=7, counts={'model.refits': 1})
+    """
     action = max([1, *(_ACTIONS.index(outcome.action) for _, outcome in outcomes)])
     touched = sum(outcome.rows_touched for _, outcome in outcomes)
     counts = {

@@ -168,7 +168,11 @@ class Job(ABC):
 
 
 class Raised:
-    """An error of a job, returned and not raised, as it would be logged."""
+    """An error of a job, returned and not raised, as it would be logged.
+
+    >>> Raised(ValueError("of a value"))
+    Raised(ValueError)
+    """
 
     def __init__(self, error: Exception) -> None:
         self.error = error

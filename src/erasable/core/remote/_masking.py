@@ -43,7 +43,13 @@ def masked(values: Any, pad: int, number: int) -> Masked:
 
 
 def unmasked(found: Masked, pad: int, number: int) -> Any:
-    """Return the values of a block."""
+    """Return the values of a block.
+
+    >>> words = {0: np.array(["", np.nan, "Bonn"], dtype=object)}
+    >>> sent = masked(Mixed(np.array([[2.0]]), "t", words), 7, 0)
+    >>> b"Bonn" in sent.texts.tobytes(), unmasked(sent, 7, 0).objects().tolist()
+    (False, [['Bonn']])
+    """
     numbers = found.numbers if found.numbers.flags.writeable else found.numbers.copy()
     mask(numbers, pad, number)
     if not found.kinds:
