@@ -1,7 +1,7 @@
-"""Who is chosen: groups in a selection against groups in the data.
+"""Balance of a selection: shares of groups in it against their shares in the data.
 
-A selection that prefers owners who are likely to stay may leave groups out that are not, such as
-the ill. The paper's impact statement asks to look; this is the look.
+A selection that prefers owners who are likely to stay may leave out groups that are not, such as
+the ill; the paper's impact statement asks to check that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a selection is worth after deletions: its expectation, and how it varies."""
+"""Utility of a selection after deletions: its expectation and its distribution."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def expected_utility(
 
 
 def worth_of(task: SelectionTask, goal: Expected | CVaR) -> ExpectedUtility:
-    """Return what is held in a task is worth."""
+    """Return the value of what is held in a task."""
     if isinstance(goal, CVaR):
         if not task.bound.is_certain:
             values = values_of(task, goal.samples_needed())
@@ -173,7 +173,7 @@ def task_of(
 
 
 def values_of(task: SelectionTask, n_samples: int) -> NDArray[np.float64]:
-    """Return the utility of who stays of what is held, in each sample."""
+    """Return the utility of those held who stay, in each sample."""
     if task.bound.is_certain:
         value = _filled(Expected(n_samples).function(task), task).value
         return np.full(n_samples, value)

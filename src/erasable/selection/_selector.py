@@ -1,4 +1,4 @@
-"""Choose which records to acquire, before anybody has asked for deletion."""
+"""The estimator `SubsetSelector`, which chooses records to acquire."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ class SubsetSelector(Valued, BaseEstimator):
     def _read(
         self, utility: Utility, X: Any, y: Any, ids: Any, selected: Any, rows: Any, seed: int
     ) -> tuple[Problem, NDArray[Any], Ints, Any]:
-        """Return the problem, and the ids, those held, and the classes of its records."""
+        """Return the problem, the ids of its records, the rows of those held, and the classes."""
         if isinstance(X, Records):
             names, held = _records.read_held(X, y, ids, selected, rows)
             problem = utility.problem_of_records(X, held, seed, self.n_jobs)

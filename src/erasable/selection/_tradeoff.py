@@ -1,4 +1,4 @@
-"""What a metric falls to as more and more owners leave, for several selections (figure 5)."""
+"""A metric of several selections as more and more owners leave (figure 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fitted selector says of the records it chose: no selection has to be named again."""
+"""Methods of a fitted selector that evaluate the records it chose."""
 
 from __future__ import annotations
 
@@ -22,25 +22,11 @@ from erasable.selection.utilities import Problem
 
 @dataclass(frozen=True)
 class FittedSelection:
-    """What a fitted selector values its choice by.
-
-    Attributes
-    ----------
-    problem : Problem
-        The data, as its utility has read them.
-    names : ndarray of shape (n,)
-        The id of each record of the problem.
-    rows : ndarray of int64
-        Which of these were held and chosen.
-    y : ndarray of shape (n_records,), or None
-    staying : staying model, float, mapping or array-like
-    objective : Expected or CVaR
-    seed : int
-    """
+    """The data and settings by which a fitted selector evaluates its choice."""
 
     problem: Problem
-    names: NDArray[Any]
-    rows: NDArray[np.int64]
+    names: NDArray[Any]  # shape (n,), the id of each record of the problem
+    rows: NDArray[np.int64]  # those held and chosen
     y: Any
     staying: Any
     objective: Expected | CVaR

@@ -1,4 +1,4 @@
-"""The warning of a selection that is not what was asked for."""
+"""The warning that a selection is not what was asked for."""
 
 
 class SelectionWarning(UserWarning):

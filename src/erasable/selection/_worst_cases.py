@@ -1,4 +1,4 @@
-"""The utility in the worst cases, by samples: which threshold, and what the result is worth."""
+"""The objective `CVaR`: the utility in the worst cases, by samples and thresholds."""
 
 from __future__ import annotations
 
@@ -120,11 +120,12 @@ class CVaR:
         )  # fmt: skip
 
     def _thresholds(self, values: Floats) -> tuple[float, float]:
-        """Return between what the best threshold lies: the quantile alpha of the best selection.
+        """Return an interval of the best threshold: the quantile alpha of the best selection.
 
-        It is no less than the mean below it, and that no less than the one of the selection for
-        the expected utility, whose values are given. The mean of all is the mean below it times
-        alpha and at least the quantile times the rest, and no more than that selection's.
+        It is no less than the mean below it, and that mean is no less than that of the selection
+        for the expected utility, whose values are given. The mean of all values is at least the
+        mean below the quantile times alpha plus the quantile times the rest, and at most the mean
+        of that selection.
         """
         worst, mean = cvar(values, self.alpha), float(values.mean())
         if self.alpha == 1:
@@ -133,14 +134,9 @@ class CVaR:
 
 
 class _Search:
-    """Selections for the worst cases, by thresholds; the best of them so far.
+    """A search for a selection for the worst cases, by thresholds, and the best one so far.
 
-    Attributes
-    ----------
-    chosen : list of (int, float)
-    values : ndarray of shape (n_samples,)
-        The utility of who stays of those chosen, in the samples that they were judged by.
-    n_evaluations : int
+    `values` has the utility of those who stay of the best, in the samples that judged it.
     """
 
     def __init__(self, goal: CVaR, task: SelectionTask) -> None:
@@ -150,7 +146,7 @@ class _Search:
         self.n_evaluations = 0
 
     def attempt(self, threshold: float | None) -> float:
-        """Choose records for a threshold, or for the expected utility; return what is lost."""
+        """Choose records for a threshold, or for the expected utility; return the loss."""
         found = self.task.choose(lambda: self.function(threshold))
         assert found.function is not None
         self.n_evaluations += found.n_evaluations
@@ -161,11 +157,11 @@ class _Search:
         return -found.function.value
 
     def function(self, threshold: float | None) -> SetFunction:
-        """Return what is maximised."""
+        """Return the function that is maximised."""
         return sampled(self.task, self.goal.samples_needed(), threshold, self.goal.alpha)
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
-        """Return the utility of who stays, in samples."""
+        """Return the utility in the samples that judge a selection."""
         raise NotImplementedError(f"{type(self).__name__} does not implement judge()")
 
     def search(self, low: float, high: float) -> None:
@@ -173,12 +169,12 @@ class _Search:
         raise NotImplementedError(f"{type(self).__name__} does not implement search()")
 
     def reported(self) -> Floats:
-        """Return the utility of who stays of the best, in the samples that it is valued by."""
+        """Return the utility of the best, in the samples from which its value is reported."""
         raise NotImplementedError(f"{type(self).__name__} does not implement reported()")
 
 
 class _InSamples(_Search):
-    """Selections are judged by the samples that they were made by, as in the paper."""
+    """A search that judges selections by the samples that made them, as in the paper."""
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
         assert isinstance(function, SampledFunction)
@@ -195,7 +191,7 @@ class _InSamples(_Search):
 
 
 class _InOthers(_Search):
-    """Selections are judged by other samples, and the best is valued by others again."""
+    """A search that judges selections by new samples, and values the best by new ones again."""
 
     def function(self, threshold: float | None) -> SetFunction:
         if threshold is None:  # exact where that can be
@@ -214,7 +210,7 @@ class _InOthers(_Search):
         return self._draw(self.chosen, 1)
 
     def _draw(self, chosen: Choice, stream: int) -> Floats:
-        """Return the utility of who stays in other samples, at most so many at a time."""
+        """Return the utility in other samples, drawn in parts of a limited size."""
         task, n_judged, values = self.task, self.goal.n_valued(), []
         n_samples = min(n_judged, self.goal.samples_needed())
         for part in range(-(-n_judged // n_samples)):
@@ -229,13 +225,7 @@ class _InOthers(_Search):
 
 
 def check_objective(given: Any) -> Expected | CVaR:
-    """Return an objective, by default the expected utility.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not an objective.
-    """
+    """Return an objective, by default the expected utility."""
     if given is None:
         return Expected()
     if not isinstance(given, Expected | CVaR):

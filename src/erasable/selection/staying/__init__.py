@@ -1,4 +1,4 @@
-"""How likely owners are to stay: the models that a selection anticipates deletions by."""
+"""Staying models: the probabilities with which owners stay."""
 
 from erasable.selection.staying._alike import BetaBinomial, Exchangeable, PointMass, Uniform
 from erasable.selection.staying._history import from_history

@@ -1,4 +1,4 @@
-"""Owners that are alike: only how many of them stay is uncertain (section 3.2)."""
+"""Staying models of exchangeable owners: only the number who stay is uncertain (section 3.2)."""
 
 from __future__ import annotations
 

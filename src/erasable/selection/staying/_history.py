@@ -1,4 +1,4 @@
-"""What past requests say of the ones to come."""
+"""A staying model from the counts of past requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners that decide on their own, by probabilities that may differ (section 3.1)."""
+"""Staying models of owners that decide independently, with given probabilities (section 3.1)."""
 
 from __future__ import annotations
 
@@ -224,13 +224,7 @@ def as_staying(given: Any) -> Staying:
 
 
 def rows_by_class(by: Mapping[Any, Any], labels: Any, n: int) -> dict[Any, NDArray[np.int64]]:
-    """Return the rows of each class that `by` names.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no labels, or classes that `by` does not name, or that no record has.
-    """
+    """Return the rows of each class of `by`, which must have exactly the classes of the labels."""
     if labels is None:
         raise InvalidInputError(
             "the staying model differs by class, and there are no labels; expected one for each "

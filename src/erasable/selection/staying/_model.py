@@ -1,4 +1,4 @@
-"""What every staying model offers, and what it says of the records at hand."""
+"""Base of staying models, and their form for the records of one problem."""
 
 from __future__ import annotations
 
@@ -178,13 +178,7 @@ class Staying(ABC):
 
 
 def check_size(value: Any, name: str) -> int:
-    """Return how many there are as an int.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is no whole number of 0 or more that an array can have.
-    """
+    """Return a count of owners as an int of 0 or more."""
     size = integer_below(value, 2**40)
     if size is None:
         raise InvalidParameterError(
@@ -194,13 +188,7 @@ def check_size(value: Any, name: str) -> int:
 
 
 def check_probability(value: Any, name: str) -> float:
-    """Return a probability as a float.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not a number from 0 to 1.
-    """
+    """Return a probability as a float."""
     if not is_number(value) or not 0 <= value <= 1:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a probability from 0 to 1; pass how likely it is "
@@ -210,13 +198,7 @@ def check_probability(value: Any, name: str) -> float:
 
 
 def check_probabilities(values: Any, name: str) -> Floats:
-    """Return probabilities as an array.
-
-    Raises
-    ------
-    InvalidInputError
-        They are none.
-    """
+    """Return probabilities as an array."""
     try:
         given = as_reals(values)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Draw who stays, owner by owner as they are chosen, in many samples at once (section 4.4)."""
+"""Draws of who stays, in many samples at once, as owners are chosen one by one (section 4.4)."""
 
 from __future__ import annotations
 

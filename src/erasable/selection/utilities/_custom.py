@@ -1,4 +1,4 @@
-"""A utility of the user's own."""
+"""A utility given by a function of the user."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Custom(Utility):
 
 
 class CustomProblem(Problem):
-    """How a state is made, and of how many records."""
+    """The states and records of a custom utility."""
 
     def __init__(self, start: Callable[[], Any], n: int) -> None:
         self.start, self.n = start, n
@@ -93,7 +93,7 @@ class CustomProblem(Problem):
 
 
 class _Plain(SetFunction):
-    """Without deletions."""
+    """A custom utility without deletions."""
 
     def __init__(self, state: Any, n: int) -> None:
         self.state, self.n, self.value = state, n, 0.0
@@ -108,7 +108,7 @@ class _Plain(SetFunction):
 
 
 class _States(Samples):
-    """One state for each sample."""
+    """A custom utility in samples, with one state for each."""
 
     is_monotone = False  # it is not known
 
@@ -125,13 +125,7 @@ class _States(Samples):
 
 
 def _gain(state: Any, j: int) -> float:
-    """Return what a state says that a record would add.
-
-    Raises
-    ------
-    InvalidInputError
-        That is not a finite number.
-    """
+    """Return the gain of a record by a state; a number that is not finite is refused."""
     value = state.gain(j)
     try:
         gain = None if isinstance(value, str | bytes) else float(value)

@@ -1,4 +1,4 @@
-"""How well the chosen records stand for all of their class: nearest neighbours."""
+"""The utility `NearestNeighbor`: similarity of records to the nearest chosen of their class."""
 
 from __future__ import annotations
 
@@ -34,13 +34,7 @@ from erasable.selection.utilities._utility import Problem, Utility
 
 
 class NearestSamples(Samples):
-    """The largest similarity of each target to who stays, in each sample.
-
-    Parameters
-    ----------
-    blocks : list of ClassBlock
-    n_samples : int
-    """
+    """The largest similarity of each target to those who stay, in each sample."""
 
     def __init__(self, blocks: list[ClassBlock], n_samples: int) -> None:
         n_targets = sum(block.n_targets for block in blocks)
@@ -74,7 +68,7 @@ class NearestSamples(Samples):
         self.is_empty[self.part_of[j]] = False
 
     def _row(self, j: int) -> tuple[Any, Any]:
-        """Return the targets that a record is similar to (none for all), and how similar."""
+        """Return the targets to which a record is similar (empty: all), and its similarities."""
         block, place = self.blocks[self.part_of[j]], self.place_of[j]
         if not len(block.starts):
             return block.targets, block.dense[place]
@@ -278,20 +272,10 @@ def _classes(y: Any, n: int) -> Ints | None:
 def semivalues(block: ClassBlock, bound: Bound) -> Floats:
     """Return what each record of a block adds to a random part of the others of its class.
 
-    Exactly, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
-    target, where `M` is the largest similarity of the others that are there. Of owners that are
-    alike, ``z_q w - sum over p > q of c_p w_p``, where all of `q` others are absent with
+    Exact, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
+    target, where `M` is the largest similarity of the others that are there. For exchangeable
+    owners this is ``z_q w - sum over p > q of c_p w_p``, where all of `q` others are absent with
     probability `z_q`, and of `p` only the last is there with `c_p`.
-
-    Parameters
-    ----------
-    block : ClassBlock
-    bound : Bound
-        Over all the records, those of the block of one kind.
-
-    Returns
-    -------
-    ndarray of shape (n_records,), float64
     """
     n = len(block.records)
     out = np.zeros(n)

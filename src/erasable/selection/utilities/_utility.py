@@ -1,4 +1,4 @@
-"""What a utility says of some records: its value for any part of them, and how it is expected."""
+"""Base of utilities, and their form for the records of one problem."""
 
 from __future__ import annotations
 
@@ -120,19 +120,7 @@ class Utility(BaseEstimator, ABC):
 
 
 def check_utility(given: Any) -> Utility:
-    """Return a utility.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not a utility.
-
-    Examples
-    --------
-    >>> check_utility("nearest")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: utility='nearest'; expected a utility; pass ...
-    """
+    """Return a utility; anything else is refused."""
     if not isinstance(given, Utility):
         raise InvalidParameterError(
             f"utility={shorten(given)}; expected a utility; pass NearestNeighbor() or another of "
