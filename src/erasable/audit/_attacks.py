@@ -1,4 +1,4 @@
-"""Attacks that guess which records a model has learned from: RMIA and LiRA."""
+"""Membership inference attacks: RMIA and LiRA."""
 
 from __future__ import annotations
 
@@ -227,22 +227,10 @@ class LiRA:
 
 
 def control_scores(attack: RMIA | LiRA, shadows: Shadows, n_pool: int) -> Floats:
-    """Score records by an attack on models that have not learned from them.
+    """Score records by an attack on shadows that have not learned from them; NaN without one.
 
     Each record is scored as the first of the shadows that has not learned from it would be, by
     means of the other shadows.
-
-    Returns
-    -------
-    ndarray of shape (n_records,), float64
-        NaN of records that all shadows have learned from.
-
-    Examples
-    --------
-    >>> members = np.array([[True, False, True], [False, False, True]])
-    >>> shadows = Shadows(np.zeros((2, 3)), np.zeros((2, 3)), members)
-    >>> control_scores(RMIA(1), shadows, 3)
-    array([nan,  0., nan])
     """
     scores = np.full(shadows.members.shape[1], np.nan)
     for k, learned in enumerate(shadows.members):

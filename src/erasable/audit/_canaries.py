@@ -1,4 +1,4 @@
-"""Marked records, made to see whether a deletion works: insert them, delete them, look for them."""
+"""Canaries: marked records that are inserted and deleted, to test whether a deletion works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge one model that claims to have deleted records."""
+"""The audit of one model that claims to have deleted records."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class _Tests:
         self._learned = None if learned is None else learned.signals[:, rows]
 
     def p_value(self, signals: Floats, control: int | None) -> float:
-        """Test a model; a control says which it is, to be left out of what tells memorised ones."""
+        """Test a model; a `control` is left out of the models that find memorised records."""
         both = np.concatenate([signals[np.newaxis, self._rows], self._refitted])
         ranks = uniform_ranks(both)
         parts = [ranks]

@@ -1,4 +1,4 @@
-"""Judge a method by which models delete records."""
+"""The audit of a method by which models delete records."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def audit_deletion_method(
 
 
 class _Trainer:
-    """Trains models of the arms, each on a part of its own of the kept records."""
+    """Trains the models of both arms, each on its own part of the kept records."""
 
     def __init__(self, method: Any, recipe: Any, questions: Questions, share: float) -> None:
         self._method, self._recipe = method, recipe
@@ -257,7 +257,7 @@ def _p_values(
     first: Floats, second: Floats, *, rows: Ints, picks: Floats | None, attacks: Sequence[str],
     n_exchanges: int, seed: int,
 ) -> dict[tuple[str, str], float]:  # fmt: skip
-    """Test each attack on the deleted records, and on those that are memorised most."""
+    """Test each attack on the deleted records, and on the most memorised of them."""
     source = np.random.default_rng(seed)
     first, second = first[:, rows], second[:, rows]
     parts: dict[str, Any] = {"deleted": slice(None)}

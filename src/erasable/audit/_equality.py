@@ -1,4 +1,4 @@
-"""Compare two models, component by component, bit by bit."""
+"""Bitwise comparison of two models, component by component."""
 
 from __future__ import annotations
 
@@ -52,13 +52,7 @@ def refit(model: E) -> E:
 
 
 def refuse_other(model: object) -> None:
-    """Refuse what is no estimator of erasable.
-
-    Raises
-    ------
-    InvalidInputError
-        `model` is something else.
-    """
+    """Refuse anything but an estimator of erasable."""
     if not isinstance(model, Erasable):
         raise InvalidInputError(
             f"the model is a {type(model).__name__}; expected an estimator of erasable"
@@ -86,7 +80,7 @@ class Difference:
     reason: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return one line."""
         return f"{self.name}: {self.reason}"
 
 
@@ -130,11 +124,11 @@ class Equality:
         return not of_more and any("platform" in name for name in differ)
 
     def __bool__(self) -> bool:
-        """Be true where the models are equal."""
+        """Return whether the models are equal."""
         return self.equal
 
     def __str__(self) -> str:
-        """Say it in one line, and one more for each difference."""
+        """Return one line, and one more for each difference."""
         if self.equal:
             return f"equal: {self.n_components} components, digest {self.digests[0]}"
         lines = [f"different: {len(self.differences)} of {self.n_components} components"]

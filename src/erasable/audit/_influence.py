@@ -1,4 +1,4 @@
-"""How much each record changes what its own model says of it."""
+"""Leave-one-out influence of records on what their own model says of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a model reveals which records it has learned from."""
+"""The audit of whether a model reveals which records it has learned from."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def _refuse_options(attack: RMIA | LiRA, paired: bool, level: float) -> None:
 def _verdict(
     found: Separation, control: Separation, better: bool, level: float, power: float
 ) -> tuple[str, str, str]:
-    """Return the verdict, its sentence, and what it does not say."""
+    """Return the verdict, its sentence, and its limits."""
     smallest = discernible_area(found.n_members, found.n_others, level=level, power=power)
     if control.p_value <= level or (found.p_value <= level and not better):
         told = "tell" if control.p_value <= level else "nearly tell"
@@ -338,7 +338,7 @@ def _notes(
     signal: Any,
     n_equal: int,
 ) -> tuple[str, ...]:
-    """Say what a reader has to know: answers that vary, and shadows of another size."""
+    """Return notes for the reader: on answers that vary, and shadows of another size."""
     notes = []
     if n_equal:
         notes.append(

@@ -1,4 +1,4 @@
-"""What an audit found: one object for all audits."""
+"""The report of an audit, of all kinds, and its page."""
 
 from __future__ import annotations
 
@@ -85,17 +85,7 @@ svg .label { font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke
 
 
 def page_of(report: AuditReport) -> str:
-    """Return the page of a report.
-
-    Examples
-    --------
-    >>> from erasable.audit import AuditReport
-    >>> report = AuditReport(
-    ...     "membership", "not found", "Nothing was found.", "Other attacks may find more.",
-    ...     judged="model", access="recipe and data", attack="RMIA, 4 references", level=0.05)
-    >>> print(page_of(report).splitlines()[0])
-    <!doctype html>
-    """
+    """Return the HTML page of a report."""
     told = f"{report.question} of a {report.judged}"
     tone = _TONES.get(report.verdict, "warn")
     parts = [
@@ -121,7 +111,7 @@ def _listed(title: str, lines: tuple[str, ...]) -> str:
 
 
 def _groups(groups: tuple[ReportGroup, ...]) -> str:
-    """Return a table: of each group its area, its rates and its other measures."""
+    """Return a table: the area, the rates and the other measures of each group."""
     rates = list(
         dict.fromkeys(
             rate.false_positives
@@ -237,19 +227,7 @@ def _curves(groups: tuple[ReportGroup, ...]) -> str:
 
 
 def roc_svg(drawn: list[tuple[str, Separation]]) -> str:
-    """Draw ROC curves on logarithmic axes from 0.001 to 1, as SVG.
-
-    Parameters
-    ----------
-    drawn : list of (str, Separation)
-        Names and curves.
-
-    Examples
-    --------
-    >>> from erasable.audit._statistics import separate
-    >>> roc_svg([("all", separate([2.0, 3.0], [1.0, 2.0], rates=()))]).count("<polyline")
-    1
-    """
+    """Draw ROC curves on logarithmic axes from 0.001 to 1, as SVG."""
     right, bottom = _LEFT + _SIDE, _TOP + _SIDE
     told = "; ".join(f"{name}: area {found.area:.3f}" for name, found in drawn)
     parts = [
@@ -303,8 +281,6 @@ def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
 def thinned(curve: Floats) -> Floats:
     """Return a curve at rates of false positives that are evenly spaced on a logarithmic axis.
 
-    Examples
-    --------
     >>> thinned(np.array([[0.0, 0.0], [0.0, 0.5], [1.0, 1.0]])).round(2).tolist()
     [[0.0, 0.5], [0.97, 0.5], [1.0, 1.0]]
     """
@@ -327,7 +303,7 @@ def _down(rate: float) -> float:
 
 
 def _place(rate: float) -> float:
-    """Return where a rate is on an axis, from 0 to 1; lower ones lie at its beginning."""
+    """Return the place of a rate on an axis, from 0 to 1; lower rates are at its beginning."""
     return 1.0 + math.log10(max(rate, _LEAST)) / 3.0
 
 
@@ -335,10 +311,8 @@ def _place(rate: float) -> float:
 
 
 def _text(value: Any) -> str:
-    r"""Escape a text, with what cannot be seen written out: an id may be anything.
+    r"""Escape a text, with invisible characters written out: an id may be any text.
 
-    Examples
-    --------
     >>> print(_text("<b>\u202e"))
     &lt;b&gt;\u202e
     """
@@ -370,7 +344,7 @@ class ReportGroup:
     measures: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Say it in one line, and one more for each rate."""
+        """Return one line, and one more for each rate."""
         told = [f"{name} {value:.3g}" for name, value in self.measures.items()]
         lines = []
         if self.separation is not None:
@@ -465,7 +439,7 @@ class AuditReport:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        """Say it in a few lines, the verdict first."""
+        """Return a few lines, the verdict first."""
         what = f"{self.question} of a {self.judged}, {self.attack}, with {self.access}"
         lines = [self.sentence, self.unsaid, "", f"{what}; error {self.level:g}"]
         lines += [str(group) for group in self.groups]
@@ -517,12 +491,12 @@ class AuditReport:
 
 
 def _named(id: Any) -> int | str:
-    """Return an id as JSON has it: of one that is no number and no text, its text."""
+    """Return an id for JSON: numbers and texts as they are, others as text."""
     return id if isinstance(id, int | str) else str(id)
 
 
 def _plain(values: Any) -> Any:
-    """Return values that JSON has: no NaN, no NumPy."""
+    """Return values for JSON: without NaN and NumPy types."""
     if isinstance(values, Mapping):
         return {str(name): _plain(value) for name, value in values.items()}
     if isinstance(values, list | tuple):

@@ -1,4 +1,4 @@
-"""What a model reveals of a record: how sure it is of the record's target."""
+"""Signals of a model on records: how sure it is of their targets."""
 
 from __future__ import annotations
 
@@ -27,38 +27,21 @@ Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """How sure a model is of the target of each record.
+    """How sure a model is of the target of each record."""
 
-    Attributes
-    ----------
-    confidence : ndarray of shape (n_records,), float64
-        Logarithm of the probability of the target, at a temperature; for a regressor, minus half
-        the squared error over the variance of the targets.
-    logit : ndarray of shape (n_records,), float64
-        Logarithm of the odds of the target, nearly normal over models (Carlini et al. 2022,
-        section IV.C); minus the squared error for a regressor.
-
-    Examples
-    --------
-    >>> Signals.from_logs(np.log([[0.8, 0.2]]), np.array([0])).logit.round(3)
-    array([1.386])
-    """
-
+    # (n_records,): logarithm of the probability of the target, at a temperature; for a regressor,
+    # minus half the squared error over the variance of the targets
     confidence: Floats
+    # (n_records,): logarithm of the odds of the target, nearly normal over models (Carlini et al.
+    # 2022, section IV.C); for a regressor, minus the squared error
     logit: Floats
 
     @classmethod
     def from_logs(cls, logs: Floats, columns: Ints, temperature: float = 1.0) -> Signals:
-        """Return the signals of records from logarithms of the probabilities of all classes.
+        """Return the signals from logarithms of the probabilities of all classes.
 
-        Parameters
-        ----------
-        logs : ndarray of shape (n_records, n_classes), float64
-            Up to a number for each record.
-        columns : ndarray of shape (n_records,), int64
-            The column of each record's target.
-        temperature : float, default=1.0
-            Logarithms are divided by it before they are made probabilities.
+        `logs` have the shape (n_records, n_classes), up to a number for each record, and are
+        divided by `temperature`; `columns` has the column of each record's target.
         """
         rows = np.arange(columns.size)
         warm = logs / temperature
@@ -69,7 +52,7 @@ class Signals:
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """Return the logarithms of sums; SciPy's takes a third of a millisecond a call."""
+    """Return logarithms of sums; SciPy's takes a third of a millisecond a call."""
     most = logs.max(axis=1)
     total: Floats = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return total
@@ -85,31 +68,10 @@ def signals_of(
 ) -> Signals:
     """Ask a model for records and return how sure it is of their targets.
 
-    Parameters
-    ----------
-    model : object
-        With `classes_` and `decision_function` or `predict_proba`, or a regressor. Decisions are
-        taken for log odds.
-    sample : Sample
-    temperature : float, default=1.0
-        Of `Signals.confidence`.
-    signal : callable, default=None
-        ``signal(model, X, y)`` returns the log-likelihood of each target, for any other model.
-    knows_all : bool, default=True
-        Refuse targets that are no class of the model; otherwise their probability is `LEAST`, as
-        of a model of half the records that lacks a class.
-
-    Raises
-    ------
-    InvalidInputError
-        The model has no scores; targets that are no class of it; a signal that is no number.
-
-    Examples
-    --------
-    >>> from erasable.naive_bayes import GaussianNB
-    >>> X, y = [[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]
-    >>> signals_of(GaussianNB().fit(X, y), Sample.read((X, y), "records")).logit.round(1)
-    array([13.8, 13.8, 13.8, 13.8])
+    Decisions are taken for log odds. ``signal(model, X, y)`` returns the log-likelihood of each
+    target, for models without scores. With `knows_all`, targets that are no class of the model are
+    refused; otherwise their probability is `LEAST`, as for a model of half the records that lacks a
+    class.
     """
     if signal is not None:
         if not callable(signal):
@@ -151,7 +113,7 @@ def signals_of(
 
 
 def predicts_numbers(model: Any) -> bool:
-    """Return whether a model is a regressor; what scikit-learn does not know is none."""
+    """Tell whether a model is a regressor; a model that scikit-learn does not know is not one."""
     return hasattr(model, "__sklearn_tags__") and bool(is_regressor(model))
 
 
@@ -174,7 +136,7 @@ def _logs(probabilities: Any) -> Floats:
 
 
 def _columns(model: Any, sample: Sample) -> Ints:
-    """Return which class each target is, and -1 for one that the model does not know."""
+    """Return the class of each target, and -1 for one that the model does not know."""
     places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
     return np.array([places.get(label, -1) for label in sample.y.tolist()], dtype=np.int64)
 

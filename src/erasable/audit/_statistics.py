@@ -1,4 +1,4 @@
-"""How well an attack tells two groups apart, and how sure one can be of it."""
+"""Separation of two groups by the scores of an attack, with tests and intervals."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Rate:
     n_needed: int
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return one line."""
         at = f"at {100 * self.false_positives:g} % false positives"
         if math.isnan(self.estimate):
             return f"not measured {at}: it needs {self.n_needed} records that were not learned from"
@@ -127,31 +127,9 @@ def separate(
 ) -> Separation:
     """Compare the scores of records that a model has learned from with those of others.
 
-    Parameters
-    ----------
-    members, others : array-like of float
-        Higher scores say "member".
-    rates : sequence of float
-        Rates of false positives.
-    level : float, default=0.05
-        Intervals hold with probability ``1 - level``.
-
-    Raises
-    ------
-    TooFewRecordsError
-        A group is empty.
-
-    References
-    ----------
-    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver
-    operating characteristic curves", Biometrics 1988. Newcombe, "Confidence intervals for an effect
-    size measure based on the Mann-Whitney statistic. Part 2", Statistics in Medicine 2006, method
-    5.
-
-    Examples
-    --------
-    >>> round(separate(range(100, 200), range(100)).area, 2)
-    1.0
+    Higher scores say "member"; `rates` are rates of false positives; intervals hold with
+    probability ``1 - level``. An empty group raises TooFewRecordsError. DeLong, DeLong and
+    Clarke-Pearson, Biometrics 1988; Newcombe, Statistics in Medicine 2006, part 2, method 5.
     """
     a, b = (np.asarray(each, dtype=np.float64) for each in (members, others))
     if a.size == 0 or b.size == 0:
@@ -191,27 +169,10 @@ def stands_out(
 ) -> bool:
     """Tell whether a model separates two groups better than one that has seen neither does.
 
-    Both models' scores are of the same records. Of the tests of `separate` that find something, one
-    at least has to be passed again by the difference: that of the areas by DeLong's test, that of a
-    rate by McNemar's exact test of the members that only one of the two finds.
-
-    Parameters
-    ----------
-    members, others : ndarray of float64
-        The model's scores.
-    control : tuple (members, others)
-        The scores of the same records by the same attack on the other model.
-    rates : sequence of float
-        As in `separate`.
-    level : float, default=0.05
-
-    Examples
-    --------
-    >>> scores = np.arange(40.0)
-    >>> stands_out(scores + 20, scores, (scores, scores), rates=())
-    True
-    >>> stands_out(scores + 20, scores, (scores + 20, scores), rates=())
-    False
+    `control` has the scores of the same records on the other model. Of the tests of `separate` that
+    find something, at least one has to be passed again by the difference: that of the areas by
+    DeLong's test, that of a rate by McNemar's exact test of the members that only one of the two
+    finds.
     """
     groups, found = ((members, others), control), []
     ranks = [rankdata(np.concatenate(each)) for each in groups]
@@ -252,7 +213,7 @@ def _p_value(a: Floats, b: Floats, ranks: Floats) -> float:
 def _score_interval(
     area: float, n_members: int, n_others: int, deviations: float
 ) -> tuple[float, float]:
-    """Return the areas that are no more than some of their own deviations from a measured one."""
+    """Return the areas that are within some of their own deviations of a measured one."""
     pairs, n = n_members * n_others, (n_members + n_others) / 2
 
     def beyond(true: float) -> float:
@@ -284,7 +245,7 @@ def _allowed(others: Floats, rate: float) -> int:
 
 
 def _bar(others: Floats, rate: float) -> float:
-    """Return the score of the first of the others that may not be suspected."""
+    """Return the highest score of the others that may not be suspected."""
     place = others.size - _allowed(others, rate) - 1
     return float(np.partition(others, place)[place])
 
@@ -299,13 +260,7 @@ def _curve(members: Floats, others: Floats) -> Floats:
 
 
 def clopper_pearson(n_found: int, n: int, level: float = 0.05) -> tuple[float, float]:
-    """Return an interval of a share that holds at least with probability ``1 - level``.
-
-    Examples
-    --------
-    >>> [round(each, 4) for each in clopper_pearson(0, 20)]
-    [0.0, 0.1684]
-    """
+    """Return an interval that holds a share with probability at least ``1 - level``."""
     low = float(beta.ppf(level / 2, n_found, n - n_found + 1)) if n_found else 0.0
     high = float(beta.ppf(1 - level / 2, n_found + 1, n - n_found)) if n_found < n else 1.0
     return low, high
@@ -321,29 +276,10 @@ def permute_models(
 ) -> float:
     """Test whether two groups of models differ, by exchanging models between the groups.
 
-    Records share the models, so records are not independent, and models are what may be
-    exchanged. The statistic sees whole rows.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_models, n_records)
-    statistic : callable
-        ``statistic(first, second)`` returns a number that is larger where they differ more.
-    n_draws : int, default=999
-        How many exchanges are drawn; all of them are made where there are no more.
-    seed : int, default=0
-
-    Returns
-    -------
-    float
-        The share of exchanges, the given one among them, whose statistic is at least as large.
-
-    Examples
-    --------
-    >>> def apart(a, b):
-    ...     return abs(a.mean() - b.mean())
-    >>> permute_models(np.zeros((1, 2)), np.ones((9, 2)), apart)
-    0.1
+    Records share the models, so records are not independent, and models are what may be exchanged.
+    ``statistic(first, second)`` sees whole rows of shape (n_models, n_records), and is larger where
+    they differ more. At most `n_draws` exchanges are drawn; if there are no more, all are made.
+    Returns the share of exchanges, the given one among them, whose statistic is at least as large.
     """
     both = np.concatenate([np.asarray(first), np.asarray(second)])
     n, k = len(both), len(first)

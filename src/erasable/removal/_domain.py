@@ -1,4 +1,4 @@
-"""Choose the records by which a domain is to leave."""
+"""The estimator `DomainRemoval`, which chooses the records by which a domain leaves."""
 
 from __future__ import annotations
 
@@ -37,13 +37,8 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
     Both sets are split in halves; some records of forget are kept apart (all of them, where a score
     does not learn from forget), and scored against one half and the other. Spearman's correlation
     of the two, averaged over splits, is stepped up from the size of a half to that of the sets
-    (Spearman and Brown), by the smaller of the two factors.
-
-    Returns
-    -------
-    float
-        From 0 (chance, or halves too small to learn from) to 1; NaN for scores that contrast
-        nothing.
+    (Spearman and Brown), by the smaller of the two factors. The result is from 0 (chance, or halves
+    too small to learn from) to 1; NaN for scores that contrast nothing.
     """
     reference = ranking.reference
     if reference is None or sets.retain is None:
@@ -71,7 +66,7 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
 
 
 def spearman(a: Floats, b: Floats) -> float:
-    """Return the rank correlation; 0 where one of both is constant."""
+    """Return the rank correlation; 0 where one of the two is constant."""
     x, y = rankdata(a), rankdata(b)
     x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))
@@ -348,7 +343,7 @@ class DomainRemoval(BaseEstimator):
 
 
 class _Tracer:
-    """The frontier of a ranking, computed when it is asked for; its pickle holds no record."""
+    """The frontier of a ranking, computed at its first use; its pickle holds no record."""
 
     def __init__(self, sets: Sets, ranking: Any, covariance: str) -> None:
         self.sets: Sets | None = sets
@@ -359,15 +354,7 @@ class _Tracer:
             _ = self.frontier
 
     def records(self, what: str) -> Sets:
-        """Return both sets, of which something is to be made.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no retain set.
-        DetachedError
-            Unpickled, without the records.
-        """
+        """Return both sets; without them, because of a pickle or without retain, it raises."""
         if not self._contrasts:
             raise InvalidInputError(
                 f"no retain was given to fit, and {what} compares what is left with it; expected "
@@ -379,7 +366,7 @@ class _Tracer:
 
     @cached_property
     def frontier(self) -> Frontier:
-        """Trace it."""
+        """Compute the frontier."""
         return trace(self.records("a frontier"), self._order, self._weights, self._covariance)
 
     def reached(self, selected: Any) -> tuple[float, float]:
@@ -406,7 +393,7 @@ def _detached(what: str) -> DetachedError:
 
 
 def _warn_of_precision(sets: Sets, names: Any) -> None:
-    """Warn once of all that scores and frontier cannot hold."""
+    """Warn once of all columns in which scores and frontier lose precision."""
     sets.note_offsets()
     told = []
     for what, columns in sets.coarse.items():
@@ -417,7 +404,7 @@ def _warn_of_precision(sets: Sets, names: Any) -> None:
 
 
 def _refuse_arrays_only(score: Score, given: Any) -> None:
-    """Refuse a score that looks at all records together, which are not here."""
+    """Refuse a score that needs all records in memory, for records that are stored."""
     if not score.by_passes:
         named = ", ".join(name for name, each in SCORES.items() if each.by_passes)
         raise InvalidInputError(
@@ -439,7 +426,7 @@ def _check(covariance: Any, delta: Any) -> None:
 
 
 def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
-    """Draw removal and shift at every budget, on new axes where none are given."""
+    """Plot removal and shift at every budget, on new axes by default."""
     if ax is None:
         from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Gaussians by their moments: how many records, their mean, their scatter; and what parts two."""
+"""Gaussians by their moments: number of records, mean and scatter; and their divergences."""
 
 from __future__ import annotations
 
@@ -19,18 +19,9 @@ _SMALL = 0.05
 
 
 def excess(u: Any, log1p_u: Any = None) -> Any:
-    """Compute ``u - log(1 + u)``, which is 0 at 0 and above elsewhere, without cancellation.
+    """Compute ``u - log(1 + u)`` without cancellation near 0.
 
-    Parameters
-    ----------
-    u : array-like, at least -1
-    log1p_u : array-like, default=None
-        The logarithm, where `u` itself is too close to -1, or too large, to tell it.
-
-    Examples
-    --------
-    >>> f"{excess(1e-9):.3g}"
-    '5e-19'
+    `log1p_u` is the logarithm, where `u` is too close to -1, or too large, to compute it from.
     """
     u = np.asarray(u, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -163,19 +154,7 @@ class Moments:
 
 
 def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """Return a mean and a covariance in axes in which `unit` is the identity.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n_features,)
-    covariance, unit : ndarray of shape (n_features, n_features)
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-    eigenvalues : ndarray of shape (n_features,)
-        Of the covariance, whose axes these are.
-    """
+    """Return a mean and eigenvalues in the axes of a covariance, where `unit` is the identity."""
     root = np.linalg.cholesky(unit)
     half = solve_triangular(root, covariance, lower=True)
     values, axes = np.linalg.eigh(solve_triangular(root, half.T, lower=True))
@@ -185,8 +164,6 @@ def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Fl
 def gaussian_divergence(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
     """Compute KL(N(mean1, cov1), N(mean2, cov2)).
 
-    Examples
-    --------
     >>> gaussian_divergence(np.zeros(1), np.eye(1), np.array([2.0]), np.eye(1))
     2.0
     """

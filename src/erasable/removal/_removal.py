@@ -1,4 +1,4 @@
-"""Choose the records by which a domain leaves, delete them from a model, and say what it did."""
+"""Removal of a domain from a model: choice of records, deletion, and a report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Budgets: how many records of the forget set leave.
+"""Budgets: the number of records of the forget set that leave.
 
-Each reads the one order that a score gives, and takes its beginning; `Cost` may leave out records
-that it cannot pay.
+Each takes the beginning of the order that a score gives; `Cost` may leave out records that it
+cannot afford.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ __all__ = [
 
 @lru_cache(maxsize=256)
 def _eigenvalue_ends(d: int, nu: int, delta: float) -> tuple[float, float]:
-    """Return what all eigenvalues are between, but for `delta`; the low end may be 0."""
+    """Return bounds of all eigenvalues, except with probability `delta`; the lower may be 0."""
     if d == 1:
         low, high = stats.chi2.ppf([delta / 2, 1 - delta / 2], nu) / nu
         return float(low), float(high)
@@ -84,7 +84,7 @@ def _eigenvalue_ends(d: int, nu: int, delta: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def _stein_radius(d: int, nu: int, delta: float) -> float:
-    """Return what the Stein loss is below, but for `delta`; needs ``nu >= d``."""
+    """Return a bound of the Stein loss, except with probability `delta`; needs ``nu >= d``."""
 
     def radius(share: float) -> float:
         s = share * (nu - d + 1) / 2
@@ -102,12 +102,6 @@ def _largest_excess(values: Floats, radius: float) -> float:
     :math:`\max \sum a_j x_j - 1 - \log a_j x_j` subject to
     :math:`\sum 1/x_j - 1 + \log x_j \le` `radius`. Every multiplier gives a bound, by duality;
     the best is returned.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        Eigenvalues of A, above 0.
-    radius : float
     """
     # One x alone cannot be larger than where it takes up the whole radius.
     top = brentq(lambda y: np.expm1(-y) + y - radius, 0.0, radius + 1)
@@ -295,7 +289,7 @@ def _least(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: 
 
 
 def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float) -> float:
-    """Return twice the largest one."""
+    """Return twice the largest divergence of these regions from the refit Gaussian."""
     away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
     d, nu = len(mean), domain.n - 1
     if d > 1:
@@ -308,10 +302,10 @@ def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta
 def _ellipsoid_around(
     domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float
 ) -> tuple[Floats, Floats, float]:
-    """Return what the mean of a domain is in, with the refit covariance as the unit.
+    """Return an ellipsoid that holds the mean of a domain, with the refit covariance as the unit.
 
-    That is how far its estimate is from the mean of the refit, the eigenvalues of its covariance,
-    and the size of the ellipsoid; in the axes of the covariance.
+    These are the distance of its estimate from the mean of the refit, the eigenvalues of its
+    covariance, and the size of the ellipsoid; in the axes of the covariance.
     """
     n, d = domain.n, len(mean)
     if n <= d:
@@ -357,13 +351,13 @@ def _farthest(away: Floats, spread: Floats, size: float) -> float:
 
 @lru_cache(maxsize=256)
 def _radius(d: int, n: int, delta: float) -> float:
-    """Return how far a mean of `n` is from its expectation, in units of the covariance."""
+    """Bound the squared distance of a mean from its expectation, in units of the covariance."""
     return float(np.sqrt(stats.chi2.isf(delta, d) / n))
 
 
 @lru_cache(maxsize=256)
 def _ellipsoid(d: int, n: int, delta: float) -> float:
-    """Return the same squared, in units of the covariance that was estimated: Hotelling's T2."""
+    """Return the same in units of the estimated covariance: Hotelling's T2."""
     return float(stats.f.isf(delta, d, n - d) * d * (n - 1) / (n - d) / n)
 
 

@@ -254,7 +254,7 @@ def _with_halves(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Return an estimate and its interval.
+    """Return an estimate and its interval, by estimates from random halves.
 
     A half that is drawn without repetition varies around the whole as the whole varies around the
     truth, as long as the variance falls as one over the number of records.

@@ -262,7 +262,7 @@ def removal_report(
 def _compared(
     before: Measures, after: Measures, sizes: Mapping[str, int], forget_label: Any
 ) -> RemovalReport:
-    """Put measures of the same groups side by side."""
+    """Pair the measures of the same groups before and after."""
     for name in sizes:
         if any(name not in side for side in (before, after)):
             raise InvalidInputError(
@@ -303,7 +303,7 @@ def _of_classes(model: Any, X: Any, y: Any, forget_label: Any) -> dict[str, floa
 
 
 def _log_loss(shares: Any, classes: Any, y: Any) -> float:
-    """Return the mean log-loss, where scikit-learn's would refuse classes that have gone."""
+    """Return the mean log-loss, also for classes that the model no longer has."""
     own = np.zeros(len(y))
     for place, label in enumerate(classes):
         rows = y == label

@@ -1,4 +1,4 @@
-"""What every score is: numbers for the forget set, and the order in which its records leave."""
+"""Base of scores: numbers for the forget set, and the order in which its records leave."""
 
 from __future__ import annotations
 
@@ -24,27 +24,14 @@ Reference = Callable[[Sets, Any, int], Floats]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Scores of the forget set.
+    """Scores of the forget set."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_forget,), float64
-        Higher leaves first.
-    order : ndarray of shape (n_forget,), int64
-        Rows, first to leave first; of equal ones the earlier.
-    weights : ndarray of shape (n_forget,), float64
-        Scores as shares of what there is to remove: none is negative.
-    reference : callable or None
-        ``reference(sets, rows, seed)``; None where no learning from samples is involved.
-    learns_from_forget : bool
-        Whether a score depends on the other records of the forget set.
-    """
-
-    scores: Floats
-    order: Ints
-    weights: Floats
+    scores: Floats  # higher leaves first
+    order: Ints  # rows, first to leave first; ties in their order
+    weights: Floats  # scores as shares of what there is to remove; none is negative
+    # ``reference(sets, rows, seed)``; None for scores that do not learn from samples
     reference: Reference | None = None
-    learns_from_forget: bool = False
+    learns_from_forget: bool = False  # whether a score depends on the other records of forget
 
 
 def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Ranking:
@@ -56,12 +43,7 @@ def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Rank
 
 
 def refuse_signature(function: Any, name: str, given: tuple[str, ...]) -> None:
-    """Raise unless it is a function that takes so many arguments.
-
-    Raises
-    ------
-    InvalidParameterError
-    """
+    """Refuse anything but a function that takes so many arguments."""
     try:
         signature(function).bind(*given)
     except ValueError:  # compiled functions may have none to look at

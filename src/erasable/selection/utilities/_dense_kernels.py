@@ -29,7 +29,7 @@ class DenseTargets(NamedTuple):
     # (n_groups, k, width), in the order of choice; no groups where one rank counts
     near: NDArray[np.floating]
     # (n_records, n_targets): how many of the chosen were at least as similar when the share was
-    # computed; (1, n_targets) without memory for all, then counted anew; empty where one rank counts
+    # computed; (1, n_targets) without memory for all; empty where one rank counts
     counts: NDArray[np.unsignedinteger]
     seen: Ints32  # (n_records, n_groups): number of chosen when the share was computed, -1 before
     # (n_records, n_groups): gain over the group if the record stayed, perhaps out of date
