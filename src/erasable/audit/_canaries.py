@@ -35,7 +35,7 @@ class Canaries:
     Attributes
     ----------
     inserted, held_back : Sample
-        Which is which was drawn at random, so that nothing but the insertion tells them apart.
+        Drawn at random, so that only the insertion distinguishes them.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
     - **Images** (arrays of three dimensions or more): every pixel is drawn from the range of the
       pixels.
 
-    Targets are drawn from all classes alike; of a regression, from its values.
+    Targets are drawn uniformly from the classes; of a regression, from its values.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
         The records that the model learns from.
     y : array-like of shape (n_records,)
     n : int, default=50
-        How many to insert; as many are held back.
+        Number to insert; as many are held back.
     random_state : int, RandomState, Generator or None, default=None
 
     Raises
@@ -83,7 +83,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
     InvalidParameterError
         `n` is less than 4: too few to compare.
     InvalidDataError
-        A sparse matrix, whose canaries would be no texts and no records either; targets with gaps.
+        A sparse matrix, for which canaries cannot be made; targets with gaps.
 
     Examples
     --------

@@ -142,20 +142,20 @@ class Questions:
         X = self.asked.X
         if hasattr(model, "classes_"):
             if hasattr(model, "predict_proba"):
-                told = np.asarray(model.predict_proba(X), dtype=np.float64)
+                made = np.asarray(model.predict_proba(X), dtype=np.float64)
             elif hasattr(model, "decision_function"):
                 odds = np.asarray(model.decision_function(X), dtype=np.float64)
-                told = np.column_stack([expit(-odds), expit(odds)])
+                made = np.column_stack([expit(-odds), expit(odds)])
                 if odds.ndim > 1:
-                    told = softmax(odds, axis=1)
+                    made = softmax(odds, axis=1)
             else:
                 return None, 1.0
             classes = np.asarray(model.classes_)
-            if told.shape[1] != len(classes):
+            if made.shape[1] != len(classes):
                 return None, 1.0
-            found = np.zeros((len(told), len(self.labels)))
+            found = np.zeros((len(made), len(self.labels)))
             known = np.isin(classes, self.labels)
-            found[:, np.searchsorted(self.labels, classes[known])] = told[:, known]
+            found[:, np.searchsorted(self.labels, classes[known])] = made[:, known]
             return found, 0.5
         if predicts_numbers(model):
             return np.asarray(model.predict(X), dtype=np.float64).reshape(len(self.asked), -1), 1.0

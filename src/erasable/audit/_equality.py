@@ -16,7 +16,7 @@ E = TypeVar("E", bound=Erasable)
 
 
 def refit(model: E) -> E:
-    """Fit a new model on what another still holds.
+    """Fit a new model on the records that another model still holds.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def refit(model: E) -> E:
     Returns
     -------
     estimator of the same class
-        With the same parameters and seeds, fitted on a copy of the live records. The law says
-        that it equals `model`.
+        With the same parameters and seeds, fitted on a copy of the live records. By the law
+        it equals `model`.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def refuse_other(model: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one component of two states differs.
+    """A difference in one component of two states.
 
     Attributes
     ----------

@@ -86,16 +86,16 @@ svg .label { font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke
 
 def page_of(report: AuditReport) -> str:
     """Return the HTML page of a report."""
-    told = f"{report.question} of a {report.judged}"
+    title = f"{report.question} of a {report.judged}"
     tone = _TONES.get(report.verdict, "warn")
     parts = [
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Audit: {_text(told)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
+        f"<title>Audit: {_text(title)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
         "<main>", f'<header class="{tone}">',
-        f"<p>Audit, {_text(told)}. Verdict: {_text(report.verdict)}.</p>",
+        f"<p>Audit, {_text(title)}. Verdict: {_text(report.verdict)}.</p>",
         f"<h1>{_text(report.sentence)}</h1>",
         f'<p class="unsaid">{_text(report.unsaid)}</p>', "</header>",
         _listed("What it could find, said before it started", report.plan),
@@ -229,11 +229,11 @@ def _curves(groups: tuple[ReportGroup, ...]) -> str:
 def roc_svg(drawn: list[tuple[str, Separation]]) -> str:
     """Draw ROC curves on logarithmic axes from 0.001 to 1, as SVG."""
     right, bottom = _LEFT + _SIDE, _TOP + _SIDE
-    told = "; ".join(f"{name}: area {found.area:.3f}" for name, found in drawn)
+    areas = "; ".join(f"{name}: area {found.area:.3f}" for name, found in drawn)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="roc-title roc-desc">',
         '<title id="roc-title">ROC curves on logarithmic axes</title>',
-        f'<desc id="roc-desc">True positives against false positives. {_text(told)}.</desc>',
+        f'<desc id="roc-desc">True positives against false positives. {_text(areas)}.</desc>',
     ]
     for tick in (1e-3, 1e-2, 1e-1, 1.0):
         x, y = _across(tick), _down(tick)
@@ -322,14 +322,14 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportGroup:
-    """What was measured of a group of records.
+    """Measures of a group of records.
 
     Attributes
     ----------
     name : str
         Such as "deleted", "retained", "fresh".
     separation : Separation or None
-        How well the attack tells its two sides apart; None where nothing was attacked.
+        How well the attack distinguishes its two sides; None without an attack.
     measures : dict of str to float
         Other numbers, by name.
 
@@ -345,13 +345,13 @@ class ReportGroup:
 
     def __str__(self) -> str:
         """Return one line, and one more for each rate."""
-        told = [f"{name} {value:.3g}" for name, value in self.measures.items()]
+        parts = [f"{name} {value:.3g}" for name, value in self.measures.items()]
         lines = []
         if self.separation is not None:
             of = self.separation
-            told.insert(0, f"AUC {of.area:.3f} ({of.low:.3f} to {of.high:.3f})")
+            parts.insert(0, f"AUC {of.area:.3f} ({of.low:.3f} to {of.high:.3f})")
             lines = [f"  {'' if isnan(rate.estimate) else 'finds '}{rate}" for rate in of.rates]
-        return "\n".join([f"{self.name}: {', '.join(told)}", *lines])
+        return "\n".join([f"{self.name}: {', '.join(parts)}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -381,7 +381,7 @@ class Exposed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditReport:
-    """What an audit found, with what it does not say.
+    """The result of an audit, with its limits.
 
     Attributes
     ----------
@@ -390,24 +390,24 @@ class AuditReport:
     verdict : {"found", "not found", "cannot tell", "equal"}
         "equal" where the digest is that of a refit, which proves it.
     sentence : str
-        The verdict, for somebody who knows no statistics.
+        The verdict, for readers without statistics.
     unsaid : str
-        What must not be concluded from it.
+        Conclusions that it does not allow.
     judged : str
-        "model" for the artifact at hand, or "method" for the way in which models delete.
+        "model" for one model, or "method" for the way in which models delete.
     access : str
         What the audit used: "recipe and data", "data and black box", or "black box".
     attack : str
         Such as "RMIA, 4 references".
     level : float
-        The error that a false alarm may have.
+        The probability of a false alarm.
     plan : tuple of str
-        What was said before it started: what so many records or models can show.
-    groups : tuple of Group
+        Statements made before it started: what so many records or models can show.
+    groups : tuple of ReportGroup
     exposed : tuple of Exposed
         The most exposed records, the worst first.
     notes : tuple of str
-        What a reader has to know beside it.
+        Further information for the reader.
     parameters : dict
     seconds : float
 

@@ -79,7 +79,7 @@ def train_shadows(
     if len(pool) < 4:
         raise TooFewRecordsError(f"{pool.name} has {len(pool)} records; expected at least 4")
     source = np.random.default_rng(seed)
-    # Of every record, half of the models, whichever.
+    # A random half of the models for every record.
     members = source.random((n_models, len(pool))).argsort(axis=0) < max(1, n_models // 2)
     if n_models == 1:
         members = (source.permutation(len(pool)) < len(pool) // 2)[np.newaxis]
@@ -90,7 +90,7 @@ def train_shadows(
         learned = np.flatnonzero(members[k])
         part = replace(pool.take(learned), ids=learned)  # those of members and others may repeat
         model = _fit_half(recipe, part, seeds[k], everything)
-        told = signals_of(
+        signals = signals_of(
             model, everything, temperature=temperature, signal=signal, knows_all=False
         )
         without = np.full(len(everything), np.nan)
@@ -102,7 +102,7 @@ def train_shadows(
                 alone = pool.take(rows[[row]])
                 found = signals_of(left, alone, signal=signal, knows_all=False)
                 without[rows[row]] = found.logit[0]
-        return told.confidence, told.logit, without
+        return signals.confidence, signals.logit, without
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(k) for k in range(n_models))
     confidence, logit, without = (np.array(each) for each in zip(*found, strict=True))

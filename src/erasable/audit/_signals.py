@@ -18,9 +18,9 @@ from erasable.core.ids import shorten
 __all__ = ["LEAST", "Signals", "predicts_numbers", "refuse_unknown_targets", "signals_of"]
 
 LEAST = 1e-6
-"""A probability below this counts as this much: of a forest or of neighbours many are 0."""
+"""The least probability; smaller ones are raised to it: forests and neighbours give many zeros."""
 
-_N_TOLD = 10
+_N_NAMED = 10
 
 Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
@@ -95,17 +95,18 @@ def signals_of(
         columns = _columns(model, sample)
         if knows_all:
             _refuse_unknown(model, sample, columns)
-        if logs.shape[1] == 1 or np.any(columns < 0):  # one more class, which it has not seen
+        if logs.shape[1] == 1 or np.any(columns < 0):  # one more class, unknown to the model
             logs = np.column_stack(
                 [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
         return Signals.from_logs(logs, columns, temperature)
     if predicts_numbers(model):
-        told = np.asarray(model.predict(sample.X), dtype=np.float64)
-        told = told[:, 0] if told.shape == (len(sample), 1) else told
-        _refuse_answers(model, told, (len(sample),))
+        predicted = np.asarray(model.predict(sample.X), dtype=np.float64)
+        predicted = predicted[:, 0] if predicted.shape == (len(sample), 1) else predicted
+        _refuse_answers(model, predicted, (len(sample),))
         y = _numbers(sample)
-        return Signals(-((told - y) ** 2) / (2.0 * (float(np.var(y)) or 1.0)), -((told - y) ** 2))
+        squares = (predicted - y) ** 2
+        return Signals(-squares / (2.0 * (float(np.var(y)) or 1.0)), -squares)
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
@@ -167,17 +168,17 @@ def _refuse_several_targets(model: Any) -> None:
         )
 
 
-def _refuse_answers(model: Any, told: Floats, expected: tuple[int, ...]) -> None:
-    if told.shape != expected:
+def _refuse_answers(model: Any, answers: Floats, expected: tuple[int, ...]) -> None:
+    if answers.shape != expected:
         raise InvalidInputError(
-            f"a {type(model).__name__} answered with an array of shape {told.shape}; expected "
+            f"a {type(model).__name__} answered with an array of shape {answers.shape}; expected "
             f"{expected}"
         )
-    n_wrong = int((~np.isfinite(told)).reshape(len(told), -1).any(axis=1).sum())
+    n_wrong = int((~np.isfinite(answers)).reshape(len(answers), -1).any(axis=1).sum())
     if n_wrong:
         raise InvalidInputError(
-            f"a {type(model).__name__} gave no finite number for {n_wrong} of {len(told)} records; "
-            "expected one for each"
+            f"a {type(model).__name__} gave no finite number for {n_wrong} of {len(answers)} "
+            "records; expected one for each"
         )
 
 
@@ -196,5 +197,5 @@ def _numbers(sample: Sample) -> Floats:
 
 
 def _some(labels: list[Any]) -> str:
-    told = [shorten(each) for each in labels[:_N_TOLD]]
-    return ", ".join(told) + (", ..." if len(labels) > _N_TOLD else "")
+    names = [shorten(each) for each in labels[:_N_NAMED]]
+    return ", ".join(names) + (", ..." if len(labels) > _N_NAMED else "")

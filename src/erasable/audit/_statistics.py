@@ -35,7 +35,7 @@ _FEW_VALUES, _N_DRAWS = 100, 4999
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many members an attack finds while it suspects few others.
+    """The share of members that an attack finds at a rate of false positives.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Rate:
         The share of members that it finds, with a Clopper-Pearson interval; NaN where there are
         too few others for the rate.
     p_value : float
-        How probable so many are if nothing tells members from others. Exact.
+        The probability of so many or more if nothing distinguishes members from others. Exact.
     n_needed : int
-        How many others the rate needs.
+        Number of others that the rate needs.
 
     Examples
     --------
@@ -72,17 +72,17 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Separation:
-    """How well scores tell members from others.
+    """Separation of members from others by scores.
 
     Attributes
     ----------
     n_members, n_others : int
     area : float
         Area under the ROC curve: the probability that a member scores above another record, ties
-        counted as half. 0.5 tells nothing; far below it leaks as much as far above.
+        counted as half. 0.5 is chance; far below it leaks as much as far above.
     low, high : float
         Interval of the area: the wider ends of DeLong's and of Newcombe's, which holds with few
-        records and near 1, too. It is of these models: other models were not drawn.
+        records and near 1, too. It is for these models: other models were not drawn.
     rates : tuple of Rate
     p_value : float
         Of the two-sided test of the area and the tests of all rates, by Bonferroni. The test of the
@@ -198,16 +198,16 @@ def _p_value(a: Floats, b: Floats, ranks: Floats) -> float:
     """Test the area; with heavy ties, p-values of the normal approximation alone are too small."""
     if not np.ptp(ranks):
         return 1.0
-    told = float(mannwhitneyu(a, b).pvalue)
+    p_value = float(mannwhitneyu(a, b).pvalue)
     values, counts = np.unique(ranks, return_counts=True)
     if len(values) > _FEW_VALUES or len(values) == len(ranks):
-        return told
+        return p_value
     middle = a.size * (len(ranks) + 1) / 2
     given = abs(float(ranks[: a.size].sum()) - middle)
     source = np.random.default_rng(0)
     drawn = source.multivariate_hypergeometric(counts, a.size, _N_DRAWS, method="marginals")
     n_as_large = int(np.count_nonzero(np.abs(drawn @ values - middle) >= given - 1e-9))
-    return max(told, (1 + n_as_large) / (1 + _N_DRAWS))
+    return max(p_value, (1 + n_as_large) / (1 + _N_DRAWS))
 
 
 def _score_interval(
@@ -221,7 +221,7 @@ def _score_interval(
         variance *= 2 * n - 1 - (3 * n - 3) / ((2 - true) * (1 + true))
         return abs(true - area) - deviations * math.sqrt(max(0.0, variance))
 
-    # 0 and 1 are solutions for themselves, too, and not the ones that are wanted.
+    # 0 and 1 are trivial solutions, which are excluded.
     low = float(brentq(beyond, 0.0, min(area, 1.0 - 1e-9))) if area > 0.0 else 0.0
     high = float(brentq(beyond, max(area, 1e-9), 1.0)) if area < 1.0 else 1.0
     return low, high
@@ -235,7 +235,7 @@ def _rate(members: Floats, others: Floats, rate: float, level: float) -> Rate:
     n_found = int(np.count_nonzero(members > _bar(others, rate)))
     low, high = clopper_pearson(n_found, members.size, level)
     n = members.size + others.size
-    # That of the first records by score, so many or more are members.
+    # The probability that so many or more of the first records by score are members.
     p_value = float(hypergeom.sf(n_found - 1, n, members.size, n_found + allowed))
     return Rate(rate, n_found / members.size, low, high, p_value, needed)
 
@@ -284,7 +284,7 @@ def permute_models(
     both = np.concatenate([np.asarray(first), np.asarray(second)])
     n, k = len(both), len(first)
     given = statistic(both[:k], both[k:])
-    bar = given - 1e-12 * abs(given)  # ties count, whatever the last bit
+    bar = given - 1e-12 * abs(given)  # ties count, up to rounding
     drawn = [np.asarray(each) for each in _exchanges(n, k, n_draws, seed)]
     chosen = np.zeros(n, dtype=bool)
     n_as_large = 1

@@ -23,7 +23,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.record_rows import RecordRows, located
 from erasable.core.seeds import is_number
 from erasable.removal import _row_kernels as kernels
-from erasable.removal._passes import OfEachRow, of_each_row, rows_of
+from erasable.removal._passes import RowPass, rows_of, run_row_pass
 from erasable.removal._sets import Sets
 
 BITS = 22
@@ -111,10 +111,10 @@ def _carry(pending: Ints, products: Ints) -> None:
 def whole_blocks(matrix: Any, origin: Floats, quantum: Floats) -> Any:
     """Yield blocks of rows as whole numbers; each block overwrites the one before."""
     n, d = matrix.shape
-    room = np.empty((min(BLOCK, n), d))
+    buffer = np.empty((min(BLOCK, n), d))
     per_unit = 1.0 / quantum
     for start in range(0, n, BLOCK):
-        part = room[: min(BLOCK, n - start)]
+        part = buffer[: min(BLOCK, n - start)]
         kernels.cut(matrix[start : start + BLOCK], origin, per_unit, part)
         yield part
 
@@ -145,7 +145,7 @@ class Metric:
         """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
         if isinstance(rows, RecordRows):
             pass_ = _MetricDistances(self, sets.grid, centres, len(rows))
-            return list(np.ascontiguousarray(of_each_row(rows, pass_).T))
+            return list(np.ascontiguousarray(run_row_pass(rows, pass_).T))
         return self.distances_on(sets.grid, rows, centres)
 
     def distances_on(self, grid: Any, rows: Any, centres: list[Floats]) -> list[Floats]:
@@ -176,7 +176,7 @@ class Metric:
         return found
 
 
-class _MetricDistances(OfEachRow):
+class _MetricDistances(RowPass):
     """A pass that computes the squared distances to each of some centres."""
 
     def __init__(self, metric: Metric, grid: Any, centres: list[Floats], n_rows: int) -> None:

@@ -135,7 +135,7 @@ _FLOOR = 1e-6  # of shrinkage: what does not vary within the sets, and does not 
 
 @dataclass(frozen=True)
 class Frontier:
-    """What deleting the first records of an order does, at every budget.
+    """Removal and shift by deleting the first records of an order, at every budget.
 
     Attributes
     ----------
@@ -146,8 +146,8 @@ class Frontier:
     epsilon : ndarray of shape (n_forget + 1,), float64
         Shift of the wanted domain, ``KL(p2, p)`` in nats, estimated.
     share : ndarray of shape (n_forget + 1,), float64
-        Share of the total score that has left; of scores with negative ones, of their height above
-        the least.
+        Share of the total score that has left; where some scores are negative, of their height
+        above the least.
 
     Notes
     -----

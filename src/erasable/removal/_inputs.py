@@ -20,7 +20,6 @@ from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
-from erasable.removal._gaussians import Moments
 
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart
@@ -153,31 +152,6 @@ def read_covariance(sigma: Any, d: int) -> Floats:
         )
     refuse_singular(matrix, "sigma", InvalidParameterError)
     return matrix
-
-
-def read_moments(moments: Any, name: str, d: int, *, scatter: bool) -> Moments:
-    """Return moments of `d` features; `scatter` may be required."""
-    if not isinstance(moments, Moments):
-        raise InvalidDataError(
-            f"{name} is {shorten(moments)}; expected Moments; pass Moments.of(records)"
-        )
-    if scatter and moments.scatter is None:
-        raise InvalidDataError(
-            f"the moments {name} have no scatter; expected one, because sigma is not known; pass "
-            "sigma, or moments with their scatter"
-        )
-    n = int(moments.n) if is_integer(type(moments.n)) else 0
-    mean = as_numbers(moments.mean)
-    squares = as_numbers(moments.scatter) if scatter else None
-    shapes = mean.shape == (d,) and (squares is None or squares.shape == (d, d))
-    finite = np.isfinite(mean).all() and (squares is None or np.isfinite(squares).all())
-    if n < 1 or not d or not shapes or not finite:
-        raise InvalidDataError(
-            f"the moments {name} are of n={shorten(moments.n)} records, a mean of shape "
-            f"{mean.shape} and a scatter of shape {getattr(squares, 'shape', ())}; expected 1 "
-            f"record or more, and finite numbers of the {d} features of refit"
-        )
-    return Moments(n, mean, squares)
 
 
 def refuse_label(label: Any) -> None:

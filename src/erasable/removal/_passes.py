@@ -17,7 +17,7 @@ from erasable.removal import _row_kernels as kernels
 _AT_HAND = 2**24  # values that are read here at a time: 128 MiB
 
 
-class OfEachRow(Pass[None]):
+class RowPass(Pass[None]):
     """A pass that computes numbers for each row, from this row alone, into an array."""
 
     def __init__(self, *shape: int) -> None:
@@ -36,7 +36,7 @@ class OfEachRow(Pass[None]):
         """Do nothing: results are written in place."""
 
 
-class DistancesTo(OfEachRow):
+class DistancesTo(RowPass):
     """The squared Euclidean distance to a centre."""
 
     def __init__(self, centre: Floats, n_rows: int) -> None:
@@ -47,7 +47,7 @@ class DistancesTo(OfEachRow):
         kernels.distances(rows, self._centre, out)
 
 
-class ProductsWith(OfEachRow):
+class ProductsWith(RowPass):
     """The scalar product with a centre."""
 
     def __init__(self, centre: Floats, n_rows: int) -> None:
@@ -58,7 +58,7 @@ class ProductsWith(OfEachRow):
         kernels.products(rows, self._centre, out)
 
 
-def of_each_row(rows: RecordRows, pass_: OfEachRow) -> Floats:
+def run_row_pass(rows: RecordRows, pass_: RowPass) -> Floats:
     """Run a pass, and return the numbers that it wrote."""
     rows.run(pass_)
     found: Floats = pass_.found.values

@@ -133,7 +133,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
             frame = as_frame(X)
             refuse_masked(X)
             accepts = Accepts(sparse=True)
-            _refuse_other_width(name, X, reader)
+            _refuse_other_width(X, reader)
             read[name] = read_values(reader, X, frame, accepts, reset=name == "forget", copy=False)
         except InvalidInputError as error:
             raise type(error)(f"in {name}: {error}") from None
@@ -149,9 +149,9 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 f"{name} has 1 record; expected 2 or more, which make a distribution; pass more, "
                 "or delete a single record from a model with delete"
             )
-    names = _labels(own, forget, read["forget"].shape[0], "forget")
+    names = _labels(own, read["forget"].shape[0], "forget")
     if other is not None:
-        others = _labels(other, given["retain"], read["retain"].shape[0], "retain")
+        others = _labels(other, read["retain"].shape[0], "retain")
         shared = set(names.tolist()) & set(others.tolist()) if own is not None else set()
         if shared:
             some = name_some(sorted(shared, key=str))
@@ -194,7 +194,7 @@ def _split_ids(X: Any, ids: Any, name: str) -> tuple[Any, Any]:
     return X, index_of(frame) if ids is None and frame is not None else ids
 
 
-def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
+def _labels(values: Any, n: int, name: str) -> NDArray[Any]:
     if values is None:
         return np.arange(n, dtype=np.int64)
     read = as_id_array(values, name=f"ids of {name}")
@@ -207,7 +207,7 @@ def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
     return read
 
 
-def _refuse_other_width(name: str, X: Any, reader: Any) -> None:
+def _refuse_other_width(X: Any, reader: Any) -> None:
     expected = getattr(reader, "n_features_in_", None)
     shape: tuple[Any, ...] = getattr(X, "shape", ())
     if expected is not None and len(shape) == 2 and shape[1] != expected:

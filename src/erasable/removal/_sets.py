@@ -20,7 +20,7 @@ from erasable.core.moments import Moments
 from erasable.core.record_rows import RecordRows, located
 from erasable.core.sparse import SparseGrid, take_rows, tops
 from erasable.removal import _row_kernels as kernels
-from erasable.removal._passes import DistancesTo, ProductsWith, of_each_row
+from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass
 
 _HALF = 2.0**13  # as in `Moments`
 _COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
@@ -149,7 +149,7 @@ def copied(rows: Any, places: Ints) -> Any:
 def distances_to(centre: Floats, rows: Any) -> Floats:
     """Return the squared Euclidean distance of each row to a centre."""
     if isinstance(rows, RecordRows):
-        return of_each_row(rows, DistancesTo(centre, len(rows)))
+        return run_row_pass(rows, DistancesTo(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, out)
@@ -161,7 +161,7 @@ def distances_to(centre: Floats, rows: Any) -> Floats:
 def products_with(centre: Floats, rows: Any) -> Floats:
     """Return the scalar product of each row with a centre."""
     if isinstance(rows, RecordRows):
-        return of_each_row(rows, ProductsWith(centre, len(rows)))
+        return run_row_pass(rows, ProductsWith(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_products(rows.data, rows.indices, rows.indptr, centre, out)

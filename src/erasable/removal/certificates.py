@@ -52,12 +52,11 @@ from scipy.special import multigammaln
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
-from erasable.removal._gaussians import Moments, excess, whitened
+from erasable.removal._gaussians import Moments, excess, read_moments, whitened
 from erasable.removal._inputs import (
     read_count,
     read_covariance,
     read_deleted,
-    read_moments,
     read_number,
     read_pair,
     refuse_singular,
@@ -130,7 +129,7 @@ _NONCENTRALITY = 1e10  # beyond, scipy's noncentral chi-squared law answers NaN
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is certain of the Gaussian p that is fitted to what is left, but for `delta`.
+    """Bounds of the Gaussian p that is fitted to what is left, which may fail with `delta`.
 
     Attributes
     ----------
@@ -160,7 +159,7 @@ class Certificate:
 def certificate(
     forget: Any, retain: Any, deleted: Any, delta: float, sigma: Any = None
 ) -> Certificate:
-    """Certify a removal, whatever rule has selected the records.
+    """Certify a removal, for any rule that has selected the records.
 
     Parameters
     ----------
@@ -186,14 +185,14 @@ def certificate(
         No records, no finite numbers, or no more records than features where the covariance is
         to be fitted; a singular covariance.
     InvalidInputError
-        Rows that there are not.
+        `deleted` has rows that do not exist.
     InvalidParameterError
         `delta` or `sigma` out of range.
 
     See Also
     --------
-    certificate_from_moments : for records that are not all at hand, and for many budgets.
-    erasable.removal.divergence : where the domains are no Gaussians.
+    certificate_from_moments : For records that are not all in memory, and for many budgets.
+    erasable.removal.divergence : Where the domains are not Gaussian.
 
     Notes
     -----
@@ -225,8 +224,8 @@ def certificate_from_moments(
     Parameters
     ----------
     forget, retain : Moments
-        Of all records of either domain; `Moments.of_records` computes them of records that lie in
-        files or on the workers of a cluster.
+        Of all records of either domain; `Moments.of_records` computes them of records that are
+        stored in files or on the workers of a cluster.
     refit : Moments
         Of the records that are left, of both domains.
     delta, sigma
@@ -368,7 +367,7 @@ def _scatter(moments: Moments) -> Floats:
 
 @dataclass(frozen=True)
 class RandomRemovalLaw:
-    """How ``KL(p1, p)`` and ``KL(p2, p)`` are distributed when records leave at random.
+    """Distributions of ``KL(p1, p)`` and ``KL(p2, p)`` when records leave at random.
 
     Attributes
     ----------
@@ -389,7 +388,7 @@ class RandomRemovalLaw:
 def random_removal_law(
     n_forget: int, n_retain: int, n_deleted: int, divergence: float, *, n_features: int = 1
 ) -> RandomRemovalLaw:
-    """Return the exact law of what random removal reaches, for Gaussians of a known covariance.
+    """Return the exact law of random removal, for Gaussians of a known covariance.
 
     The mean of the ``N = n_forget - n_deleted + n_retain`` records that are left is Gaussian, its
     covariance that of one record over N, so that ``2 N KL(p1, p)`` is noncentral chi-squared: with

@@ -45,7 +45,7 @@ class InfluenceRemoval:
         Of the records that are left; the covariance is that of maximum likelihood, or the one
         that is known.
     error : float
-        KL(refit, one step), in nats; infinite where damping has left what is no covariance.
+        KL(refit, one step), in nats; infinite where damping has left no valid covariance.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def influence_removal(
         The covariance, where it is known and the mean alone is fitted; a number is a standard
         deviation. By default it is fitted, too.
     damping : float, default=0.0
-        What is added to the diagonal of the Hessian of the mean log-loss, which shortens the step
-        further; the paper has 0.01.
+        Added to the diagonal of the Hessian of the mean log-loss, which shortens the step further;
+        the paper has 0.01.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def influence_removal(
     InvalidDataError
         No records, no finite numbers, or a covariance that is singular before or after.
     InvalidInputError
-        Rows that there are not.
+        `deleted` has rows that do not exist.
     InvalidParameterError
         `sigma` or `damping` out of range.
 

@@ -30,7 +30,7 @@ class ExpectedUtility:
     ----------
     value : float
     standard_error : float
-        0.0 where the value is exact, and where all the samples that count are alike.
+        0.0 where the value is exact, and where all samples that count are equal.
     exact : bool
         Whether it is the sum over all who may stay, to rounding; otherwise samples were drawn.
 
@@ -60,7 +60,7 @@ def expected_utility(
     ids: Any = None,
     random_state: Any = None,
 ) -> ExpectedUtility:
-    """Compute what some records are worth after deletions.
+    """Compute the utility of some records after deletions.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def expected_utility(
 
     See Also
     --------
-    SubsetSelector.value : The same of what a selector chose.
+    SubsetSelector.value : The same for the records that a selector chose.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def utility_distribution(
     ids: Any = None,
     random_state: Any = None,
 ) -> NDArray[np.float64]:
-    """Draw who stays of some records, and return what is left of their utility, each time.
+    """Return samples of the utility of some records after deletions.
 
     Parameters
     ----------

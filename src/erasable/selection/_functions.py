@@ -69,7 +69,7 @@ class Queue:
             heapq.heapreplace(self.heap, (-float(gain), j, self.round))
 
     def next_round(self) -> None:
-        """Say that a record was added: the gains are out of date."""
+        """Mark all gains as out of date, after a record was added."""
         self.round += 1
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ def available_memory(root: str = "/") -> float:
     free = _of_machine(Path(root))
     for controller, path in _memberships(Path(root)):
         top = groups if controller == "" else groups / "memory"
-        # In a container the path may be the host's, which is not there: then the top is ours.
+        # In a container the path may be the host's and not exist: then the top group is ours.
         for folder in {top, *(top.joinpath(*path[: n + 1]) for n in range(len(path)))}:
             free = min(free, _of_group(folder, _FILES[controller]))
     return max(free, 0.0)

@@ -69,13 +69,13 @@ class Expected:
     """The utility that is expected after deletions.
 
     It is exact where the utility has a closed form for the staying model, and a sample average
-    where it has none.
+    elsewhere.
 
     Parameters
     ----------
     n_samples : int, default=None
-        How many samples of who stays are drawn, if any are. By default as many as keep a marginal
-        gain within `error` with probability `confidence`.
+        Number of samples of who stays, if any are drawn. By default as many as keep a marginal gain
+        within `error` with probability `confidence`.
     error : float, default=0.02
         As a share of the largest gain in the round before (section 4.4, Hoeffding's inequality).
     confidence : float, default=0.95

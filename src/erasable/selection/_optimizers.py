@@ -44,7 +44,7 @@ class CostBudget:
 
     def worth(self, gains: Floats, items: Ints) -> Floats:
         """Return the numbers by which some records are chosen: gains, or gains per cost."""
-        # Not over costs: where records are worth the same, lazy and greedy have to round alike.
+        # Not divided by costs: lazy and greedy have to round equally, to agree on ties.
         weights = self.weights
         return gains if weights is None else gains * weights[items]
 
@@ -53,11 +53,11 @@ class CostBudget:
         if self.costs is None:
             return int(min(self.k, len(items)))
         cheapest = np.cumsum(np.sort(self.costs[items]))
-        # Sums round in another order than what is left does: one too many rather than too few.
+        # Sums here and the rest of a budget round differently: rather one too many than too few.
         return int(np.searchsorted(cheapest, self.k * (1 + 2 * _ROUNDING), side="right"))
 
     def affords(self, cost: Any, left: float) -> Any:
-        """Tell which costs `left` affords, up to rounding: 0.3 affords three times 0.1."""
+        """Return which costs `left` affords, up to rounding: 0.3 affords three times 0.1."""
         return cost <= left + _ROUNDING * self.k
 
 

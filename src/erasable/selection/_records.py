@@ -79,8 +79,10 @@ def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.in
 def refuse_both(selected: Any, rows: Any) -> None:
     """Raise InvalidInputError unless exactly one of `selected` and `rows` is given."""
     if (selected is None) == (rows is None):
-        told = "neither selected nor rows came" if rows is None else "both selected and rows came"
-        raise InvalidInputError(f"{told}; expected one of them: ids as selected, positions as rows")
+        came = "neither selected nor rows" if rows is None else "both selected and rows"
+        raise InvalidInputError(
+            f"{came} came; expected one of them: ids as selected, positions as rows"
+        )
 
 
 def read_selected(selected: Any) -> NDArray[Any]:

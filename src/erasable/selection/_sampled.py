@@ -205,7 +205,7 @@ class BoundedQueue(Sweep):
         while True:
             at = int(np.argmax(self.bounds))
             if self.bounds[at] <= worth + _ROUNDING * abs(worth):
-                # Who is left can at most be equal; then the first counts.
+                # The rest can at most tie; then the first record counts.
                 first = self.bounds[:best] >= worth - _ROUNDING * abs(worth)
                 unknown = np.flatnonzero(first & np.isnan(self.known[:best]))
                 if not len(unknown):
@@ -229,7 +229,7 @@ class BoundedQueue(Sweep):
     def _bounds(self) -> Floats:
         """Return weighted upper bounds of the gains; minus infinity for records that are gone."""
         if self.near_best is None or self.sampled.threshold is not None:
-            # These find who is nearly the best; those below are tight for who is like that.
+            # These bounds find a nearly best record; those below are tight for such records.
             self.near_best = int(self.items[np.argmax(self._bounds_by(self.near_best))])
         return self._bounds_by(self.near_best)
 

@@ -31,8 +31,8 @@ def semivalues(
 ) -> Floats:
     """Compute what each record adds to a random part of the others.
 
-    Exact for nearest neighbours where owners of a class decide on their own, or are alike; a
-    sample average otherwise.
+    Exact for nearest neighbours where owners of a class are independent or exchangeable; a sample
+    average otherwise.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class FittedSelection:
 
 
 class Valued:
-    """A selector that values what it chose."""
+    """A selector that evaluates the records it chose."""
 
     _fitted: FittedSelection
     held_: NDArray[np.int64]
@@ -43,9 +43,9 @@ class Valued:
     def value(
         self, *, staying: Any = None, objective: Any = None, random_state: Any = None
     ) -> ExpectedUtility:
-        """Compute what the chosen records are worth after deletions, with those held already.
+        """Compute the utility of the chosen records after deletions, with those held already.
 
-        Where that is sampled, the samples are other ones than those that records were chosen by.
+        Where it is sampled, the samples are not those that records were chosen by.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Valued:
         objective : Expected or CVaR, default=None
             By default the selector's.
         random_state : int, RandomState or None, default=None
-            By default a seed that depends on the selector's, and is another one.
+            By default a seed that is derived from the selector's.
 
         Returns
         -------
@@ -79,7 +79,7 @@ class Valued:
     def distribution(
         self, *, staying: Any = None, n_samples: int = 1000, random_state: Any = None
     ) -> NDArray[np.float64]:
-        """Draw who stays of the records chosen and held, and return what is left of the utility.
+        """Return samples of the utility of the records chosen and held, after deletions.
 
         Parameters
         ----------

@@ -2,4 +2,4 @@
 
 
 class SelectionWarning(UserWarning):
-    """A selection is smaller than was asked for, less exact, or of hardly any use."""
+    """A selection is smaller than requested, less exact, or hardly useful."""

@@ -30,18 +30,16 @@ from erasable.selection.staying import Sampler
 class CVaR:
     """The utility that is expected in the worst cases: the conditional value at risk.
 
-    For each of some thresholds tau the records are chosen greedily, near the quantile alpha of what
-    the selection for the expected utility is worth (section 4.3). That selection is a candidate,
-    too.
+    For several thresholds tau, near the quantile alpha of the utility of the selection for the
+    expected utility, records are chosen greedily (section 4.3). That selection is a candidate, too.
 
-    On the samples that it was chosen by, a selection looks better than it is, and the best of many
-    on the samples that these were judged by. So there are three sets of samples: selections are
-    made by the first, the best of them is found by the second, and what it is worth is said by the
-    third.
+    On the samples that it was chosen by, a selection looks better than it is, and so does the best
+    of many on the samples that judged them. So there are three sets of samples: the first makes
+    selections, the second finds the best of them, and the third estimates its value.
 
-    Its error says little where the worst cases are few: draw so many samples that alpha of them
+    Its error is unreliable where the worst cases are few: draw so many samples that alpha of them
     are 100 or more. With fewer than 10 there is a `SelectionWarning`. It is 0.0 where all of the
-    worst cases in the samples are alike, and the value is not exact for that.
+    worst cases in the samples are equal, and the value is not exact then.
 
     Parameters
     ----------
@@ -52,12 +50,13 @@ class CVaR:
     confidence : float, default=0.95
         As for `Expected`.
     n_thresholds : int, default=12
-        How many thresholds are tried, at most; each takes as long as a selection.
+        The largest number of thresholds to try; each takes as long as a selection.
     n_judged : int, default=None
-        How many samples selections are judged by, and as many that say what the best is worth;
-        with numbers that are common to records of one place in the order of choice. By default as
-        many as they are made by. 0: they are judged and valued by those that they were made by,
-        and thresholds are searched by Brent's method, as in the paper; the value is then too good.
+        Number of samples that judge selections, and of those that estimate the value of the best;
+        their random numbers are common to records of one place in the order of choice. By default
+        as many as make selections. 0: the samples that made a selection judge it and estimate its
+        value, and thresholds are searched by Brent's method, as in the paper; the value is then too
+        good.
 
     References
     ----------
@@ -89,26 +88,28 @@ class CVaR:
             check_count(self.n_judged, "n_judged")
 
     def mean(self) -> Expected:
-        """Return the expected utility by as many samples: what is maximised without deletions."""
+        """Return the objective `Expected` by as many samples."""
         return Expected(self.n_samples, self.error, self.confidence)
 
     def samples_needed(self) -> int:
-        """Return how many samples selections are made by."""
+        """Return the number of samples that make selections."""
         return self.mean().samples_needed()
 
     def n_valued(self) -> int:
-        """Return how many samples say what the result is worth."""
+        """Return the number of samples that estimate the value of the result."""
         return self.n_judged or self.samples_needed()
 
     def n_worst(self) -> float:
-        """Return how many samples the result is a mean of."""
+        """Return the number of samples of which the result is the mean."""
         return self.alpha * self.n_valued()
 
     def solve(self, task: SelectionTask) -> SelectionResult:
         """Choose the records of the largest utility in the worst cases, greedily."""
         if task.bound.is_certain:
             return self.mean().solve(task)
-        found = _InSamples(self, task) if self.n_judged == 0 else _InOthers(self, task)
+        found = (
+            _SameSampleSearch(self, task) if self.n_judged == 0 else _NewSampleSearch(self, task)
+        )
         found.attempt(None)
         low, high = self._thresholds(found.values)
         if low < high:
@@ -173,7 +174,7 @@ class _Search:
         raise NotImplementedError(f"{type(self).__name__} does not implement reported()")
 
 
-class _InSamples(_Search):
+class _SameSampleSearch(_Search):
     """A search that judges selections by the samples that made them, as in the paper."""
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
@@ -190,7 +191,7 @@ class _InSamples(_Search):
         return self.values
 
 
-class _InOthers(_Search):
+class _NewSampleSearch(_Search):
     """A search that judges selections by new samples, and values the best by new ones again."""
 
     def function(self, threshold: float | None) -> SetFunction:
@@ -202,7 +203,7 @@ class _InOthers(_Search):
         return self._draw(chosen, 0)
 
     def search(self, low: float, high: float) -> None:
-        # Not by Brent's method: what is judged jumps from one selection to the next.
+        # Not by Brent's method: the judged value jumps from one selection to the next.
         for threshold in np.linspace(low, high, self.goal.n_thresholds + 2)[1:-1].tolist():
             self.attempt(threshold)
 

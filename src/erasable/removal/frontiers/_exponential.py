@@ -282,7 +282,7 @@ _MORE = 1e308  # than any target
 
 
 def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: Any) -> Any:
-    r"""Say what removal costs at least, within an exponential family.
+    r"""Return the least cost of removal within an exponential family.
 
     The best p has its mean on the line from p1 through p2, behind p2:
     :math:`E_p[T] = (E_2[T] - \lambda E_1[T]) / (1 - \lambda)`, where :math:`\lambda` between 0 and
@@ -298,7 +298,7 @@ def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: An
         mean and covariance are both free, ``(mean, covariance)``, which are ``(float, float)`` or
         of shapes (n_features,) and (n_features, n_features).
     alpha : float or array-like
-        Removal that is asked for, in nats; 0 or more.
+        Removal to reach, in nats; 0 or more.
 
     Returns
     -------
@@ -339,7 +339,7 @@ def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: An
         )
     targets = read_targets(alpha)
     ray = read(theta1, theta2)
-    if ray is None:  # p1 is p2, and whatever is far from the one is as far from the other
+    if ray is None:  # p1 is p2, so both divergences are equal
         return float(targets) if targets.ndim == 0 else targets
     least = ray.divergences(0.0)[0]
     costs = [0.0 if target <= least else _cost(ray, target) for target in targets.reshape(-1)]

@@ -20,7 +20,7 @@ _COMPARED = 4_000  # records on which candidates are compared
 
 
 class DensityRatio(Score):
-    """Log density ratio ``log p1(x) / p2(x)``, the best score there is: ``density-ratio``.
+    """Log density ratio ``log p1(x) / p2(x)``, the optimal score: ``density-ratio``.
 
     Where it is known, deleting by it is optimal for removal at every budget: `alpha` is convex in
     what is kept, and a deleted record gains ``log(1 + n1 / n2 * p1 / p2)``. It is estimated by

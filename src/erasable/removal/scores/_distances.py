@@ -66,7 +66,7 @@ class MeanDistance(RowScore):
 
 
 class MeanMargin(RowScore):
-    """How much farther a record is from the retain mean than from its own: ``lr-cos``, ``lr-maha``.
+    """Distance to the retain mean less that to the forget mean: ``lr-cos``, ``lr-maha``.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Floats, Ints
@@ -61,9 +62,9 @@ class Score(BaseEstimator):
     Attributes
     ----------
     needs_retain : bool
-        Whether it looks at the retain set; of a score that does not, `sets.retain` may be None.
+        Whether it uses the retain set; otherwise `sets.retain` may be None.
     by_passes : bool
-        Whether it scores `Records`, which are read where they lie: rows of the sets are then
+        Whether it scores stored `Records`: rows of the sets are then
         `erasable.core.record_rows.RecordRows`.
 
     Examples
@@ -116,7 +117,7 @@ class Score(BaseEstimator):
 
 
 class RowScore(Score):
-    """A score of rows, one by one, against what is known of the sets."""
+    """Base of scores of single rows, given statistics of both sets."""
 
     by_passes = True
     _contrasts = True
@@ -169,16 +170,14 @@ class Custom(Score):
         scores = as_numbers(given)
         n = forget.shape[0]
         if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
-            told = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
+            result = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
             raise InvalidInputError(
-                f"the score returned {told}; expected a finite number, up to {_LARGEST:g}, for "
+                f"the score returned {result}; expected a finite number, up to {_LARGEST:g}, for "
                 f"each of {n} records; return an array in the order of forget"
             )
         return scores
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
-        from scipy.sparse import issparse, vstack
-
         both = [rows, sets.forget]
         joined = vstack(both, format="csr") if issparse(rows) else np.concatenate(both)
         return self._call(joined, sets.retain)[: rows.shape[0]]

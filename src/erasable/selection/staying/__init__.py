@@ -9,8 +9,7 @@ from erasable.selection.staying._independent import (
     PerClass,
     as_staying,
 )
-from erasable.selection.staying._model import Bound, Staying
-from erasable.selection.staying._sampling import Sampler
+from erasable.selection.staying._model import Bound, Sampler, Staying
 
 __all__ = [
     "BetaBinomial",

@@ -72,7 +72,7 @@ def _above(w: float, best: float) -> float:
 
 
 @inlined
-def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) -> float:
+def nearer(row: NDArray[np.floating], best: NDArray[np.floating], buffer: Floats) -> float:
     """Return the sum over targets of how much nearer than the best so far a record is.
 
     In 32 sums side by side, which the processor adds to several at a time.
@@ -81,19 +81,19 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
     total = 0.0
     if lanes > 0:
         for lane in range(32):
-            room[lane] = 0.0
+            buffer[lane] = 0.0
         for low in range(0, whole, 128):
             w, b = row[low : low + 128], best[low : low + 128]
             for i in range(32):
-                room[i] += (_above(w[i], b[i]) + _above(w[i + 32], b[i + 32])) + (
+                buffer[i] += (_above(w[i], b[i]) + _above(w[i + 32], b[i + 32])) + (
                     _above(w[i + 64], b[i + 64]) + _above(w[i + 96], b[i + 96])
                 )
         for low in range(whole, lanes, 32):
             w, b = row[low : low + 32], best[low : low + 32]
             for i in range(32):
-                room[i] += _above(w[i], b[i])
+                buffer[i] += _above(w[i], b[i])
         for lane in range(32):
-            total += room[lane]
+            total += buffer[lane]
     for i in range(lanes, len(row)):
         total += _above(row[i], best[i])
     return total

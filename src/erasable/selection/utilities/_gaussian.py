@@ -73,7 +73,7 @@ class FactorSamples(Samples):
         if not len(items):
             return
         size, n_samples = self.size, of.rows.shape[1]
-        # What is found in a sample depends on no other: how they are shared out does not show.
+        # Samples are independent: the result does not depend on how threads share them.
         share = n_samples
         if items.size * size**2 * n_samples > _MUCH:
             share = -(-n_samples // (_WIDTH * n_threads(self.n_jobs))) * _WIDTH
@@ -147,10 +147,10 @@ def _refresh(items: Ints, size: int, first: int, stop: int, of: _Factors) -> Non
 
     In samples `first` to `stop`; the caller updates `seen`.
     """
-    room, near = np.empty((2, _WIDTH)), np.empty((2, size))
+    buffer, near = np.empty((2, _WIDTH)), np.empty((2, size))
     for low in range(first, stop, _WIDTH):
         high = min(low + _WIDTH, stop)
-        c, h = room[0, : high - low], room[1, : high - low]
+        c, h = buffer[0, : high - low], buffer[1, : high - low]
         for at in range(len(items)):
             j = items[at]
             if of.seen[j] < size:
@@ -170,12 +170,12 @@ def _refresh(items: Ints, size: int, first: int, stop: int, of: _Factors) -> Non
 def _append(j: int, size: int, stays: Flags, of: _Factors) -> None:
     """Append the row of record j, number `size`, to the samples in which it stays."""
     first = size * (size + 1) // 2
-    room, near = np.empty((2, _WIDTH)), np.empty((2, size))
+    buffer, near = np.empty((2, _WIDTH)), np.empty((2, size))
     _read(j, size, of, near)
     weights, others = np.empty((size, _WIDTH)), np.empty((size, _WIDTH))
     for low in range(0, of.rows.shape[1], _WIDTH):
         high = min(low + _WIDTH, of.rows.shape[1])
-        c, h = room[0, : high - low], room[1, : high - low]
+        c, h = buffer[0, : high - low], buffer[1, : high - low]
         weights[:] = 0.0
         others[:] = 0.0
         for t in range(size):
@@ -206,7 +206,7 @@ def _append(j: int, size: int, stays: Flags, of: _Factors) -> None:
 
 
 class MutualInformation(Utility):
-    """What observing the chosen tells of a Gaussian process: how diverse they are.
+    """Information of the chosen about a Gaussian process: a measure of their diversity.
 
     ``log det(I + gamma K_S)``. It is exact without deletions; its expected value after deletions
     is sampled.
@@ -258,7 +258,7 @@ class InformationProblem(Problem):
 
 
 class VarianceReduction(Utility):
-    """By how much the chosen lower the variance of a Gaussian process, summed over targets.
+    """Reduction of the variance of a Gaussian process by the chosen, summed over targets.
 
     It is exact without deletions; its expected value after deletions is sampled.
 

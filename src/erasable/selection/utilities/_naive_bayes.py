@@ -215,26 +215,26 @@ _LEAST = 1e-200  # of a smoothing, by which counts are divided
 
 
 class NaiveBayes(Utility):
-    """How often each value of a feature is among the chosen of a class, in logarithms.
+    """Logarithms of the counts of each value of a feature among the chosen of a class.
 
     The sum over classes, features and values of ``|M| log(1 + |S| / smoothing)``, where `M` is all
-    the records of that class and value, and `S` those chosen. A selection that is worth much by it
+    the records of that class and value, and `S` those chosen. A selection of a high utility
     trains a good naive Bayes classifier. It needs classes and categories; bin numbers first. Its
-    expected value after deletions is exact where owners of a class decide on their own, or are
-    alike, or decide for groups of records.
+    expected value after deletions is exact where owners of a class are independent or exchangeable,
+    also with groups of records.
 
     Parameters
     ----------
     smoothing : float, default=1.0
-        How many records of each class and value are thought to be held already. The smaller it is,
-        the more is it worth that a value has any record at all, against that it has several. To
-        select for a classifier with a small `alpha`, pass that.
+        Number of records of each class and value that are assumed to be held already. The smaller
+        it is, the more does the first record of a value count against further ones. To select for a
+        classifier with a small `alpha`, pass that.
 
     Notes
     -----
     The paper prints ``log |S|``, which is not defined for values that no chosen record has. Its
     numbers are those of ``log(|S| + 0.01)``: this utility with ``smoothing=0.01``, but for a
-    constant, which is taken away here so that nothing is worth nothing.
+    constant, which is subtracted here so that the empty selection has the value 0.
 
     References
     ----------

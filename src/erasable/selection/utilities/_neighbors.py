@@ -53,10 +53,10 @@ class Neighbors:
                 X, self.n_neighbors, mode="distance", metric=self.metric, include_self=True
             )
         found = clone(self.transformer, safe=False).fit_transform(X)
-        return _with_oneself(found, len(X), type(self.transformer).__name__)
+        return _with_self_distances(found, len(X), type(self.transformer).__name__)
 
 
-def _with_oneself(found: Any, n: int, name: str) -> Any:
+def _with_self_distances(found: Any, n: int, name: str) -> Any:
     """Check the distances of a transformer, and add those of records to themselves: 0."""
     if not scipy.sparse.issparse(found) or found.shape != (n, n):
         got = f"shape {found.shape}" if hasattr(found, "shape") else shorten(found)

@@ -180,16 +180,16 @@ def _product(left: Any, right: Any) -> Floats:
 
 
 def _failure(X: NDArray[Any], error: Exception) -> InvalidInputError:
-    told = (str(error).strip() or type(error).__name__).splitlines()[0]
+    message = (str(error).strip() or type(error).__name__).splitlines()[0]
     return InvalidInputError(
-        f"the model fails on records of shape {X.shape[1:]}: {told}; expected a module of one "
+        f"the model fails on records of shape {X.shape[1:]}: {message}; expected a module of one "
         "float64 tensor (n_records, ...) without chance in it; check it with model(x) for two of "
         "them"
     )
 
 
 class NeuralVariance(Utility):
-    """By how much the chosen lower the variance of what a neural network predicts (EVGP).
+    """Reduction of the variance of a neural network's predictions by the chosen (EVGP).
 
     A wide network, trained, predicts as a Gaussian process whose kernel is its neural tangent
     kernel; the variance is that over initialisations. It needs no labels and no training. The

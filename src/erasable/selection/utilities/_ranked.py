@@ -158,7 +158,7 @@ class ClassHeap(ABC):
 
     @abstractmethod
     def next_round(self) -> None:
-        """Say that a record of the class was added."""
+        """Mark gains as out of date, after a record of the class was added."""
 
     def top(self) -> tuple[float, int]:
         place = self.places[0]

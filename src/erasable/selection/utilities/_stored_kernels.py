@@ -16,7 +16,7 @@ from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 
 EUCLIDEAN, SQEUCLIDEAN, COSINE = 0, 1, 2
-"""Which distance is meant."""
+"""Kinds of distances."""
 
 
 class StoredPoints(NamedTuple):

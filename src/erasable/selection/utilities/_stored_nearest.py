@@ -51,7 +51,7 @@ def as_points(rows: Any, codes: Ints32 | None) -> StoredPoints:
     return StoredPoints(columns, sizes, _NO_CODES if codes is None else codes)
 
 
-class _OfTargets(Pass[Floats]):
+class _TargetPass(Pass[Floats]):
     """A pass over targets that adds up whole numbers."""
 
     def __init__(self, measure: Measure, codes: PerRow | None) -> None:
@@ -67,7 +67,7 @@ class _OfTargets(Pass[Floats]):
         return one
 
 
-class Distances(_OfTargets):
+class Distances(_TargetPass):
     """Sums, numbers and maxima of the distances to each of some points; see `add_distances`."""
 
     def __init__(self, measure: Measure, codes: PerRow | None, points: StoredPoints) -> None:
@@ -90,7 +90,7 @@ class Distances(_OfTargets):
         return one
 
 
-class _OfChosen(_OfTargets):
+class _ChosenPass(_TargetPass):
     """A pass that updates each row by what was chosen since the last one.
 
     A row holds the number of chosen records it has seen, so a pass may run twice on it, and starts
@@ -110,8 +110,8 @@ class _OfChosen(_OfTargets):
         return nearest
 
 
-class Gains(_OfChosen):
-    """What each of some points would add, by rank: shape (n_points, n_ranks)."""
+class Gains(_ChosenPass):
+    """The gains of some points, by rank: shape (n_points, n_ranks)."""
 
     def __init__(self, *followed: Any, points: StoredPoints, n_ranks: int) -> None:
         super().__init__(*followed)
@@ -128,7 +128,7 @@ class Gains(_OfChosen):
         return found
 
 
-class Totals(_OfChosen):
+class Totals(_ChosenPass):
     """The value of the chosen, by class and rank: shape (n_classes, n_ranks)."""
 
     def __init__(self, *followed: Any, shape: tuple[int, int]) -> None:
