@@ -233,8 +233,8 @@ def _verdict(
     if after.p_value <= level:
         return (
             "found",
-            "The model still knows records that were deleted from it: it tells them from records "
-            "that it has never seen.",
+            "The model still knows records that were deleted from it: it distinguishes them from "
+            "records that it has never seen.",
             "It does not say how much of ordinary records is left: canaries are made to be found.",
         )
     if before is not None and before.p_value > level:
@@ -246,9 +246,9 @@ def _verdict(
         )
     return (
         "not found",
-        "After the deletion the canaries cannot be told from records that the model has never "
-        "seen.",
+        "After the deletion the canaries cannot be distinguished from records that the model has "
+        "never seen.",
         "It does not say that nothing is left: a trace that is right in fewer than "
         f"{100 * smallest:.0f} of 100 pairs, where 50 is chance, would not have been found."
-        + ("" if before is not None else " Nor whether the model knew them before."),
+        + ("" if before is not None else " Nor does it say whether the model knew them before."),
     )

@@ -304,7 +304,7 @@ def _against_fresh(
     verdict = "cannot tell"
     sentence = (
         f"This audit cannot tell whether the model has deleted {records}: it is as sure of fresh "
-        "ones, and without its recipe nobody knows how sure it would be otherwise."
+        "ones, and without its recipe it is unknown how sure it would be otherwise."
     )
     if reaches(separation.p_value, level):
         verdict = "found"

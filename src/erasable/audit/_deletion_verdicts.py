@@ -67,8 +67,8 @@ def verdict_of_model(
         )
     if n_controls == 0:
         return "cannot tell", (
-            f"Nothing was found, but whether the audit would find a model that has not deleted "
-            f"{records} was not tried (n_controls=0), so it cannot tell."
+            "Nothing was found, but the audit did not test whether it would find a model that has "
+            f"not deleted {records} (n_controls=0), so it cannot tell."
         )
     if n_found < POWER * n_controls:
         return "cannot tell", (
@@ -88,21 +88,21 @@ def verdict_of_method(
     records = count(n_deleted)
     if reaches(p_value, level):
         return "found", (
-            f"Models that deleted {records} by this method can be told from models that never had "
-            f"them (p = {p_value:.3g}): the method does not delete completely."
+            f"Models that deleted {records} by this method can be distinguished from models that "
+            f"never had them (p = {p_value:.3g}): the method does not delete completely."
         )
     if control is None:
         return "cannot tell", (
-            f"Nothing was found, but whether the audit would find a method that deletes nothing "
-            f"of {records} was not tried (control=False), so it cannot tell."
+            "Nothing was found, but the audit did not test whether it would find a method that "
+            f"deletes nothing of {records} (control=False), so it cannot tell."
         )
     if not reaches(control, level):
         return "cannot tell", (
             f"This audit cannot tell whether the method deletes {records}: even models that had "
-            "not deleted them could not be told from models that never had them "
+            "not deleted them could not be distinguished from models that never had them "
             f"(p = {control:.3g})."
         )
     return "not found", (
-        f"Models that deleted {records} by this method could not be told from models that never "
-        f"had them; models that had not deleted them were (p = {control:.3g})."
+        f"Models that deleted {records} by this method could not be distinguished from models that "
+        f"never had them; models that had not deleted them could (p = {control:.3g})."
     )

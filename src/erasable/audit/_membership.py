@@ -273,11 +273,11 @@ def _verdict(
     """Return the verdict, its sentence, and its limits."""
     smallest = discernible_area(found.n_members, found.n_others, level=level, power=power)
     if control.p_value <= level or (found.p_value <= level and not better):
-        told = "tell" if control.p_value <= level else "nearly tell"
+        distinguish = "distinguish" if control.p_value <= level else "nearly distinguish"
         return (
             "cannot tell",
             "The audit cannot tell whether the model reveals its records: even models that have "
-            f"not learned from them {told} the two groups apart, so they may differ for another "
+            f"not learned from them {distinguish} the two groups, so they may differ for another "
             "reason.",
             "It does not say that the model is safe. Take other records from the same source, at "
             "the same time and in the same way as those that the model has learned from.",

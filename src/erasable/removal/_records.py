@@ -68,8 +68,8 @@ def _rows(forget: Any, retain: Any, ids: Any, mask: Any) -> tuple[RecordRows, Re
         return every, None if retain is None else RecordRows.of(retain, _WHY)
     if retain is not None:
         raise InvalidInputError(
-            "rows and retain came; expected one of them: rows where forget has the records of both "
-            "domains"
+            "both rows and retain are given; expected one of them: rows where forget has the "
+            "records of both domains"
         )
     leaving = read_mask(mask, len(every))
     return every.some(leaving), every.some(~leaving)

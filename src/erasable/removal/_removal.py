@@ -91,8 +91,7 @@ def remove_domain(
     """
     if not isinstance(removal, DomainRemoval):
         raise InvalidInputError(
-            f"removal is {shorten(removal)}; expected what chooses the records; pass "
-            "DomainRemoval()"
+            f"removal is {shorten(removal)}; expected a DomainRemoval; pass DomainRemoval()"
         )
     if method is None and not callable(getattr(model, "delete", None)):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-r"""What a removal has reached, certified from the data, however the records were chosen.
+r"""Certificates of a removal, from the data, for any choice of the records.
 
 Notation: :math:`m, V` are the mean and covariance of the Gaussian p that is fitted to what is left,
 :math:`\bar x_i, S_i` those of the *full* set from domain i, of :math:`n_i` records and d features,

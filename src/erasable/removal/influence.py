@@ -1,4 +1,4 @@
-r"""Deleting from a fitted Gaussian by influence functions, and how far that is from a refit.
+r"""Deletion from a fitted Gaussian by influence functions, and how far that is from a refit.
 
 One Newton step from the fit to all N records towards that without the deleted ones D. In the
 coordinates mean and covariance the Hessian of the mean log-loss at the fit is block-diagonal, so

@@ -70,7 +70,7 @@ def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.in
     unknown = [each for each in named.tolist() if each not in place]
     if unknown:
         raise InvalidIdsError(
-            f"selected names {name_some(unknown)}, which are no records; expected ids of records; "
+            f"selected names {name_some(unknown)}, which do not exist; expected ids of records; "
             "pass rows= for positions, and X with the records that are held, too"
         )
     return np.array([place[each] for each in named.tolist()], dtype=np.int64)
@@ -79,9 +79,9 @@ def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.in
 def refuse_both(selected: Any, rows: Any) -> None:
     """Raise InvalidInputError unless exactly one of `selected` and `rows` is given."""
     if (selected is None) == (rows is None):
-        came = "neither selected nor rows" if rows is None else "both selected and rows"
+        given = "neither selected nor rows is" if rows is None else "both selected and rows are"
         raise InvalidInputError(
-            f"{came} came; expected one of them: ids as selected, positions as rows"
+            f"{given} given; expected one of them: ids as selected, positions as rows"
         )
 
 
