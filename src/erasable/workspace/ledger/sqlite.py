@@ -1,4 +1,4 @@
-"""The ledger in a file, by SQLite: one writer at a time, and nothing left of what is deleted."""
+"""The ledger in a file of SQLite: one writer at a time; deleted rows leave nothing."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ _PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
 class Sqlite(Backend):
-    """What SQLite does in its own way; see `erasable.workspace.ledger.engine.Backend`.
-
-    Parameters
-    ----------
-    url : str
-    """
+    """The backend for a file of SQLite."""
 
     upgrades_itself = True
 
@@ -53,7 +48,7 @@ class Sqlite(Backend):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the file is a copy that may not be written to, as an auditor has it."""
+        """Whether the file is a read-only copy, such as an auditor's."""
         path = Path(self.url.removeprefix("sqlite:///"))
         return path.exists() and not (may_write(path) and may_write(path.parent))
 
@@ -69,13 +64,13 @@ class Sqlite(Backend):
             connection.execute(pragma)
 
     def explained(self) -> Any:
-        """Make errors of ours of what SQLite says inside the block."""
+        """Turn errors of SQLite inside the block into ours."""
         return _explained()
 
     def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write the file anew.
 
-        Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
+        Overwriting deleted rows is not enough: where SQLite moves rows between pages it leaves
         copies in the unused middle of a page, which no later deletion reaches.
         """
         with _explained():
@@ -87,10 +82,7 @@ class Sqlite(Backend):
                 raw.close()
 
     def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Empty the write-ahead log.
-
-        Raise WorkspaceBusyError if another process reads an old state for too long.
-        """
+        """Empty the log; raise WorkspaceBusyError if another reads an old state for too long."""
         until = time.monotonic() + _WAIT
         while True:
             with _explained():
@@ -116,7 +108,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def _uri_of_copy(path: Path) -> str:
-    """Return the URI of a file beside which SQLite can write nothing."""
+    """Return the URI of a file in a folder that SQLite cannot write to."""
     log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
     is_empty = not log.exists() or log.stat().st_size == 0
     if not is_empty and not index.exists():
