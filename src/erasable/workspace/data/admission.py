@@ -41,12 +41,12 @@ def plain(
 ) -> pa.Table:
     """Bring columns to the few types that data sets keep.
 
-    Integers become int64 (uint64 where they are that), other numbers float64, times microseconds
-    (nanoseconds, where it takes these to hold one); arrays become bytes, or lists of float64, of
-    one length (see `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals
-    in columns of identities: floats do not hold all of their digits. Columns of nothing but gaps
-    become float64, unless the table is a `part` of one: there they stay, for they say nothing of
-    the others. `first` is the number of the first row, for messages.
+    Integers become int64 (uint64 stays), other numbers float64, times microseconds (nanoseconds,
+    where a value needs them); arrays become bytes, or lists of float64, of one length (see
+    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of
+    identities: floats do not hold all of their digits. Columns of nothing but gaps become float64,
+    unless the table is a `part` of one: its other parts may hold values. `first` is the number of
+    the first row, for messages.
     """
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -93,19 +93,10 @@ def _plain_type(field: pa.Field) -> pa.DataType:
 
 
 class Gate:
-    """Lets records into a data set: people as tokens, without those who were erased before.
+    """Admission to a data set: people become tokens, and those who were erased before stay out.
 
-    Whom to keep out is read once, so that one pass over a source has one answer.
-
-    Parameters
-    ----------
-    context : Context
-    known : DataSet
-
-    Raises
-    ------
-    TamperedError
-        The list of whom to keep out is not what the log says.
+    The suppression list is read once, so that one pass over a source has one answer. Raise
+    TamperedError if it differs from the log.
     """
 
     def __init__(self, context: Context, known: DataSet) -> None:
@@ -148,7 +139,7 @@ class Gate:
     def _unfit(
         self, kind: str, column: pa.ChunkedArray, name: str, first: int, error: InvalidIdsError
     ) -> InvalidIdsError:
-        """Say where values are that cannot name a person, and how many."""
+        """Return the error for values that cannot name a person."""
         bad = []
         for row, value in enumerate(column.to_pylist(), first):
             try:
@@ -162,7 +153,7 @@ class Gate:
         )
 
     def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
-        """Return the tokens of a column; a value that came lately is not hashed again."""
+        """Return the tokens of a column; those of recent values are cached."""
         values = column.to_pylist()
         lately = self._lately.setdefault((kind, str(column.type)), {None: None})
         new = list({value for value in values if value not in lately})

@@ -1,4 +1,4 @@
-"""Catalogue of data sets: rows of the ledger, and the records of a version."""
+"""Catalogue of data sets: their rows in the ledger, and the records of a version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
     """Describe a data set, as `datasets` does, with its columns, versions and models."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
-        find(connection, name)  # says what there is
+        find(connection, name)  # raises an error that names the data sets
         raise AssertionError
     v = dataset_version.c
     query = select(v.number, v.cause, v.n_records, v.n_suppressed, v.created_at)
@@ -65,33 +65,14 @@ _EVERY = select(dataset_table).order_by(dataset_table.c.name)
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """What the ledger knows of a data set.
-
-    Attributes
-    ----------
-    id : int
-    name : str
-    source : dict
-        Where it came from, without credentials.
-    id_column : str
-    subjects : tuple of (column, type)
-        Whose records they are; the first one groups.
-    columns : tuple of (name, Arrow type)
-    n_buckets, version : int
-    created_at : datetime
-
-    Examples
-    --------
-    >>> DataSet(1, "visits", {}, "visit", (("patient", "id"),), (), 1, 1, None).subject_columns
-    ['patient']
-    """
+    """A data set in the ledger."""
 
     id: int
     name: str
-    source: dict[str, Any]
+    source: dict[str, Any]  # without credentials
     id_column: str
-    subjects: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, str], ...]
+    subjects: tuple[tuple[str, str], ...]  # (column, type); the first groups records
+    columns: tuple[tuple[str, str], ...]  # (name, Arrow type)
     n_buckets: int
     version: int
     created_at: datetime | None
@@ -124,13 +105,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class FragmentRow:
-    """A fragment, as the ledger knows it; see `erasable.workspace.ledger.schema.fragment`.
-
-    Examples
-    --------
-    >>> FragmentRow(7, 0, 1, None, "data/1/x", "00", 20).belongs_to(3)
-    True
-    """
+    """A fragment in the ledger; see `erasable.workspace.ledger.schema.fragment`."""
 
     id: int
     bucket: int
@@ -234,7 +209,7 @@ def read(
 
 
 def as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
-    """Return a data set with the types of a version: a model learned from these."""
+    """Return a data set with the types of a version, from which a model learned."""
     at = (version_table.c.dataset_id == known.id) & (version_table.c.number == version)
     columns = connection.execute(select(version_table.c.columns).where(at)).scalar()
     typed = tuple((each["name"], each["type"]) for each in columns or ())

@@ -1,6 +1,6 @@
 """Types of columns: text is parsed as the type of its column, arrays are cast to it, or refused.
 
-The law kept here: no value is changed. How a cell is read does not depend on other cells of its
+The law kept here: no value is changed. The reading of a cell does not depend on other cells of its
 file. A value that its column cannot hold is refused; the error names the column, the row and the
 value, but not the identities of records or persons.
 """
@@ -67,15 +67,8 @@ def two_of_one(texts: Iterable[str]) -> tuple[str, str] | None:
 
 
 class Widening:
-    """The types of the parts read so far, joined.
+    """The common types of the parts read so far; `place` is the source in messages.
 
-    Parameters
-    ----------
-    place : str
-        What to call the source.
-
-    Examples
-    --------
     >>> wide = Widening("shop.db")
     >>> wide.add(pa.schema([("age", pa.null())]))
     >>> wide.add(pa.schema([("age", pa.int64())]))
@@ -116,12 +109,12 @@ class Widening:
         return pa.field(known.name, found)
 
     def cast(self, table: pa.Table) -> pa.Table:
-        """Bring a part to the types of all; refuse whole numbers that floats do not hold."""
+        """Cast a part to the types of all; refuse whole numbers that floats do not hold."""
         return cast(table, self.schema, self._place)
 
 
 def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
-    """Bring a table to the columns and types of a schema; see `Widening.cast`."""
+    """Cast a table to the columns and types of a schema; see `Widening.cast`."""
     arrays = []
     for field in schema:
         column = table[field.name]
@@ -140,7 +133,7 @@ def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
 
 
 def too_large(name: str, place: str) -> SourceError:
-    """Return the error that says that whole numbers cannot become floats."""
+    """Return the error for whole numbers that cannot become floats."""
     return SourceError(
         f"column {name!r} in {place!r} holds whole numbers that floats do not hold, and others "
         "came that are not whole; expected only whole numbers, or none beyond 2**53"
@@ -148,7 +141,7 @@ def too_large(name: str, place: str) -> SourceError:
 
 
 def mixed(name: str, place: str) -> SourceError:
-    """Return the error that says that a column has no type."""
+    """Return the error for a column of values without a common type."""
     return SourceError(
         f"column {name!r} at {place!r} holds values of several types, or of one that tables have "
         "not; expected numbers, text, booleans, days or times; convert it, or cast it in --query"
@@ -181,39 +174,21 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """The types that columns have in a data set, for records that come later.
-
-    Attributes
-    ----------
-    types : mapping of column to pyarrow.DataType
-    owner : str
-        The name of the data set.
-    identities : collection of str
-        Columns of ids: they keep their type, and messages do not repeat their values. Whole numbers
-        of other columns may become floats.
-    exact : bool
-        Whether no whole number becomes a float.
-    dialect : Dialect
-        What the data set keeps of how its text files are written.
-    """
+    """The types of the columns of a data set, for records that come later."""
 
     types: Mapping[str, pa.DataType]
-    owner: str
+    owner: str  # name of the data set
+    # columns of ids: they keep their type, and messages do not repeat their values
     identities: Collection[str] = ()
+    # whether no whole number becomes a float; elsewhere those of columns without ids may
     exact: bool = False
-    dialect: Dialect = UNSAID
+    dialect: Dialect = UNSAID  # as the data set keeps it, for text files
 
     @classmethod
     def of(
         cls, known: DataSet, columns: Collection[str] | None = None, *, exact: bool = False
     ) -> ColumnTypes:
-        """Return the types of columns of a data set, but for people and arrays.
-
-        >>> columns = (("visit", "int64"), ("patient", "string"), ("age", "double"))
-        >>> known = DataSet(1, "visits", {}, "visit", (("patient", "id"),), columns, 1, 1, None)
-        >>> ColumnTypes.of(known).types
-        {'visit': DataType(int64), 'age': DataType(double)}
-        """
+        """Return the types of columns of a data set, but for people and arrays."""
         typed = zip(known.schema.names, known.schema.types, strict=True)
         apart = {*known.subject_columns, *known.files}
         types = {
@@ -226,15 +201,8 @@ class ColumnTypes:
     def read(self, table: pa.Table, first: int = 1, decimal: str = ".") -> pa.Table:
         """Bring columns of a table to these types; the others stay.
 
-        Cells are text where the types of a file are not its own. `first` is the number of the first
-        row, for messages. Refuse a value that does not fit.
-
-        >>> types = ColumnTypes({"zip": pa.string(), "age": pa.int64()}, "visits")
-        >>> types.read(pa.table({"zip": ["01234"], "age": ["41"]})).to_pydict()
-        {'zip': ['01234'], 'age': [41]}
-        >>> types.read(pa.table({"zip": ["A1"], "age": ["old"]}), first=2)
-        Traceback (most recent call last):
-        erasable.core.errors.SourceError: column 'age' holds 'old' in row 2; expected whole ...
+        Cells are text where a file has no types of its own. `first` is the number of the first row,
+        for messages. Refuse a value that does not fit.
         """
         for at, name in enumerate(table.column_names):
             if name in self.types:
@@ -312,7 +280,7 @@ def convert(
 def parse(
     texts: _Column, kind: pa.DataType, decimal: str = ".", *, either_zone: bool = False
 ) -> _Column:
-    """Parse cells of text; a spelling that programs use for a gap becomes a gap.
+    """Parse cells of text; the spellings that programs use for a gap become gaps.
 
     `either_zone` lets some times name a zone and others not; these are in UTC. Raise one of `WRONG`
     where a cell does not fit.
@@ -411,11 +379,7 @@ def _may_become(came: pa.DataType, kind: pa.DataType, *, digits: bool) -> bool:
 
 
 def array_of(values: Sequence[Any]) -> pa.Array:
-    """Make an array of Python values, of the Arrow type that suits them.
-
-    >>> array_of([1, 2**63]).type
-    DataType(uint64)
-    """
+    """Make an array of Python values, of the Arrow type that suits them."""
     try:
         return pa.array(values)
     except OverflowError:
@@ -455,11 +419,7 @@ def unfit(
     n: int = 1,
     owner: str | None = None,
 ) -> SourceError:
-    """Return the error that says which value a column cannot hold.
-
-    >>> print(unfit("age", pa.scalar("old"), 7, pa.int64(), n=3, owner="visits"))
-    column 'age' holds 'old' in row 7, and 2 others that do not fit; expected whole numbers ...
-    """
+    """Return the error for a value that a column cannot hold."""
     shown = f"a value ({value.type})" if secret else _shown(value)
     where = "" if row is None else f" in row {row:,}"
     others = f", and {n - 1:,} other{'s' if n > 2 else ''} that do not fit" if n > 1 else ""
@@ -469,11 +429,7 @@ def unfit(
 
 
 def describe_type(kind: pa.DataType) -> str:
-    """Say in words what values of a type are.
-
-    >>> describe_type(pa.bool_())
-    'true or false'
-    """
+    """Return in words which values a type has."""
     return next((name for fits, name in _NAMES if fits(kind)), str(kind))
 
 

@@ -1,4 +1,4 @@
-"""Conditions on the columns of a data set: which records a request means that names no person.
+"""Conditions on the columns of a data set: the scope of a request that names no person.
 
 ::
 
@@ -8,7 +8,7 @@
     literal = quoted text | number | date | time | time of day | "true" | "false" | "null"
 
 Numbers are compared exactly, text by code points, times in UTC. A null meets no comparison but
-``= null``; what is not null meets ``!= null``.
+``= null``; a value meets ``!= null``.
 """
 
 from __future__ import annotations
@@ -51,28 +51,16 @@ _FORM = "expected `column operator literal [and ...]`, as in \"age >= 90 and cit
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One comparison, ready to be carried out.
-
-    `operator` is also "all" (of those that are not null) or "none", where the literal decides it.
-    """
+    """One comparison with a typed value."""
 
     column: str
-    operator: str
+    operator: str  # or "all" (of the values) or "none", where the literal decides it
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that suits a schema; `Condition.parse` reads one.
-
-    Examples
-    --------
-    >>> table = pa.table({"age": [91, 35, None], "city": ["Oslo", "Oslo", "Rome"]})
-    >>> Condition.parse("age > 90 and city = 'Oslo'", table.schema).mask(table).to_pylist()
-    [True, False, False]
-    >>> Condition.parse("age = null", table.schema).mask(table).to_pylist()
-    [False, False, True]
-    """
+    """A condition that suits a schema; `Condition.parse` reads one."""
 
     text: str
     comparisons: tuple[_Comparison, ...]
@@ -81,7 +69,7 @@ class Condition:
     def parse(cls, text: str, schema: pa.Schema, tokens: Collection[str] = ()) -> Condition:
         """Read a condition on columns of numbers, text, booleans, days or times.
 
-        `tokens` are columns of tokens, which nothing can be compared with.
+        `tokens` are columns of tokens, with which no value can be compared.
         """
         words = _split(text)
         comparisons = []
@@ -104,7 +92,7 @@ _Word = tuple[str, str]  # its kind in _TOKEN, and its text without quotes
 
 
 def _split(text: str) -> list[_Word]:
-    """Cut into words, four to a comparison with the "and" behind it."""
+    """Cut a text into words: four for each comparison with its "and"."""
     words: list[_Word] = []
     rest = text.strip()
     while rest:

@@ -1,7 +1,7 @@
-"""Read text files with separators, a block at a time; a column has one type in all of them.
+"""Text files with separators, read a block at a time.
 
-The law kept here: the type of a column is that which the whole file has, as if it were read at
-once, wherever blocks begin. What is wrong with a file is said in one line.
+The law kept here: the type of a column is that of the whole file, as if it were read at once,
+wherever blocks begin. The fault of a file is described in one line.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _LADDER = (
     pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"),
     pa.float64(), pa.string(),
 )  # fmt: skip
-"""The types that a column of text is tried as, in this order; anything is the last."""
+"""The types that are tried for a column of text, in order; the last one holds any text."""
 
 
 def csv_batches(
@@ -67,7 +67,7 @@ def csv_batches(
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.batches`.
 
     `dialect` is complete; see `settled`. All batches have one schema; the first may be empty, and
-    tells the columns. Unless `typed`, all columns stay text; otherwise a file of several blocks is
+    has the columns. Unless `typed`, all columns stay text; otherwise a file of several blocks is
     read twice, to find types that suit all rows.
     """
     head = head_of(path)
@@ -100,7 +100,7 @@ def csv_batches(
 
 
 def _has_line_breaks(block: pa.RecordBatch) -> bool:
-    """Tell whether a value has several lines, as it has where a quote is not closed."""
+    """Tell whether a value has several lines, as after a quote that is not closed."""
     held = [column.buffers()[2] for column in block.columns]
     cells = [np.frombuffer(each, np.uint8) for each in held if each is not None]
     return any(bool(((each == 10) | (each == 13)).any()) for each in cells)
@@ -132,7 +132,7 @@ def settled(
     text_columns: Collection[str],
     types: Mapping[str, pa.DataType] | None,
 ) -> tuple[Dialect, list[str]]:
-    """Find the dialect of a file: what is given, what is certain, or else what is known.
+    """Find the dialect of a file: the given one, a certain one, or else the known one.
 
     `given` holds in any case, `known` where the file does not show another. Return a complete
     dialect, and remarks on what was found, a line each.
@@ -194,12 +194,12 @@ def _is_also_utf8(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text file in UTF-8, or in memory what it would be in that."""
+    """A text file in UTF-8, or its content in UTF-8 in memory."""
 
     source: Path | pa.Buffer
     dialect: Dialect
     skip: int
-    """Lines before the names of columns: one that says what separates them."""
+    """Lines before the names of columns: one if it names the separator."""
 
     @classmethod
     def of(cls, source: Path | pa.Buffer, head: bytes, dialect: Dialect) -> _Text:
@@ -259,7 +259,7 @@ def _not_in(path: Path, encoding: str) -> SourceError:
 
 
 def unpacked(path: Path) -> BinaryIO:
-    """Open a file, or what gzip has packed into it."""
+    """Open a file, or the content that gzip has packed into it."""
     if path.name.lower().endswith(".gz"):
         return cast("BinaryIO", gzip.open(path))
     return path.open("rb")
@@ -268,7 +268,7 @@ def unpacked(path: Path) -> BinaryIO:
 def _with_decimal(
     text: _Text, text_columns: Collection[str], types: Mapping[str, pa.DataType] | None
 ) -> tuple[Dialect, list[str]]:
-    """Find the decimal mark: another than is known where some column shows it, and none that.
+    """Find the decimal mark: another than the known one only where some column shows it.
 
     A number such as 1,234 shows nothing: it may be grouped. Where columns contradict each other,
     those with the other mark are returned.
@@ -306,13 +306,6 @@ class NearlyNumbers:
     Numbers may be grouped, and have a sign of money or percent; days are as 05.03.2024. Empty
     cells do not count.
 
-    Parameters
-    ----------
-    dialect : Dialect
-        All of it, with which the file is read.
-
-    Examples
-    --------
     >>> found = NearlyNumbers(Dialect(",", ".", "utf-8"))
     >>> found.add(pa.table({"price": ["$3", *["4.5"] * 9], "note": ["a"] * 10}), ["note"], 2)
     >>> found.told()
@@ -327,7 +320,7 @@ class NearlyNumbers:
         self._odd: dict[str, tuple[int, str]] = {}
 
     def add(self, table: pa.Table, besides: Collection[str], first: int) -> None:
-        """Look at more rows, of which the first has this number."""
+        """Count more rows; `first` is the number of their first one."""
         for name in table.column_names:
             if name in besides or not pa.types.is_string(table[name].type):
                 continue
@@ -341,7 +334,7 @@ class NearlyNumbers:
                 self._odd[name] = first + at, cells[at].as_py()
 
     def told(self) -> str:
-        """Name the columns, the first of these cells, and how many there are; "" for none."""
+        """Name the columns, their first such cell and the counts; "" for none."""
         found = []
         for name, (row, cell) in self._odd.items():
             n, plain, written, days, either = self._counts[name].tolist()
@@ -402,7 +395,7 @@ def _types(
 
 
 def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
-    """Return the first type of the ladder, from one on, that all of some texts can be read as."""
+    """Return the first type of the ladder, from one on, that suits all of some texts."""
     for wider in _LADDER[_LADDER.index(kind) :]:
         try:
             for some in (texts[:_FIRST], texts):
@@ -414,7 +407,7 @@ def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
 
 
 def _problem(text: _Text) -> str | None:
-    """Say what is wrong with a file besides its encoding, None where nothing is."""
+    """Describe the fault of a file besides its encoding, None without one."""
     try:
         for _ in text.blocks(text.names(), pa.binary()):
             pass
@@ -454,10 +447,7 @@ def refuse_other_files(
     only_kinds: bool = False,
     option: bool = True,
 ) -> None:
-    """Refuse a file that is known by how it begins: of another kind, or in UTF-16 or UTF-32.
-
-    See `misencoded` for `option`.
-    """
+    """Refuse a file of another kind, or in UTF-16 or UTF-32; for `option` see `misencoded`."""
     found = kind_of_file(head)
     if found is not None:
         name, remedy = found
@@ -469,7 +459,7 @@ def refuse_other_files(
 
 
 def misencoded(path: Path, head: bytes, *, option: bool = True) -> SourceError:
-    """Return the error that says that a file is not in UTF-8; `option`: --encoding helps."""
+    """Return the error for a file that is not in UTF-8; `option`: --encoding helps."""
     why = why_not_utf8(head, option=option) or (
         f"in some of its lines; expected that in all of them; {conversion('latin1', option=option)}"
     )
@@ -497,7 +487,7 @@ def _as_error(path: Path, message: str, skipped: int = 0) -> SourceError:
 
 
 def unreadable(path: Path) -> SourceError:
-    """Return the error that says that a file is damaged, or may not be read."""
+    """Return the error for a file that is damaged, or may not be read."""
     return SourceError(
         f"{str(path)!r} cannot be read as a table; expected a text file, whole, that you may read; "
         "check its format and permissions"

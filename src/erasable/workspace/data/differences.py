@@ -1,4 +1,4 @@
-"""In what two versions of a data set differ: records that came, went, or have other values."""
+"""Differences of two versions of a data set: records that came, went, or have other values."""
 
 from __future__ import annotations
 
@@ -18,23 +18,10 @@ from erasable.workspace.data.catalogue import DataSet, FragmentRow
 
 @dataclass(frozen=True, slots=True)
 class VersionDifference:
-    """What leads from one version to another.
+    """The change from one version to another."""
 
-    Attributes
-    ----------
-    gone : list
-        Ids of records that are not there any more, or have other values.
-    come : pyarrow.Table
-        Records that are new, or have other values now.
-
-    Examples
-    --------
-    >>> VersionDifference([], pa.table({"id": ["a"]})).is_nothing
-    False
-    """
-
-    gone: list[Any]
-    come: pa.Table
+    gone: list[Any]  # ids of records that are not there any more, or have other values
+    come: pa.Table  # records that are new, or have other values now
 
     @property
     def is_nothing(self) -> bool:

@@ -1,7 +1,7 @@
 """Holders of records: read from all of the data, and compared with the ledger's index.
 
 The law kept here: every token in the records of a data set is an identity of the ledger, and is
-held in the bucket where its records are. Whom the index lacks, an erasure would miss.
+held in the bucket where its records are. An erasure would miss people whom the index lacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tokens_held(context: Context, connection: Connection, tokens: Mapping[str, s
     """Return which tokens any version of any data set holds; every fragment is read.
 
     `tokens` maps tokens of people, or of records (see
-    `erasable.workspace.data.admission.record_type`), to types.
+    `erasable.workspace.data.catalogue.record_type`), to types.
     """
     found: set[str] = set()
     for known in every(connection):
@@ -74,17 +74,16 @@ def missed(
 
 
 def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> set[str]:
-    """Return which tokens the index has in the buckets that they belong to."""
+    """Return the tokens that the index has in their own buckets."""
     query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == dataset_id)
     rows = rows_in(connection, query, holding.c.token, sorted(at))
     return {row.token for row in rows if at[row.token] == row.bucket}
 
 
 def compare_index_with_data(context: Context) -> list[str]:
-    """Name the data sets whose people the ledger would not find; read every fragment.
+    """Return a line for each fault of the index of people; read every fragment.
 
-    Return a line for each fault, none where all is well. Faults of the disk or the server are
-    raised.
+    Errors of the disk or the server are raised.
     """
     found = []
     with context.ledger.reading() as connection:

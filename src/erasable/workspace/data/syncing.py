@@ -1,4 +1,4 @@
-"""Bring a data set up to date with its source: what is new, changed or gone there."""
+"""Synchronization of a data set with its source: new, changed and gone records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from erasable.workspace.ledger.schema import fragment
 
 @dataclass(slots=True)
 class _Compared:
-    """In what a data set differs from its source.
+    """Differences of a data set from its source.
 
     A record whose first subject is another one now has changed its bucket: it is gone in one and
     new in the other. No record is in two buckets of either side.
@@ -61,7 +61,7 @@ class _Compared:
         return len(self.gone) - self.n_moved
 
     def differ(self, before: pa.Table, after: pa.Table, id_column: str) -> bool:
-        """Compare a bucket with what it is to be, both in the order of ids; count."""
+        """Compare a bucket with its new records, both in the order of ids; count."""
         stays = pc.is_in(before[id_column], after[id_column])
         stayed = pc.is_in(after[id_column], before[id_column])
         same = same_rows(before.filter(stays), after.filter(stayed))
@@ -134,7 +134,7 @@ def sync(
 
 
 def _compare(context: Context, found: Pulled, present: list[FragmentRow]) -> _Compared:
-    """Write the buckets that differ, one after the other, and count in what."""
+    """Write the buckets that differ, one after the other, and count the differences."""
     known, compared = found.known, _Compared()
     old: dict[int, list[FragmentRow]] = {}
     for part in present:
