@@ -23,7 +23,7 @@ from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store import accelerators, own_files
-from erasable.workspace.store.artifacts import ARTIFACTS, is_made, new_key, owner_of
+from erasable.workspace.store.artifacts import ARTIFACTS, is_made_key, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import STORE, Location
@@ -302,7 +302,7 @@ class Context:
         the workspace is or holds a symbolic link.
         """
         scratch = [f"{SCRATCH}/{path.name}" for path in self.disk.path(SCRATCH).glob("*")]
-        places = {key: self.disk.path(key) for key in scratch if is_made(key)}
+        places = {key: self.disk.path(key) for key in scratch if is_made_key(key)}
         quick = accelerators.folders(self.disk)
         keys = set(self.store.list())
         others = self.locks.others()
@@ -311,14 +311,14 @@ class Context:
                 (self.disk.remove_folder if path.is_dir() else self.disk.remove)(key)
         if not others:
             for path in self.root.glob(f"{PARTIAL}*"):
-                if own_files.is_made(path.name):
+                if own_files.is_own_name(path.name):
                     self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
             kept = _referred_to(connection)
             current = set(connection.execute(select(model_version.c.key)).scalars())
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
-        made = {key for key in keys if is_made(key) and owner_of(key) not in others}
+        made = {key for key in keys if is_made_key(key) and owner_of(key) not in others}
         for key in sorted((made | set(dropped)) - kept):
             self.store.delete(key)
         accelerators.settle_all(self.disk, quick, current, kept, others, lambda: self.keys)
@@ -337,7 +337,7 @@ class Context:
     def _remove_unfinished_ledger(self) -> None:
         """Remove files of an interrupted creation of the ledger, and those of SQLite."""
         for path in self.root.glob(f"{LEDGER}.new*"):
-            if own_files.is_made(path.name):
+            if own_files.is_own_name(path.name):
                 self.disk.remove(path.name)
 
 

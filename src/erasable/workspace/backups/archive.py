@@ -19,7 +19,7 @@ from erasable.core.errors import EvidenceError, NotInWorkspaceError
 from erasable.workspace.evidence.envelope import peek, seal, unseal
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
-from erasable.workspace.ledger.kinds import fits
+from erasable.workspace.ledger.kinds import fits_shape
 from erasable.workspace.store.disk import disk_errors
 
 MANIFEST = "manifest.json"
@@ -71,10 +71,10 @@ class Archive:
         with self._opened() as file:
             for offset, member in self._walk(file):
                 if member.name in self._places:
-                    raise damaged(path, f"it holds {member.name!r} twice")
+                    raise damaged_backup(path, f"it holds {member.name!r} twice")
                 self._places[member.name] = offset, member
         if not self._places or list(self._places)[-1] != MANIFEST:
-            raise damaged(path, "it does not end with its manifest")
+            raise damaged_backup(path, "it does not end with its manifest")
 
     @property
     def members(self) -> list[Member]:
@@ -87,13 +87,13 @@ class Archive:
     def read(self, name: str) -> bytes:
         """Return a member; raise EvidenceError if it is missing, or changed since opening."""
         if name not in self._places:
-            raise damaged(self.path, f"it lacks {name!r}")
+            raise damaged_backup(self.path, f"it lacks {name!r}")
         offset, member = self._places[name]
         with self._opened() as file:
             file.seek(offset)
             data = file.read(member.size)
         if hashlib.sha256(data).hexdigest() != member.sha256:
-            raise damaged(self.path, f"{name!r} has changed while it was read")
+            raise damaged_backup(self.path, f"{name!r} has changed while it was read")
         return data
 
     @contextmanager
@@ -119,12 +119,12 @@ class Archive:
                 left -= len(piece)
             padding = file.read(-size % _BLOCK)
             if left or len(padding) != -size % _BLOCK:
-                raise damaged(self.path, "it is cut off")
+                raise damaged_backup(self.path, "it is cut off")
             if any(padding):
-                raise damaged(self.path, f"there is something behind {name!r}")
+                raise damaged_backup(self.path, f"there is something behind {name!r}")
             yield offset, Member(name, size, sha256.hexdigest())
         if len(header) < _BLOCK or header + file.read(_BLOCK + 1) != _END:
-            raise damaged(self.path, "it is cut off, or something was added to it")
+            raise damaged_backup(self.path, "it is cut off, or something was added to it")
 
     def _named(self, header: bytes) -> tuple[str, int]:
         try:
@@ -133,10 +133,10 @@ class Archive:
                 return found.name, found.size
         except (tarfile.TarError, ValueError):
             pass
-        raise damaged(self.path, "a header has another form")
+        raise damaged_backup(self.path, "a header has another form")
 
 
-def damaged(path: str | Path, why: str) -> EvidenceError:
+def damaged_backup(path: str | Path, why: str) -> EvidenceError:
     """Return the error for a backup that does not hold."""
     return EvidenceError(
         f"the backup {str(path)!r} does not hold: {why}; expected a file as `erasable backup` "
@@ -201,10 +201,12 @@ def read_manifest(archive: Archive, keys: Keys) -> Manifest:
         )
     said = unpack(unseal(sealed, keys.public_pem, PAYLOAD_TYPE), "the manifest of the backup")
     if pack(sealed) != data:
-        raise damaged(archive.path, "its manifest was altered")
-    if said.get("version") != 1 or not fits(said, _SHAPES) or set(said) != set(_SHAPES):
-        raise damaged(archive.path, "its manifest is of a newer version of erasable, or none")
+        raise damaged_backup(archive.path, "its manifest was altered")
+    if said.get("version") != 1 or not fits_shape(said, _SHAPES) or set(said) != set(_SHAPES):
+        raise damaged_backup(
+            archive.path, "its manifest is of a newer version of erasable, or none"
+        )
     found = Manifest(**{each.name: said[each.name] for each in fields(Manifest)})
     if [Member(**each) for each in found.members] != archive.members:
-        raise damaged(archive.path, "it holds something else than its manifest says")
+        raise damaged_backup(archive.path, "it holds something else than its manifest says")
     return found

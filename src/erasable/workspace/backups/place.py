@@ -31,7 +31,7 @@ from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.own_files import is_made
+from erasable.workspace.store.own_files import is_own_name
 
 RESTORING_LOCK = "restoring.lock"
 _MARKED = "what it restored is not whole: run `erasable restore` into the same folder again"
@@ -175,12 +175,12 @@ def _is_free(root: Path, resumes: bool) -> bool:
     names = set(os.listdir(root))
     if not resumes:
         return not names
-    left = is_made if RESTORING in names else _is_left_of_marking
+    left = is_own_name if RESTORING in names else _is_left_of_marking
     return all(map(left, names))
 
 
 def _is_left_of_marking(name: str) -> bool:
-    return name == RESTORING_LOCK or (name.startswith(PARTIAL) and is_made(name))
+    return name == RESTORING_LOCK or (name.startswith(PARTIAL) and is_own_name(name))
 
 
 def _read_mark(disk: Disk) -> _Mark | None:
@@ -202,7 +202,7 @@ def _read_mark(disk: Disk) -> _Mark | None:
 def _remove_made(disk: Disk, but: tuple[str, ...] = ()) -> None:
     """Remove the files of erasable in a folder; others stay."""
     for name in os.listdir(disk.root) if disk.root.is_dir() else ():
-        if name not in but and is_made(name):
+        if name not in but and is_own_name(name):
             (disk.remove_folder if disk.path(name).is_dir() else disk.remove)(name)
 
 

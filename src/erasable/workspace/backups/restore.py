@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, WorkspaceVersionError
 from erasable.workspace.backups import tables
-from erasable.workspace.backups.archive import Archive, Manifest, damaged, read_manifest
+from erasable.workspace.backups.archive import Archive, Manifest, damaged_backup, read_manifest
 from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
@@ -127,7 +127,7 @@ def restore(
             if progress is not None:
                 context.progress = progress
             if messages := troubles(context):
-                raise damaged(given.archive.path, messages[0])
+                raise damaged_backup(given.archive.path, messages[0])
             check_receipts(context, context.keys.public_pem)
             for name in retire:
                 fitting.retire(context, name)
@@ -267,7 +267,7 @@ def _fill(context: Context, ground: Ground, given: _Given) -> None:
 def _check_log(connection: Connection, given: _Given) -> None:
     leaves = log.tree(connection)
     if (len(leaves), leaves.root().hex()) != (given.said.log_size, given.said.log_root):
-        raise damaged(given.archive.path, "its log is not the one that its manifest names")
+        raise damaged_backup(given.archive.path, "its log is not the one that its manifest names")
     if given.head is None or given.head["size"] > len(leaves):
         return
     if leaves.root(given.head["size"]).hex() != given.head["root"]:
@@ -298,7 +298,9 @@ def _tell(context: Context, connection: Connection, ground: Ground, given: _Give
 def _refuse_stray(given: _Given, key: str) -> None:
     place = PurePosixPath(key)
     if place.is_absolute() or ".." in place.parts or not place.parts:
-        raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
+        raise damaged_backup(
+            given.archive.path, "a file of it has a place outside of the workspace"
+        )
 
 
 def check_receipts(context: Context, public_key: bytes) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import JSON, Connection, MetaData, Table, func, select
 
 from erasable.core.errors import EvidenceError, LedgerError
-from erasable.workspace.backups.archive import Archive, Writer, damaged
+from erasable.workspace.backups.archive import Archive, Writer, damaged_backup
 from erasable.workspace.ledger.kinds import Json
 from erasable.workspace.ledger.schema import PASSING, metadata
 
@@ -128,7 +128,7 @@ def load(
         if {column.name for column in known.columns} != set(said["columns"]):
             raise KeyError(name)
     except Exception as error:
-        raise damaged(
+        raise damaged_backup(
             archive.path, f"its ledger has a table {name!r} that is none of its revision"
         ) from error
     table = metadata.tables.get(name, known)
@@ -136,7 +136,7 @@ def load(
         table = known  # of an older revision
     given = partial(_rows, archive, said)
     if load_compared(connection, table, given, said["columns"], schema) != said["n_rows"]:
-        raise damaged(archive.path, f"table {name!r} has another number of rows")
+        raise damaged_backup(archive.path, f"table {name!r} has another number of rows")
 
 
 def load_compared(
@@ -176,7 +176,7 @@ def _listed(archive: Archive, line: bytes, n: int) -> list[Any]:
     except ValueError:
         found = None
     if not isinstance(found, list) or len(found) != n:
-        raise damaged(archive.path, "a row of its ledger is malformed")
+        raise damaged_backup(archive.path, "a row of its ledger is malformed")
     return found
 
 

@@ -14,7 +14,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import holds_arrays, plain_arrays
 from erasable.workspace.data.catalogue import DataSet, FragmentRow, record_type
-from erasable.workspace.data.column_types import WRONG, convert, first_unfit, unfit
+from erasable.workspace.data.column_types import WRONG, convert_column, first_unfit, unfit_value
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 
@@ -36,7 +36,7 @@ _FINE = {"timestamp[us]": pa.timestamp("ns"), "time64[us]": pa.time64("ns")}
 """Types of times that microseconds do not hold."""
 
 
-def plain(
+def plain_columns(
     table: pa.Table, identities: Sequence[str] = (), *, part: bool = False, first: int = 1
 ) -> pa.Table:
     """Bring columns to the few types that data sets keep.
@@ -70,13 +70,13 @@ def plain(
 
 def _as(column: pa.ChunkedArray, wanted: pa.DataType, name: str, first: int) -> pa.ChunkedArray:
     try:
-        return convert(column, wanted)
+        return convert_column(column, wanted)
     except WRONG:
         fine = _FINE.get(str(wanted))
         if fine is not None and getattr(column.type, "unit", None) == "ns":
             return column.cast(fine)
-    at, n = first_unfit(column, lambda some: convert(some, wanted)) or (0, 1)
-    raise unfit(name, column[at], first + at, wanted, n=n)
+    at, n = first_unfit(column, lambda some: convert_column(some, wanted)) or (0, 1)
+    raise unfit_value(name, column[at], first + at, wanted, n=n)
 
 
 def _plain_type(field: pa.Field) -> pa.DataType:

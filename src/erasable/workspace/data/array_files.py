@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.arrays import MOST, holds_arrays, of_rows
+from erasable.workspace.data.arrays import MOST, array_column, holds_arrays
 
 _BYTES = 1 << 24  # of numbers, which are read at a time
 _LARGEST = 16 * MOST  # bytes of a file
@@ -92,7 +92,7 @@ class ArrayFiles:
                 found.append(self._array(name, each, at))
         if not found:
             return pa.chunked_array([pa.nulls(len(column))])
-        return of_rows(np.stack(found), np.array(valid))
+        return array_column(np.stack(found), np.array(valid))
 
     def _array(self, name: str, file: str, at: int) -> NDArray[Any]:
         try:

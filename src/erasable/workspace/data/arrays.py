@@ -70,10 +70,10 @@ def plain_arrays(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         _refuse_gaps(items, name)
         small = pa.types.is_uint8(kind.value_type) or pa.types.is_boolean(kind.value_type)
         flat = items.cast(pa.uint8() if small else pa.float64()).to_numpy()
-    return of_rows(flat.reshape(-1, n), valid)
+    return array_column(flat.reshape(-1, n), valid)
 
 
-def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
+def array_column(rows: Any, valid: Any) -> pa.ChunkedArray:
     """Make a column of arrays from `rows`, of shape (n_valid, n) and dtype uint8 or float64.
 
     `valid` is a mask of the records that have an array; the others have a gap.
@@ -91,7 +91,7 @@ def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
     return pa.chunked_array([made])
 
 
-def rows_of(column: pa.ChunkedArray) -> Any:
+def array_rows(column: pa.ChunkedArray) -> Any:
     """Return a column of arrays as float64 of shape (n_records, n); a gap is a row of NaN."""
     n = width(str(column.type)) or 0
     found = np.full((len(column), n), np.nan)
@@ -111,13 +111,13 @@ def rows_of(column: pa.ChunkedArray) -> Any:
     return found
 
 
-def expanded(table: pa.Table) -> pa.Table | Any:
+def expand_arrays(table: pa.Table) -> pa.Table | Any:
     """Return a table with columns of arrays as a matrix, and any other as it is.
 
     Each number of an array is a column of the matrix; the other columns have to be numbers.
 
     >>> scans = pa.array([b"AB", b"CD"], pa.binary(2))
-    >>> expanded(pa.table({"age": [40, 50], "scan": scans})).tolist()
+    >>> expand_arrays(pa.table({"age": [40, 50], "scan": scans})).tolist()
     [[40.0, 65.0, 66.0], [50.0, 67.0, 68.0]]
     """
     if not any(width(str(each.type)) for each in table.schema):
@@ -128,7 +128,7 @@ def expanded(table: pa.Table) -> pa.Table | Any:
     for column, n in zip(table.columns, widths, strict=True):
         is_array = width(str(column.type))
         matrix[:, start : start + n] = (
-            rows_of(column) if is_array else column.to_numpy().astype(np.float64)[:, None]
+            array_rows(column) if is_array else column.to_numpy().astype(np.float64)[:, None]
         )
         start += n
     return matrix
@@ -161,13 +161,13 @@ def _length(column: pa.ChunkedArray, name: str) -> int | None:
     if least is None:
         return None
     if least < most:
-        raise several_lengths(name, f"{least} to {most}")
+        raise unequal_lengths(name, f"{least} to {most}")
     if not 1 <= most <= MOST:
-        raise several_lengths(name, f"{most}")
+        raise unequal_lengths(name, f"{most}")
     return int(most)
 
 
-def several_lengths(name: str, told: str) -> SourceError:
+def unequal_lengths(name: str, told: str) -> SourceError:
     """Return the error for a column whose arrays differ in length."""
     return SourceError(
         f"column {name!r} holds arrays of {told} numbers; expected as many in each record, from 1 "

@@ -124,7 +124,7 @@ def find(connection: Connection, name: str) -> DataSet:
     """Return the data set of a name."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
-        names = ", ".join(each.name for each in every(connection)) or "none"
+        names = ", ".join(each.name for each in all_datasets(connection)) or "none"
         raise NotInWorkspaceError(f"there is no data set {name!r}; expected one of: {names}")
     return _described(row)
 
@@ -138,7 +138,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
     return _described(row)
 
 
-def every(connection: Connection) -> list[DataSet]:
+def all_datasets(connection: Connection) -> list[DataSet]:
     """Return all data sets, by name."""
     return [_described(row) for row in connection.execute(_EVERY)]
 
@@ -154,7 +154,9 @@ def record_type(dataset: str) -> str:
     return f"record.{dataset}/id"
 
 
-def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[FragmentRow]:
+def fragment_rows(
+    connection: Connection, dataset_id: int, version: int | None = None
+) -> list[FragmentRow]:
     """Return the fragments of a version, or of all versions."""
     columns = [getattr(fragment.c, name) for name in FragmentRow.__slots__]
     rows = connection.execute(
@@ -164,7 +166,7 @@ def parts(connection: Connection, dataset_id: int, version: int | None = None) -
     return [part for part in found if version is None or part.belongs_to(version)]
 
 
-def table(
+def read_version(
     context: Context,
     connection: Connection,
     dataset_id: int,
@@ -179,18 +181,20 @@ def table(
     """
     known = get(connection, dataset_id)
     if version is not None:
-        known = as_it_was(connection, known, version)
-    return read(context, known, parts(connection, dataset_id, known.version), columns, held)
+        known = with_types_of(connection, known, version)
+    return read_fragments(
+        context, known, fragment_rows(connection, dataset_id, known.version), columns, held
+    )
 
 
-def read(
+def read_fragments(
     context: Context,
     known: DataSet,
     found: Sequence[FragmentRow],
     columns: Sequence[str] | None = None,
     held: Mapping[str, pa.Table] | None = None,
 ) -> pa.Table:
-    """Read fragments of a data set, in its types; see `table`."""
+    """Read fragments of a data set, in its types; see `read_version`."""
     import pyarrow as pa
 
     from erasable.workspace.data import fragments
@@ -199,16 +203,16 @@ def read(
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
     held = held or {}
-    read = [
+    tables = [
         held[part.key].select(schema.names)
         if part.key in held
         else fragments.read(context, part.key, part.sha256, schema.names)
         for part in found
     ]
-    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
+    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in tables)])
 
 
-def as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
+def with_types_of(connection: Connection, known: DataSet, version: int) -> DataSet:
     """Return a data set with the types of a version, from which a model learned."""
     at = (version_table.c.dataset_id == known.id) & (version_table.c.number == version)
     columns = connection.execute(select(version_table.c.columns).where(at)).scalar()

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import WRONG, describe_type, parse
+from erasable.workspace.data.column_types import WRONG, describe_type, parse_cells
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -204,7 +204,7 @@ def _moment(name: str, word: str, kind: pa.DataType) -> pa.Scalar:
         raise _unsuited(name, "days", "a date without a time of day")
     plain = pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
     try:
-        return parse(pa.array([word]), plain).cast(kind)[0]
+        return parse_cells(pa.array([word]), plain).cast(kind)[0]
     except WRONG:
         raise _unsuited(
             name, describe_type(kind).split(",")[0], "one of the calendar and clock"

@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import array_of, mixed
+from erasable.workspace.data.column_types import array_of, mixed_types
 
 _AT_ONCE = 10_000  # rows held as Python objects, at most
 _FIRST = 1_000  # rows that are looked at for how long they are
@@ -207,5 +207,5 @@ def _arrow(names: Sequence[str], rows: Sequence[Any], place: str) -> pa.Table:
         try:
             arrays.append(array_of(values))
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            raise mixed(name, place) from None
+            raise mixed_types(name, place) from None
     return pa.Table.from_arrays(arrays, names=list(names))

@@ -20,8 +20,14 @@ from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, find, parts
-from erasable.workspace.data.column_types import cast
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    FragmentRow,
+    all_datasets,
+    find,
+    fragment_rows,
+)
+from erasable.workspace.data.column_types import cast_table
 from erasable.workspace.data.prepared_versions import Followers
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
@@ -101,7 +107,7 @@ def add(
     with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         context.clean()
         with context.ledger.reading() as connection:
-            if any(each.name == name for each in every(connection)):
+            if any(each.name == name for each in all_datasets(connection)):
                 raise WorkspaceError(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
                     f"or use `erasable dataset append {name}`"
@@ -136,7 +142,7 @@ def append(
         context.clean()
         with context.ledger.reading() as connection:
             known = find(connection, name)
-            present = parts(connection, known.id, known.version)
+            present = fragment_rows(connection, known.id, known.version)
         with pulled(context, source, known) as found:
             check_widened(context, known, found.known)
             known = found.known
@@ -149,7 +155,8 @@ def append(
             stored = _put(context, found)
         followers = followers or Followers()
         followers.prepare(
-            replace(known, version=change.version), [*present, *as_parts(stored, change.version)]
+            replace(known, version=change.version),
+            [*present, *as_fragment_rows(stored, change.version)],
         )
         with context.ledger.transaction() as connection:
             ledger_checks.check_one(context, connection, "dataset", name)
@@ -159,7 +166,7 @@ def append(
     return change
 
 
-def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
+def as_fragment_rows(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
     """Return the rows of the ledger for fragments that were put."""
     names = ("bucket", "key", "sha256", "n_records")
     return [
@@ -178,10 +185,10 @@ def check_widened(context: Context, before: DataSet, after: DataSet) -> None:
     if not widened:
         return
     with context.ledger.reading() as connection:
-        known_parts = parts(connection, before.id)
+        known_parts = fragment_rows(connection, before.id)
     for part in known_parts:
         read = fragments.read(context, part.key, part.sha256, widened)
-        cast(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
+        cast_table(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
 
 
 def _refuse_present(context: Context, present: Sequence[FragmentRow], found: Pulled) -> None:
@@ -285,7 +292,7 @@ def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
     stored: list[dict[str, Any]] = []
     n_buckets = found.known.n_buckets
     with (
-        writing(context, stored),
+        removing_on_failure(context, stored),
         context.progress(f"writing {found.known.name}", n_buckets) as advance,
     ):
         for number in range(n_buckets):
@@ -297,7 +304,7 @@ def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def writing(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
+def removing_on_failure(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
     """Remove the fragments that were put if the block fails."""
     try:
         yield

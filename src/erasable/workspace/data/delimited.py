@@ -25,16 +25,16 @@ import pyarrow.compute as pc
 from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
 from erasable.core.arrays import Ints
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import parse
+from erasable.workspace.data.column_types import parse_cells
 from erasable.workspace.data.dialects import (
     HEAD,
     Dialect,
+    byte_order_mark,
     conversion,
     describe_dialect,
+    find_separator,
     kind_of_file,
-    mark_of,
-    said_in,
-    separator_of,
+    named_separator,
     why_not_utf8,
 )
 from erasable.workspace.data.files import check_there
@@ -66,9 +66,9 @@ def csv_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.batches`.
 
-    `dialect` is complete; see `settled`. All batches have one schema; the first may be empty, and
-    has the columns. Unless `typed`, all columns stay text; otherwise a file of several blocks is
-    read twice, to find types that suit all rows.
+    `dialect` is complete; see `settle_dialect`. All batches have one schema; the first may be
+    empty, and has the columns. Unless `typed`, all columns stay text; otherwise a file of several
+    blocks is read twice, to find types that suit all rows.
     """
     head = head_of(path)
     try:
@@ -125,7 +125,7 @@ def _check_quotes(path: Path, text: _Text) -> None:
         csv.field_size_limit(limit)
 
 
-def settled(
+def settle_dialect(
     path: Path,
     given: Dialect,
     known: Dialect,
@@ -142,10 +142,12 @@ def settled(
     delimiter, own = given.delimiter, None
     if delimiter is None:
         try:
-            own, beginning = said_in(head.decode(encoding, "replace").removeprefix("\ufeff"))
+            own, beginning = named_separator(
+                head.decode(encoding, "replace").removeprefix("\ufeff")
+            )
         except UnicodeError:  # of punycode, which replaces nothing
             raise _not_in(path, encoding) from None
-        delimiter = own or separator_of(
+        delimiter = own or find_separator(
             beginning, known.delimiter or ",", text_columns, types or (), is_cut=len(head) == HEAD
         )
     found = Dialect(delimiter, given.decimal or known.decimal, encoding)
@@ -166,7 +168,7 @@ def settled(
 
 
 def _encoding(path: Path, head: bytes, known: Dialect) -> str:
-    mark = mark_of(head)
+    mark = byte_order_mark(head)
     if mark in ("utf-8", "utf-16"):
         return mark
     encoding = known.encoding or "utf-8"
@@ -182,7 +184,7 @@ def _is_also_utf8(path: Path) -> bool:
     """Tell whether a file is UTF-8 and not ASCII, so that it differs in another encoding."""
     decoder, plain = codecs.getincrementaldecoder("utf-8")(), True
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             while some := file.read(_CHUNK):
                 plain &= some.isascii()
                 decoder.decode(some)
@@ -203,7 +205,9 @@ class _Text:
 
     @classmethod
     def of(cls, source: Path | pa.Buffer, head: bytes, dialect: Dialect) -> _Text:
-        return cls(source, dialect, int(said_in(head.decode("utf-8", "replace"))[0] is not None))
+        return cls(
+            source, dialect, int(named_separator(head.decode("utf-8", "replace"))[0] is not None)
+        )
 
     def names(self) -> list[str]:
         return list(csv_reader(self.source, self._separator, {}, _BLOCK, self.skip).schema.names)
@@ -217,7 +221,7 @@ class _Text:
     def opened(self) -> io.TextIOWrapper:
         """Open it for reading lines."""
         source = self.source
-        raw = unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
+        raw = open_unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
         text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
         for _ in range(self.skip):
             text.readline()
@@ -233,7 +237,7 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
     if encoding == "utf-8":
         refuse_other_files(path, head)
         return _Text.of(path, head, dialect)
-    mark = mark_of(head)
+    mark = byte_order_mark(head)
     if mark is not None and not encoding.lower().replace("_", "-").startswith(mark):
         raise SourceError(
             f"{str(path)!r} begins with the mark of {mark.upper()}; expected text in {encoding}; "
@@ -241,7 +245,7 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
         )
     refuse_other_files(path, head, only_kinds=True)
     try:
-        with unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
+        with open_unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
             parts = iter(lambda: text.read(_CHUNK), "")
             made = buffer_of(part.encode() for part in parts)
             return _Text.of(made, made[:HEAD].to_pybytes(), dialect)
@@ -258,7 +262,7 @@ def _not_in(path: Path, encoding: str) -> SourceError:
     )
 
 
-def unpacked(path: Path) -> BinaryIO:
+def open_unpacked(path: Path) -> BinaryIO:
     """Open a file, or the content that gzip has packed into it."""
     if path.name.lower().endswith(".gz"):
         return cast("BinaryIO", gzip.open(path))
@@ -338,7 +342,7 @@ class NearlyNumbers:
         found = []
         for name, (row, cell) in self._odd.items():
             n, plain, written, days, either = self._counts[name].tolist()
-            # Of these `settled` tells.
+            # `settle_dialect` warns of these.
             commas = either == n and self._dialect.delimiter != "," and self._dialect.decimal == "."
             odd, are = n - plain, "is no number" if n - plain == 1 else "are no numbers"
             if max(plain, written) < _NEARLY * n:
@@ -363,7 +367,7 @@ def _typed(
     columns: Sequence[pa.Array], names: Sequence[str], kinds: Sequence[pa.DataType], text: _Text
 ) -> pa.RecordBatch:
     decimal = text.dialect.decimal or "."
-    parsed = [parse(each, kind, decimal) for each, kind in zip(columns, kinds, strict=True)]
+    parsed = [parse_cells(each, kind, decimal) for each, kind in zip(columns, kinds, strict=True)]
     return pa.RecordBatch.from_arrays(parsed, names=list(names))
 
 
@@ -399,7 +403,7 @@ def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
     for wider in _LADDER[_LADDER.index(kind) :]:
         try:
             for some in (texts[:_FIRST], texts):
-                parse(some, wider, decimal)
+                parse_cells(some, wider, decimal)
         except (pa.ArrowException, ValueError):
             continue
         return wider
@@ -453,7 +457,7 @@ def refuse_other_files(
         name, remedy = found
         raise SourceError(f"{str(path)!r} is {name}; expected {what}; {remedy}")
     # Text in UTF-16 has zeros, or a mark that is no UTF-8; some of it would be read all the same.
-    wide = b"\0" in head or mark_of(head) in ("utf-16", "utf-32")
+    wide = b"\0" in head or byte_order_mark(head) in ("utf-16", "utf-32")
     if wide and not only_kinds and why_not_utf8(head):
         raise misencoded(path, head, option=option)
 

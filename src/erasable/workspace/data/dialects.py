@@ -47,7 +47,7 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def mark_of(head: bytes) -> str | None:
+def byte_order_mark(head: bytes) -> str | None:
     """Name the encoding whose mark a file begins with."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "utf-32"
@@ -81,8 +81,8 @@ def why_not_utf8(head: bytes, *, option: bool = False) -> str | None:
 
 
 def _wide(head: bytes) -> str | None:
-    if mark_of(head) in ("utf-16", "utf-32"):
-        return mark_of(head)
+    if byte_order_mark(head) in ("utf-16", "utf-32"):
+        return byte_order_mark(head)
     # Without a mark: of most characters all bytes but the lowest are zero.
     some = head[: min(len(head), 4096) // 4 * 4]
     if len(some) < 8:
@@ -177,10 +177,10 @@ UNSAID = Dialect()
 """The dialect without any entry."""
 
 
-def said_in(head: str) -> tuple[str | None, str]:
+def named_separator(head: str) -> tuple[str | None, str]:
     r"""Return the separator that a first line names, as Excel writes and hides it, and the rest.
 
-    >>> said_in("sep=;\nid;price\n"), said_in("id;price\n")
+    >>> named_separator("sep=;\nid;price\n"), named_separator("id;price\n")
     ((';', 'id;price\n'), (None, 'id;price\n'))
     """
     found = _FIRST_LINE.match(head)
@@ -194,7 +194,7 @@ def _separates(character: str) -> bool:
     return character == "\t" or (" " <= character <= "~" and character not in _NO_DELIMITER)
 
 
-def separator_of(
+def find_separator(
     head: str, usual: str, needed: Collection[str], some_of: Collection[str], *, is_cut: bool
 ) -> str:
     r"""Find the separator of a text file where only one fits.
@@ -204,9 +204,9 @@ def separator_of(
     `is_cut` says that the file is longer. All of `needed` have to be there, and one of `some_of`,
     if any; the usual separator is returned as well where none or several others fit.
 
-    >>> separator_of("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
+    >>> find_separator("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
     ';'
-    >>> separator_of("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
+    >>> find_separator("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
     ','
     """
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.arrays import rows_of
+from erasable.workspace.data.arrays import array_rows
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
 
 
@@ -70,7 +70,7 @@ def same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
     same = None
     for a, b in zip(left.columns, right.columns, strict=True):
         if pa.types.is_nested(a.type):
-            alike = rows_of(a).view(np.int64) == rows_of(b).view(np.int64)
+            alike = array_rows(a).view(np.int64) == array_rows(b).view(np.int64)
             equal = pa.chunked_array([alike.all(axis=1)])
             same = equal if same is None else pc.and_(same, equal)
             continue

@@ -21,7 +21,7 @@ from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import type_of
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, get, parts, record_type
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, fragment_rows, get, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.evidence import ledger_checks, seals
@@ -144,7 +144,7 @@ def find_records(
     """Look up the records to be erased; write and change nothing."""
     began = time.perf_counter()
     known = get(connection, dataset_id)
-    every = parts(connection, dataset_id)
+    every = fragment_rows(connection, dataset_id)
     buckets = _buckets(connection, known, wanted)
     every = [
         part
@@ -277,7 +277,7 @@ def corrected(
     name, ids, counts = known.id_column, list[Any](), dict[str, int]()
     for request, given in corrections:
         at = pc.index_in(table[name], given[name])
-        there = pc.and_(pc.is_valid(at), are_same_peoples(known, given.take(at), table))
+        there = pc.and_(pc.is_valid(at), have_same_owners(known, given.take(at), table))
         columns = [each for each in given.column_names[1:] if each not in known.subject_columns]
         if not (columns and pc.any(there).as_py()):
             continue
@@ -299,7 +299,7 @@ def corrected(
     return table, list(dict.fromkeys(ids)), counts
 
 
-def are_same_peoples(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
+def have_same_owners(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
     """Tell which records have the first subject that they had, or had none.
 
     `then` and `now` are the same records, row by row. Without subject columns in `then`, all count.

@@ -107,7 +107,7 @@ def check_fill(fill: str | None) -> None:
         raise WorkspaceError(f"fill is {str(fill)[:40]!r}; expected one of {', '.join(FILLS)}")
 
 
-def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
+def count_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
     """Count the gaps of each column that has any: nulls and NaN."""
     counts = {
         name: pc.sum(pc.is_null(table[name], nan_is_null=True)).as_py() or 0 for name in names
@@ -117,7 +117,7 @@ def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
 
 def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None) -> None:
     """Refuse gaps in columns that must have none."""
-    gaps = with_gaps(table, names)
+    gaps = count_gaps(table, names)
     if not gaps:
         return
     anywhere = reduce(pc.or_, (pc.is_null(table[name], nan_is_null=True) for name in gaps))
@@ -152,7 +152,7 @@ def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any
     return (found - found.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-def positive(table: pa.Table, name: str) -> Any:
+def positive_column(table: pa.Table, name: str) -> Any:
     """Return a column of numbers, all above 0, such as costs; refuse other values."""
     values = table[name].to_numpy().astype(np.float64)
     bad = int((~((values > 0) & (values < np.inf))).sum())
@@ -164,14 +164,16 @@ def positive(table: pa.Table, name: str) -> Any:
     return values
 
 
-def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.Table, list[str]]:
+def fill_gaps(
+    table: pa.Table, names: Sequence[str], fill: str | None
+) -> tuple[pa.Table, list[str]]:
     """Fill in the gaps of columns, each by its own values.
 
     Only "most_frequent" fills text; None as `fill` leaves gaps as they are. Return the table, in
     which numbers with gaps become float64, and a line for each column filled.
     """
     messages = []
-    for name, n in with_gaps(table, names).items() if fill is not None else ():
+    for name, n in count_gaps(table, names).items() if fill is not None else ():
         column = table[name]
         text = pa.types.is_string(column.type)
         if text and fill != "most_frequent":

@@ -30,7 +30,7 @@ def store_place(text: str) -> str:
     return text.rstrip("/")
 
 
-def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
+def open_store(place: str) -> tuple[pa.fs.FileSystem, str]:
     """Return the store of a URL, and the path within it."""
     protocol = urlsplit(place).scheme
     try:
@@ -43,11 +43,11 @@ def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
             "store; install them, as with `pip install 'erasable[objects]' s3fs`"
         ) from None
     except Exception as error:  # of many drivers, each with errors of its own
-        raise unreached(place, error) from None
+        raise store_unreachable(place, error) from None
     return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(store)), path
 
 
-def unreached(place: str, error: Exception) -> SourceError:
+def store_unreachable(place: str, error: Exception) -> SourceError:
     """Return the error for a store that does not answer, without its own message."""
     return SourceError(
         f"the store at {place!r} cannot be read ({type(error).__name__}); expected one that "

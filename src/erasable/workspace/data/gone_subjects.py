@@ -17,11 +17,11 @@ from sqlalchemy import Connection, delete, insert, select
 from erasable.workspace.context import Context
 from erasable.workspace.data import waiting_corrections
 from erasable.workspace.data.admission import tokens_in, tokens_of
-from erasable.workspace.data.catalogue import get, parts
+from erasable.workspace.data.catalogue import fragment_rows, get
 from erasable.workspace.data.erasing import Erasure
 from erasable.workspace.evidence import seals
 from erasable.workspace.identity.subjects import subjects_of
-from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
+from erasable.workspace.ledger.bulk import delete_in, insert_missing, rows_in, values_held
 from erasable.workspace.ledger.schema import (
     IN_USE,
     fragment,
@@ -40,7 +40,7 @@ def find_leavers(context: Context, erasure: Erasure) -> None:
     if not known.subjects or not erasure.found:
         return
     with context.ledger.reading() as connection:
-        every_part = parts(connection, known.id)
+        every_part = fragment_rows(connection, known.id)
     found = {each.part.id: each for each in erasure.found}
     for bucket in {each.part.bucket for each in erasure.found}:
         gone: set[str] = set()
@@ -72,7 +72,7 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> int:
     All tokens of such a person go, linked ones too.
     """
     asked = set(tokens)
-    gone = asked - held(connection, holding.c.token, asked)
+    gone = asked - values_held(connection, holding.c.token, asked)
     subjects = set(subjects_of(connection, gone).values())
     owned = select(identity.c.subject).join(holding, holding.c.token == identity.c.token)
     there = {row.subject for row in rows_in(connection, owned, identity.c.subject, subjects)}
@@ -98,7 +98,7 @@ def drop_unused(context: Context, connection: Connection, dataset_id: int) -> in
         wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
     unused = [
         part
-        for part in parts(connection, dataset_id)
+        for part in fragment_rows(connection, dataset_id)
         if not any(part.belongs_to(version) for version in wanted)
     ]
     if unused:
@@ -138,7 +138,7 @@ def unheld(connection: Connection) -> list[str]:
 def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
     with context.ledger.reading() as connection:
         known = get(connection, dataset_id)
-        every_part = parts(connection, dataset_id)
+        every_part = fragment_rows(connection, dataset_id)
         present = [part for part in every_part if part.bucket in buckets]
         narrowed = waiting_corrections.narrow(context, connection, known, every_part)
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))

@@ -20,8 +20,8 @@ from erasable.workspace.data.delimited import (
     BROKEN,
     head_of,
     misencoded,
+    open_unpacked,
     refuse_other_files,
-    unpacked,
     unreadable,
 )
 from erasable.workspace.ledger.kinds import is_unicode
@@ -58,7 +58,7 @@ def _records(path: Path, head: bytes) -> Iterator[_Records]:
     records: _Records = []
     number = n_bytes = 0
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             while line := file.readline(_BYTES + 1):
                 number, n_bytes = number + 1, n_bytes + len(line)
                 if number == 1:

@@ -19,8 +19,8 @@ import pyarrow.fs
 
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import cast
-from erasable.workspace.data.files import check_there, unreached
+from erasable.workspace.data.column_types import cast_table
+from erasable.workspace.data.files import check_there, store_unreachable
 
 _GAP = "__HIVE_DEFAULT_PARTITION__"  # the folder of nulls of Hive and Spark
 
@@ -61,7 +61,7 @@ def parquet_batches(
     except Exception as error:  # of the drivers of stores, each with errors of its own
         if isinstance(store, pa.fs.LocalFileSystem):
             raise
-        raise unreached(place, error) from None
+        raise store_unreachable(place, error) from None
 
 
 def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
@@ -170,7 +170,7 @@ def _completed(
 ) -> pa.Table:
     """Bring a batch to the types of all files, and add the columns of its folder."""
     table = pa.Table.from_batches([batch])
-    arrays = cast(table, schema, place).columns
+    arrays = cast_table(table, schema, place).columns
     for name, value in file.partitions.items():
         if name in schema.names:
             _check_agrees(table[name], name, value, place)

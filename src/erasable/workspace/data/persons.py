@@ -28,7 +28,7 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, parts
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, all_datasets, fragment_rows
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.bulk import rows_in
@@ -164,8 +164,8 @@ class _Joins:
         self._found: dict[str, _Beside] = {}
         self._tables: dict[str, pa.Table] = {}
         self._datasets = [
-            (known, parts(connection, known.id))
-            for known in every(connection)
+            (known, fragment_rows(connection, known.id))
+            for known in all_datasets(connection)
             if joining(known)
             and (within is None or not set(within).isdisjoint(locking.datasets([known.name])))
         ]

@@ -11,7 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, as_it_was, get, parts
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    FragmentRow,
+    fragment_rows,
+    get,
+    with_types_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,12 @@ class Ahead:
         newest = self.datasets.get(dataset_id) or get(connection, dataset_id)
         if version is None or version == newest.version:
             return newest
-        return as_it_was(connection, newest, version)
+        return with_types_of(connection, newest, version)
 
     def parts_of(self, connection: Connection, known: DataSet) -> list[FragmentRow]:
         """Return the fragments of a version of a data set."""
         if known.id not in self.parts:
-            return parts(connection, known.id, known.version)
+            return fragment_rows(connection, known.id, known.version)
         return [part for part in self.parts[known.id] if part.belongs_to(known.version)]
 
 

@@ -29,7 +29,7 @@ from erasable.core.errors import DialectWarning, InvalidIdsError, SourceError
 from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import Gate, plain
+from erasable.workspace.data.admission import Gate, plain_columns
 from erasable.workspace.data.array_files import ArrayFiles
 from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
@@ -52,7 +52,7 @@ def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
     return found
 
 
-def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
+def count_doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     """Count the texts of each subject column that may have been meant as a gap.
 
     `raw` has identities, not tokens.
@@ -65,8 +65,8 @@ def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
-    """Describe likely mistakes in subject columns, a line each; see `doubtful` for `counts`."""
+def subject_remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
+    """Describe likely mistakes in subject columns; see `count_doubtful` for `counts`."""
     messages = [
         f"in {n:,} of {n_records:,} records the subject column {column!r} holds what "
         "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
@@ -330,7 +330,7 @@ class Pulled:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Likely mistakes in the source, a line each."""
-        told = remarks(self.doubtful, self.n_read, self.looks)
+        told = subject_remarks(self.doubtful, self.n_read, self.looks)
         if not self.absent:
             return told
         return (*told, f"no line of the source has {name_some(self.absent)}: these are gaps")
@@ -388,7 +388,7 @@ def pulled(
                     _check_columns(batch.column_names, known)
                 for start in range(0, max(1, batch.num_rows), _AT_ONCE):
                     row = source.first_row + found.n_read
-                    raw = plain(batch.slice(start, _AT_ONCE), names, part=True, first=row)
+                    raw = plain_columns(batch.slice(start, _AT_ONCE), names, part=True, first=row)
                     _take_in(found, gate, raw, row)
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
@@ -423,7 +423,7 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table, row: int) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in doubtful(raw, known.subject_columns).items():
+    for column, n in count_doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw, row)

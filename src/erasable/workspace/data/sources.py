@@ -21,7 +21,7 @@ from erasable.core.errors import DialectWarning, SourceError
 from erasable.workspace.data import files
 from erasable.workspace.data.arrays import holds_arrays
 from erasable.workspace.data.column_types import ColumnTypes, Widening
-from erasable.workspace.data.delimited import csv_batches, settled
+from erasable.workspace.data.delimited import csv_batches, settle_dialect
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.json_lines import json_batches
@@ -145,7 +145,7 @@ class Source:
         if self.kind != "csv" or None not in astuple(self.dialect):
             return self
         known = (types.dialect if types is not None else UNSAID).over(self._usual)
-        dialect, remarks = settled(
+        dialect, remarks = settle_dialect(
             Path(self.place), self.dialect, known, text_columns,
             types.types if types is not None else None,
         )  # fmt: skip
@@ -224,7 +224,9 @@ class Source:
 
             yield from sql_batches(self._given, self.place, self.query)
         elif self.kind == "parquet":
-            store, path = files.opened(self.place) if "://" in self.place else (None, self.place)
+            store, path = (
+                files.open_store(self.place) if "://" in self.place else (None, self.place)
+            )
             yield from parquet_batches(self.place, text_columns, store, path)
         elif self.kind == "json":
             yield from json_batches(Path(self.place), text_columns)

@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, gone_subjects
-from erasable.workspace.data.catalogue import FragmentRow, find, parts
+from erasable.workspace.data.catalogue import FragmentRow, find, fragment_rows
 from erasable.workspace.data.datasets import (
     DatasetChange,
-    as_parts,
+    as_fragment_rows,
     check_widened,
     put_part,
     record_version,
     register_fragments,
-    writing,
+    removing_on_failure,
 )
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.prepared_versions import Followers
@@ -102,7 +102,7 @@ def sync(
         context.clean()
         with context.ledger.reading() as connection:
             known = find(connection, name)
-            present = parts(connection, known.id, known.version)
+            present = fragment_rows(connection, known.id, known.version)
         with pulled(context, source, known) as found:
             check_widened(context, known, found.known)
             known = found.known
@@ -119,7 +119,7 @@ def sync(
         followers = followers or Followers()
         stays = [part for part in present if part.bucket not in compared.buckets]
         followers.prepare(
-            replace(known, version=version), [*stays, *as_parts(compared.stored, version)]
+            replace(known, version=version), [*stays, *as_fragment_rows(compared.stored, version)]
         )
         with context.ledger.transaction() as connection:
             ledger_checks.check_one(context, connection, "dataset", name)
@@ -140,7 +140,7 @@ def _compare(context: Context, found: Pulled, present: list[FragmentRow]) -> _Co
     for part in present:
         old.setdefault(part.bucket, []).append(part)
     with (
-        writing(context, compared.stored),
+        removing_on_failure(context, compared.stored),
         context.progress(f"comparing {known.name}", known.n_buckets) as advance,
     ):
         for number in range(known.n_buckets):

@@ -18,7 +18,7 @@ from erasable.core._arrow_files import parquet_bytes, parquet_table
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
-from erasable.workspace.data.erasing import are_same_peoples, corrected
+from erasable.workspace.data.erasing import corrected, have_same_owners
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger.schema import garbage
 from erasable.workspace.ledger.schema import request as request_table
@@ -70,7 +70,7 @@ def narrow(
         held = fragments.read(context, part.key, part.sha256, columns)
         for place, table in enumerate(tables):
             at = pc.index_in(table[name], held[name].cast(table[name].type))
-            named = pc.and_(pc.is_valid(at), are_same_peoples(known, table, held.take(at)))
+            named = pc.and_(pc.is_valid(at), have_same_owners(known, table, held.take(at)))
             there[place] = pc.or_(there[place], named)
     carried_out = [(each, read(context, each)) for each in newer if of]
     found = []

@@ -33,7 +33,7 @@ _SLACK = timedelta(minutes=1)
 """Corrections of clocks are smaller, and a process may read its clock before it waits."""
 
 
-def set_back(context: Context, connection: Connection) -> list[str]:
+def clock_set_back(context: Context, connection: Connection) -> list[str]:
     """Return a line if the clock is behind the last entry of the log; else no line."""
     newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
     last, now = _time(connection.execute(newest).scalar()), context.now()
@@ -46,8 +46,8 @@ def set_back(context: Context, connection: Connection) -> list[str]:
     ]
 
 
-def remarks(context: Context) -> list[str]:
-    """Return a line for each step back in the times of the log, and those of `set_back`.
+def clock_remarks(context: Context) -> list[str]:
+    """Return a line for each step back in the times of the log, and those of `clock_set_back`.
 
     None of them proves that anything was altered.
     """
@@ -61,7 +61,7 @@ def remarks(context: Context) -> list[str]:
             if latest is not None and latest - at > _SLACK:
                 back.append(position)
             latest = at
-        messages = set_back(context, connection)
+        messages = clock_set_back(context, connection)
     if back:
         messages.append(
             f"the clock was set back before entry {back[0]} of the log"

@@ -29,7 +29,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.ledger.bulk import rows_in, update_in
-from erasable.workspace.ledger.kinds import fits
+from erasable.workspace.ledger.kinds import fits_shape
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 
@@ -236,7 +236,7 @@ def _read(payload: bytes) -> dict[str, Any]:
         raise _broken("its statement is of another type, or of a newer version of erasable")
     if not isinstance(predicate, dict) or not {"request", "workspace", "log"} <= predicate.keys():
         raise _broken("its statement does not say what was done")
-    if not subject or not fits(subject, [{"name": str, "digest": {"sha256": str}}]):
+    if not subject or not fits_shape(subject, [{"name": str, "digest": {"sha256": str}}]):
         raise _broken("its statement does not say what it is about")
     return said
 

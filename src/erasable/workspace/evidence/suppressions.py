@@ -98,7 +98,7 @@ def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> d
     return found
 
 
-def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
+def committed_rows(connection: Connection, request: str) -> list[dict[str, Any]]:
     """Return the rows of a request that the log commits to.
 
     Raise EvidenceError if the list differs: a new commitment would hide the change.

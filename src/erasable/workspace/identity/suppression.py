@@ -24,7 +24,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import hashed, types_in_use
-from erasable.workspace.ledger.bulk import delete_in, held, rows_in
+from erasable.workspace.ledger.bulk import delete_in, rows_in, values_held
 from erasable.workspace.ledger.schema import suppression
 
 
@@ -44,7 +44,7 @@ def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
     length = connection.execute(select(func.count()).select_from(suppression)).scalar_one()
     if length <= len(wanted):
         return wanted.intersection(connection.execute(select(suppression.c.token)).scalars())
-    return held(connection, suppression.c.token, wanted)
+    return values_held(connection, suppression.c.token, wanted)
 
 
 def every(connection: Connection) -> list[str]:
@@ -130,7 +130,7 @@ def release(context: Context, value: Any, type: str | None = None) -> str:
 
 
 def _release(context: Context, connection: Connection, row: Any) -> None:
-    kept = suppressions.vouched(connection, row.request_id)
+    kept = suppressions.committed_rows(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
     delete_in(connection, suppression.c.token, sorted(gone))

@@ -54,7 +54,7 @@ class Backend:
         """Empty the write-ahead log, where that is within reach; see `rewrite`."""
 
 
-def no_disk(message: str) -> WorkspaceDiskError:
+def disk_failure(message: str) -> WorkspaceDiskError:
     """Return the error of a disk that fails."""
     return WorkspaceDiskError(
         f"the ledger cannot be written or read ({message}); expected a working disk with free "
@@ -62,7 +62,7 @@ def no_disk(message: str) -> WorkspaceDiskError:
     )
 
 
-def broken(message: str) -> LedgerError:
+def damaged_ledger(message: str) -> LedgerError:
     """Return the error of a file or schema that is no ledger, or a damaged one."""
     return LedgerError(
         f"the ledger is damaged or is not a ledger ({' '.join(message.split())}); expected one "

@@ -48,7 +48,7 @@ def rows_in(
         yield from connection.execute(query.where(column.in_(some)))
 
 
-def held(connection: Connection, column: Column[Any], values: Iterable[Any]) -> set[Any]:
+def values_held(connection: Connection, column: Column[Any], values: Iterable[Any]) -> set[Any]:
     """Return which of many values a column holds."""
     return {value for (value,) in rows_in(connection, select(column), column, values)}
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.backend import Backend
-from erasable.workspace.ledger.kinds import fits, tampered
+from erasable.workspace.ledger.kinds import fits_shape, tampered
 from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
@@ -243,6 +243,6 @@ def settings(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _fitting(name: str, value: Any) -> Any:
-    if not fits(value, SETTINGS.get(name, ...)):
+    if not fits_shape(value, SETTINGS.get(name, ...)):
         raise tampered(f"what does not belong there for {name!r}", meta.c.value)
     return value

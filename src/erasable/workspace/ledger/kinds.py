@@ -169,7 +169,7 @@ class Json(TypeDecorator[Any]):
         """Return a value of the shape, or None in a nullable column; else raise LedgerError."""
         if value is None and (self._column is None or self._column.nullable):
             return None
-        if not fits(value, self._shape):
+        if not fits_shape(value, self._shape):
             raise tampered("what does not belong there", self._column)
         if not is_unicode(value):
             raise tampered("text that is no Unicode", self._column)
@@ -185,16 +185,16 @@ def name_columns(metadata: MetaData) -> None:
                 column.type._column = column
 
 
-def fits(value: Any, shape: Any) -> bool:
+def fits_shape(value: Any, shape: Any) -> bool:
     """Tell whether a value of JSON has a shape; see `Json`."""
     if shape is ...:
         return True
     if isinstance(shape, type):
         return type(value) is shape
     if isinstance(shape, list):
-        return type(value) is list and all(fits(item, shape[0]) for item in value)
+        return type(value) is list and all(fits_shape(item, shape[0]) for item in value)
     return type(value) is dict and all(
-        name in value and fits(value[name], inner) for name, inner in shape.items()
+        name in value and fits_shape(value[name], inner) for name, inner in shape.items()
     )
 
 

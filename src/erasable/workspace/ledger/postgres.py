@@ -36,13 +36,13 @@ from erasable.core.errors import (
     WorkspaceServerError,
     WorkspaceVersionError,
 )
-from erasable.workspace.ledger.backend import Backend, broken, no_disk
+from erasable.workspace.ledger.backend import Backend, damaged_ledger, disk_failure
 from erasable.workspace.store.crash_points import crash_point
 
 _WRITING = ("INSERT", "UPDATE", "DELETE")
 
 
-def check(connection: Connection, schema: str) -> str:
+def reader_role(connection: Connection, schema: str) -> str:
     """Return the role of a connection that may only read the tables of a schema.
 
     It is empty if the role may write, or there are no tables. Raise WorkspaceServerError if the
@@ -52,16 +52,16 @@ def check(connection: Connection, schema: str) -> str:
     if there is None:
         return ""
     if not there.may_use:
-        raise lacks(there.role, [f"the right USAGE on schema {schema!r}"])
+        raise missing_rights(there.role, [f"the right USAGE on schema {schema!r}"])
     rows = connection.execute(_RIGHTS, {"schema": schema}).all()
     missing = [(row.what, _described(row)) for row in rows if not row.has]
     unread = [right for what, right in missing if what == "SELECT"]
     if unread:
-        raise lacks(there.role, unread)
+        raise missing_rights(there.role, unread)
     if not any(row.has for row in rows if row.what in _WRITING):
         return str(there.role) if rows else ""
     if missing:
-        raise lacks(there.role, [right for _, right in missing])
+        raise missing_rights(there.role, [right for _, right in missing])
     return ""
 
 
@@ -75,14 +75,14 @@ def check_making(connection: Connection, schema: str) -> None:
             if not has
         ]
         if missing:
-            raise lacks(there.role, missing)
+            raise missing_rights(there.role, missing)
         return
     found = connection.execute(_DATABASE).one()
     if not found.may_create:
-        raise lacks(found.role, [f"the right CREATE on database {found.name!r}"])
+        raise missing_rights(found.role, [f"the right CREATE on database {found.name!r}"])
 
 
-def lacks(role: str, missing: list[str]) -> WorkspaceServerError:
+def missing_rights(role: str, missing: list[str]) -> WorkspaceServerError:
     """Return the error for a role without some rights."""
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return WorkspaceServerError(
@@ -146,7 +146,7 @@ def explained(schema: str) -> Iterator[None]:
     except DBAPIError as error:
         raise _as_error(error.orig, schema, lost=error.connection_invalidated) from None
     except OSError as error:
-        raise no_disk(error.strerror or str(error)) from None
+        raise disk_failure(error.strerror or str(error)) from None
     except Exception as error:
         if not type(error).__module__.startswith("psycopg"):
             raise
@@ -162,7 +162,7 @@ def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
             f"{WAIT:.0f} seconds; run the command again"
         )
     if code[:2] in ("53", "58") and code != "53300":
-        return no_disk(words)
+        return disk_failure(words)
     if code in ("42P01", "3F000"):
         return LedgerError(
             f"schema {schema!r} of the database holds no ledger; expected one; if `erasable init` "
@@ -195,7 +195,7 @@ def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
             "the database cannot hold a value of this command; expected text without zero bytes "
             "and numbers that are finite"
         )
-    return broken(words)
+    return damaged_ledger(words)
 
 
 def _is_refused(said: Any, code: str) -> bool:
@@ -285,7 +285,7 @@ class Postgres(Backend):
 
     def check_rights(self, connection: Connection) -> None:
         """Raise WorkspaceServerError unless the role may write all tables, or read all."""
-        self._reader = check(connection, self.schema)
+        self._reader = reader_role(connection, self.schema)
 
     def check_making(self, connection: Connection) -> None:
         """Raise WorkspaceServerError unless the role may make the schema, or tables in it."""
@@ -294,7 +294,9 @@ class Postgres(Backend):
     def refuse_reader(self) -> None:
         """Raise WorkspaceServerError if the role may only read."""
         if self.is_read_only:
-            raise lacks(str(self._reader), ["the right to write to any table of the ledger"])
+            raise missing_rights(
+                str(self._reader), ["the right to write to any table of the ledger"]
+            )
 
     def make_room(self, connection: Connection) -> None:
         """Make the schema, unless it is there."""

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.backend import Backend, broken, no_disk
+from erasable.workspace.ledger.backend import Backend, damaged_ledger, disk_failure
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
 
@@ -112,7 +112,7 @@ def _uri_of_copy(path: Path) -> str:
     log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
     is_empty = not log.exists() or log.stat().st_size == 0
     if not is_empty and not index.exists():
-        raise no_disk(
+        raise disk_failure(
             f"it is a copy for reading alone, and {log.name!r} beside it holds what was written "
             "last; let somebody who may write open it first"
         )
@@ -131,7 +131,7 @@ def _explained() -> Iterator[None]:
     except ErasableError:
         raise
     except OSError as error:
-        raise no_disk(error.strerror or str(error)) from None
+        raise disk_failure(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
         raised = getattr(error, "orig", error)
         message, code = str(raised), getattr(raised, "sqlite_errorcode", 0) & 0xFF
@@ -141,9 +141,9 @@ def _explained() -> Iterator[None]:
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
         if code in _DISK:
-            raise no_disk(message) from None
+            raise disk_failure(message) from None
         if undecoded := _UNDECODED.match(message):  # the rest repeats the value
             message = f"column {undecoded[1]!r} holds text that is not UTF-8"
-        raise broken(message) from None
+        raise damaged_ledger(message) from None
     except (DatabaseError, sqlite3.DatabaseError) as error:
-        raise broken(str(getattr(error, "orig", error))) from None
+        raise damaged_ledger(str(getattr(error, "orig", error))) from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from erasable.core.errors import AcceleratorWarning
 from erasable.core.mapped.disk import PARTIAL
-from erasable.workspace.store.artifacts import is_made, owner_of
+from erasable.workspace.store.artifacts import is_made_key, owner_of
 from erasable.workspace.store.disk import Disk
 
 FOLDER = "accelerators"
@@ -34,7 +34,7 @@ def folders(disk: Disk) -> dict[str, list[str]]:
             key for key in disk.keys(f"{FOLDER}/{name}") if key.startswith(PARTIAL)
         ]
         for name in found
-        if is_made(name)
+        if is_made_key(name)
     }
 
 

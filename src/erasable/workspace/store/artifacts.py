@@ -97,7 +97,7 @@ class LocalStore(ArtifactStore):
 
         Raise NotInWorkspaceError if it is not there, and WorkspaceError if it differs.
         """
-        return checked(stored, self._disk.read(self._prefix + stored.key))
+        return checked_bytes(stored, self._disk.read(self._prefix + stored.key))
 
     def delete(self, key: str) -> None:
         """Delete an artifact for good, if it is there."""
@@ -114,7 +114,7 @@ def new_key(folder: str, owner: str = "") -> str:
     return f"{folder[:_LONGEST]}/{owner}-{name}" if owner else f"{folder[:_LONGEST]}/{name}"
 
 
-def is_made(key: str) -> bool:
+def is_made_key(key: str) -> bool:
     """Tell whether a key is of `new_key`, or of an unfinished file; others are never removed."""
     return _MADE.fullmatch(key.rpartition("/")[2]) is not None
 
@@ -125,7 +125,7 @@ def owner_of(key: str) -> str:
     return owner if dash else ""
 
 
-def checked(stored: StoredArtifact, data: bytes) -> bytes:
+def checked_bytes(stored: StoredArtifact, data: bytes) -> bytes:
     """Return the bytes of an artifact; raise WorkspaceError if they are not what was put."""
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise WorkspaceError(

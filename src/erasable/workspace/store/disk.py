@@ -64,7 +64,7 @@ class Disk:
             )
         link = link_in(self.root, key)
         if link is not None and (len(Path(key).parts) > 1 or link.is_dir()):
-            raise linked(str(link))
+            raise link_error(str(link))
         return self.root / key
 
     def make(self, folder: str) -> None:
@@ -244,14 +244,14 @@ def _keys_below(folder: str, prefix: str) -> Iterator[str]:
         return
     for entry in entries:
         if entry.is_symlink():
-            raise linked(entry.path)
+            raise link_error(entry.path)
     yield from (prefix + entry.name for entry in entries if not entry.is_dir())
     for entry in entries:
         if entry.is_dir():
             yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
 
 
-def linked(path: str) -> WorkspaceError:
+def link_error(path: str) -> WorkspaceError:
     """Return the error for a symbolic link in the workspace."""
     return WorkspaceError(
         f"{path!r} is a symbolic link; expected a file or folder, because an erasure would remove "

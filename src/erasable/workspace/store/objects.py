@@ -16,7 +16,7 @@ from erasable.workspace.store.artifacts import (
     ArtifactStore,
     LocalStore,
     StoredArtifact,
-    checked,
+    checked_bytes,
 )
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
 from erasable.workspace.store.disk import Disk
@@ -70,7 +70,7 @@ class ObjectStore(ArtifactStore):
                 f"the file {stored.key!r} is not in the workspace; expected it below "
                 f"{self._location.url!r}; restore it from a backup"
             )
-        return checked(stored, data)
+        return checked_bytes(stored, data)
 
     def delete(self, key: str) -> None:
         """Delete an artifact for good, if it is there."""

@@ -21,7 +21,7 @@ _MADE = re.compile(rf"{re.escape(_LEDGER)}(\.new)?(-wal|-shm|-journal)?|{UNFINIS
 _KEYS = "ERASABLE_KEYS"
 
 
-def is_made(name: str) -> bool:
+def is_own_name(name: str) -> bool:
     """Tell whether erasable gives a name in the folder of a workspace; others are never removed.
 
     `refuse_own` refuses more names, which SQLite or a later version may use.
