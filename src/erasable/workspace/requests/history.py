@@ -118,7 +118,7 @@ def _people(context: Context, connection: Connection, known: catalogue.DataSet) 
     Read from the data: the ledger's index of holders has older versions in it, too.
     """
     column = known.subject_columns[0]
-    table = catalogue.table(context, connection, known.id, columns=[column])
+    table = catalogue.read_version(context, connection, known.id, columns=[column])
     return _owners(connection, tokens_in(table[column]))
 
 
