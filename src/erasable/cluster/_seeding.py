@@ -53,20 +53,7 @@ def metric_for(tops: Ints, weights: Floats) -> tuple[float, Floats]:
 
 
 class Seeding:
-    """The seeds of some points, with what is needed to know when they change.
-
-    Attributes
-    ----------
-    chosen : ndarray of shape (n_clusters,), int64
-        Positions of the seeds.
-    candidates : ndarray of shape (n_clusters, n_candidates), int64
-        Positions of the candidates of every step; the first step has one, the rest is -1.
-    potentials : ndarray of shape (n_clusters, n_candidates), int64
-        Exact potentials of the candidates; the largest integer where there is none.
-    scores : ndarray of shape (n_clusters, n_candidates)
-        Scores with which the candidates have won their races, which records that come have to
-        beat; negative where nobody has asked yet.
-    """
+    """The seeds of some points, with what is needed to know when they change."""
 
     def __init__(
         self,
@@ -81,9 +68,15 @@ class Seeding:
         self.seed = np.uint64(seed)
         self.quantum = quantum
         self.weights = _NO_FLOATS if weights is None else weights
-        self.chosen = np.full(n_clusters, -1, np.int64)
+        self.chosen = np.full(n_clusters, -1, np.int64)  # (n_clusters,); positions of the seeds
+        # (n_clusters, n_candidates); positions of the candidates of every step; the first step has
+        # one, the rest is -1
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
+        # (n_clusters, n_candidates); exact potentials of the candidates; the largest integer where
+        # there is none
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
+        # (n_clusters, n_candidates); scores with which the candidates have won their races, which
+        # records that come have to beat; negative where they are not known
         self.scores = np.full((n_clusters, self.n_candidates), -1.0)
 
     def fit(self, points: Points, live: Ints, n_jobs: int | None = None) -> None:

@@ -125,24 +125,16 @@ class SingleRunModel(CentroidModel):
 
 
 class GriddedRun:
-    """The accelerator of a model: the gridded records and the run over them.
-
-    Attributes
-    ----------
-    table : GriddedTable
-    moments : Moments or None
-        Exact second moments of the records, where the model's rule needs them.
-    phases : ndarray or None
-        Whatever phases the model's rule draws, once it has drawn them.
-    run : LloydRun
-    """
+    """The accelerator of a model: the gridded records and the run over them."""
 
     def __init__(
         self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held = model._attached()
         self.table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
+        # whatever phases the model's rule draws, once it has drawn them
         self.phases: Floats | None = None
+        # exact second moments of the records, where the model's rule needs them
         self.moments: Moments | None = None
         if model._needs_moments():
             self.moments = Moments.fit(

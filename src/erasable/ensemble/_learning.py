@@ -30,37 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MemberPlan:
-    """What a member is to learn.
-
-    Attributes
-    ----------
-    member : int
-    name : str
-        Of the member, for messages.
-    recipe : Recipe
-        For its columns, and for records of one class, if its are.
-    tape : Tape
-        Of the member.
-    share : Share
-        All its records.
-    columns : ndarray of int64, or None
-        Columns that it looks at; None for all.
-    text : list of int
-        Those of its columns that are text.
-    labels : list
-        Classes of its records, sorted; empty if it learns no classes.
-    kept : dict of int to dict
-        What is known after slices of which nothing has changed.
-    """
+    """What a member is to learn."""
 
     member: int
-    name: str
-    recipe: Recipe
-    tape: Tape
-    share: Share
-    columns: Ints | None
-    text: list[int]
-    labels: list[Any]
+    name: str  # of the member, for messages
+    recipe: Recipe  # for its columns, and for records of one class, if its are
+    tape: Tape  # of the member
+    share: Share  # all its records
+    columns: Ints | None  # columns that it looks at; None for all
+    text: list[int]  # those of its columns that are text
+    labels: list[Any]  # classes of its records, sorted; empty if it learns no classes
+    # what is known after slices of which nothing has changed
     kept: dict[int, Any] = field(default_factory=dict)
 
     @property
@@ -213,7 +193,7 @@ def sample_task(model: Composed, rows: Ints) -> Task:
     return plan_of(model, 0, Share(rows, slices)).task(model._attached().records)
 
 
-def told_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outcome:
+def outcome_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outcome:
     """Make one outcome of what members learned, and of what they did themselves."""
     actions = [outcome.action for outcome in outcomes]
     learned = sum(member is not None for member in staged.members.values())
@@ -258,5 +238,5 @@ def add_rows(model: Composed, rows: Ints) -> Outcome | None:
     model._adopt_members(staged)
     if work.classes is not None:
         model._labels, model._counts = work.classes.labels, work.classes.counts
-    outcome = told_of(model, staged, outcomes)
+    outcome = outcome_of(model, staged, outcomes)
     return outcome if outcome.action != "refit" else replace(outcome, action="resumed")

@@ -59,8 +59,12 @@ class Own(Member):
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state; the model makes its own once."""
-        told = {"fitted": self.estimator.digest(), "record_set": self.record_set, "size": self.size}
-        return leaf_hash(name, state_root(told).hex())
+        content = {
+            "fitted": self.estimator.digest(),
+            "record_set": self.record_set,
+            "size": self.size,
+        }
+        return leaf_hash(name, state_root(content).hex())
 
     def shown(self, recipe: Recipe) -> Any:
         """Return the model itself, whose attributes are copies."""

@@ -40,7 +40,7 @@ class Vote(ClassifierMixin, Composed):
         Parameters
         ----------
         X : as `fit` takes
-            Rows to be asked about.
+            Rows to predict.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class Mean(RegressorMixin, Composed):
         Parameters
         ----------
         X : as `fit` takes
-            Rows to be asked about.
+            Rows to predict.
 
         Returns
         -------

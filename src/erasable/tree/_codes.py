@@ -28,31 +28,16 @@ _CODES = 2**31 - 1
 
 
 class ColumnCodes(NamedTuple):
-    """Values and codes of all columns.
+    """Values and codes of all columns."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_buckets, WIDTH), float64
-        Distinct values of live records; 0 where there are none.
-    codes, counts : ndarray of shape (n_buckets, WIDTH), int32
-        What stands for each, and how many live records have it.
-    sizes : ndarray of shape (n_buckets,), int32
-        Values in each bucket.
-    starts : ndarray of shape (n_features + 1,), int64
-        Where the buckets of each column begin.
-    shifts : ndarray of shape (n_features,), int64
-        Code ``c`` of a column is in its bucket ``c >> shift``.
-    n_codes : ndarray of shape (n_features,), int64
-        Codes are less than this.
-    """
-
-    values: Floats
+    values: Floats  # (n_buckets, WIDTH); distinct values of live records; 0 where there are none
+    # codes, counts: (n_buckets, WIDTH); what stands for each, and how many live records have it
     codes: Ints32
     counts: Ints32
-    sizes: Ints32
-    starts: Ints
-    shifts: Ints
-    n_codes: Ints
+    sizes: Ints32  # (n_buckets,); values in each bucket
+    starts: Ints  # (n_features + 1,); where the buckets of each column begin
+    shifts: Ints  # (n_features,); code ``c`` of a column is in its bucket ``c >> shift``
+    n_codes: Ints  # (n_features,); codes are less than this
 
 
 def codes_of(parts: list[tuple[Floats, Ints]]) -> ColumnCodes:

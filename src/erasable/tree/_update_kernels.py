@@ -421,7 +421,7 @@ def update_tree(
     sign: int,
     pending: Ints,
     pending_keys: Words,
-    told: Ints,
+    report: Ints,
 ) -> None:
     """Have nodes decide, and those below them.
 
@@ -431,8 +431,8 @@ def update_tree(
         See `erasable.tree._layout`. Who is to decide stands in ``work.calls``, a node in each of
         its first `waiting` lines: its slot; its depth; and from where to where those of `some`
         stand that leave it or come to it. None do (0, 0) where a node that is clear is to be grown
-        from the rows in its range, and there are slots for two nodes a record; (-1, -1) where a
-        leaf is only asked, so that its gain is known. Keys and constant features of the nodes are
+        from the rows in its range, and there are slots for two nodes a record; (-1, -1) where
+        a leaf is only evaluated, for its gain. Keys and constant features of the nodes are
         in ``work.call_keys`` and ``work.call_constants``.
     whole : float
         Weight of all records that there are now.
@@ -444,9 +444,9 @@ def update_tree(
         -1 if these go, 1 if they come.
     pending, pending_keys : ndarray of shape (n, 2), int64, and (n,), uint64
         Overwritten with nodes, depths and keys where there is no room for what is to grow.
-    told : ndarray of shape (4,), int64
+    report : ndarray of shape (4,), int64
         Added to: how many of these there are; how many nodes decided otherwise; their records;
-        how many leaves that were only asked should not be any.
+        how many leaves that were only evaluated should not be any.
     """
     nodes, stats, calls = growing.nodes, growing.stats, work.calls
     while waiting:
@@ -488,7 +488,7 @@ def update_tree(
             growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
-            told[3] += feature >= 0
+            report[3] += feature >= 0
             continue
         if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
             if feature >= 0:
@@ -505,15 +505,15 @@ def update_tree(
             continue
         if moving:
             clear(growing, work, node)
-            told[1] += 1
-            told[2] += nodes[node, COUNT]
+            report[1] += 1
+            report[2] += nodes[node, COUNT]
         if feature < 0:
             drop_kept(growing, node)
             continue
         if moving and not room_for(growing, node):
             drop_kept(growing, node)
-            pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
-            told[0] += 1
+            pending[report[0], 0], pending[report[0], 1], pending_keys[report[0]] = node, depth, key
+            report[0] += 1
             continue
         to_left = part(growing, table, work, node, feature, code)
         pair, count = take_pair(growing), nodes[node, COUNT]

@@ -208,10 +208,10 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         self._spread.remove(self._targets.numbers[rows])
         return self._targets.remove(self._attached(), rows)
 
-    def _told(self) -> dict[str, Any]:
+    def _state_beside_trees(self) -> dict[str, Any]:
         if isinstance(self._loss, Poisson):
-            return {**super()._told(), "scale": self._loss.scale}
-        return {**super()._told(), "unit": self._loss.unit}
+            return {**super()._state_beside_trees(), "scale": self._loss.scale}
+        return {**super()._state_beside_trees(), "unit": self._loss.unit}
 
     def _target_schema(self, n_records: int) -> Fields:
         name = "scale" if self._at_fit("loss") == "poisson" else "unit"
