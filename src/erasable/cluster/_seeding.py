@@ -1,11 +1,9 @@
-"""Greedy k-means++ whose choice after a deletion is that of the smaller data set.
+"""Greedy k-means++ by exponential races, with deletion and addition of records.
 
-Step ``l`` runs `L` exponential races among the records with weights equal to their squared
-distance to the seeds chosen so far, and keeps the candidate with the lowest potential (Arthur
-and Vassilvitskii 2007, the greedy variant of scikit-learn). The potential is a sum of distances
-rounded to integers, so a deletion subtracts its own terms from every candidate. A step is run
-again only when one of its candidates is deleted, or when another candidate takes the lead. A
-record that comes adds its terms, and runs against the winners of all races alone.
+A step draws candidates by races among the records, each with its squared distance to the seeds so
+far as weight, and takes the candidate with the lowest potential (Arthur and Vassilvitskii 2007,
+the greedy variant of scikit-learn). Potentials are sums of integers, from which a record is
+subtracted exactly. A step is run again only when a candidate is deleted or another one leads.
 """
 
 from __future__ import annotations

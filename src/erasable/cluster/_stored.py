@@ -1,8 +1,8 @@
 """A k-means run by passes over stored records, of which it holds none.
 
-The law kept here: seeds, centroids and sums of every level are those of `_run.LloydRun`, to the
-bit. What makes its deletions fast is 9 bytes a record and level; here a deletion takes records out
-of the seeding and of the levels above the first that changes, and runs the other levels again.
+Seeds, centroids and sums of every level are those of `_run.LloydRun`, to the bit. It saves the 9
+bytes for each record and level that make deletions there fast: a deletion takes records out of the
+seeding and of the levels above the first that changes, and runs the other levels again.
 """
 
 from __future__ import annotations

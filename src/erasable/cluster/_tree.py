@@ -1,7 +1,7 @@
-"""The tree of divide-and-conquer k-means: which leaf a record has, and what follows at its nodes.
+"""The tree of divide-and-conquer k-means: leaves, and the nodes that cluster their centroids.
 
-The law kept here: a record's leaf depends on its group, or its id, and on the number of leaves
-alone. So a record that leaves or comes concerns its leaf, and the nodes on the way to the root.
+The leaf of a record depends on its group, or its id, and on the number of leaves alone. So a
+record that leaves or comes concerns its leaf, and the nodes on the way to the root.
 """
 
 from __future__ import annotations

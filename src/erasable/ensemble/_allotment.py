@@ -1,7 +1,6 @@
 """The allotment of records to members of an ensemble: a hash of the group, or of the id.
 
-The law it keeps: where a record goes depends on its group, or its id, and on nothing else, so that
-the others stay where they are when it leaves.
+It depends on nothing else, so that other records stay where they are when one leaves.
 """
 
 from __future__ import annotations

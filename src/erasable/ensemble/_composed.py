@@ -1,8 +1,8 @@
 """The base of ensembles of other estimators: learning, deletion and files of their members.
 
-The law it keeps: what an ensemble knows is what its members know, each of which is a function of
-its own records. A deletion has those learn again that hold a record of it, or delete it themselves.
-They learn, or get ready to delete, before anything is changed: if one of them cannot, nothing is.
+Each member is a function of its own records. A deletion concerns the members that hold one of its
+records: they learn again, or delete it themselves. They learn, or get ready to delete, before
+anything is changed: if one of them cannot, nothing is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Learning of members: of all at a fit, and later of those whose records have changed.
 
-The law it keeps: they learn, or get ready to delete, before anything is changed. If one of them
-cannot, nothing is.
+They learn, or get ready to delete, before anything is changed. If one of them cannot, nothing is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Members of an ensemble: what each learns from, and what it has learned.
+"""Members of an ensemble: the tasks from which they learn, and their fitted estimators.
 
-The law it keeps: a member is a pure function of its recipe, its tape and its own records in the
-order of their keys. So it can be learned in any process, and a deletion concerns those members
-alone that hold the record.
+A member is a pure function of its recipe, its tape and its own records in the order of their keys.
+So it can be learned in any process, and a deletion concerns only the members that hold the record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Members that are estimators of erasable: they learn here, and delete their records themselves.
 
-The law it keeps: such a member is fitted on the records of its share, by their ids and with a seed
-of its own tape. By its own law it then is a function of these alone, whatever came and went.
+Such a member is fitted on the records of its share, by their ids and with a seed of its own tape;
+by its own law it is a function of these alone.
 """
 
 from __future__ import annotations

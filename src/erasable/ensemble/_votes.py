@@ -1,7 +1,6 @@
-"""Answers of an ensemble, made of its members': a vote on classes, or a mean.
+"""Predictions of an ensemble: a vote on classes, or a mean.
 
-Members know the classes of their own records alone. To those that a member has never seen it gives
-no vote.
+A member gives no vote to classes that its own records do not have.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The distinct values of every column, the codes that stand for them, and room for others.
+"""The distinct values of every column, and the codes that stand for them.
 
-The law it keeps: codes ascend as values do, and all that trees do with codes is to compare them.
-So it is none of the model's business which codes there are.
-
-A column's codes are divided into stretches of the same length, and the values of a stretch lie in
-one bucket, ascending. After `fit` codes are ranks and buckets are full. When a value comes that
-finds no free code, the column's codes are spread: buckets have room then, and codes have gaps.
+Codes ascend as values do, and trees only compare codes: the model does not depend on which codes
+there are. The values of a stretch of codes lie in one bucket, ascending. After `fit` codes are
+ranks and buckets are full; when a new value finds no free code, the codes of its column are spread,
+with gaps between them.
 """
 
 from __future__ import annotations
@@ -106,15 +104,10 @@ def _there(codes: ColumnCodes, j: int) -> tuple[Any, Any]:
 
 
 def spread(codes: ColumnCodes, columns: NDArray[np.bool_]) -> tuple[ColumnCodes, Ints32]:
-    """Give the values of some columns codes with gaps between them, and room around them.
+    """Give the values of some columns codes with gaps between them, and free places around them.
 
-    What there was is overwritten, but for the codes.
-
-    Returns
-    -------
-    codes : Codes
-    other : ndarray of shape (n_buckets, WIDTH), int32
-        The code now of each value, where its code was.
+    All of `codes` but the codes is overwritten. Return the new codes, and for each place of the old
+    ones, shape (n_buckets, WIDTH), the new code of its value.
     """
     places = [_there(codes, j) for j in range(columns.size)]
     n_buckets = np.diff(codes.starts)

@@ -225,7 +225,7 @@ class TreeModel(Weighted):
         return Outcome("refit", self._attached().n_live, {"nodes": self._n_trees()})
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        """Tell whether nearly every node would be asked again that was just laid out."""
+        """Tell whether nearly every node that was just laid out would decide again."""
         return n_gone >= _MANY and n_gone > _SHARE * n_records
 
     # -- keeping -------------------------------------------------------------------------------

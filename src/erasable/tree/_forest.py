@@ -1,4 +1,4 @@
-"""All trees of a model, and the records as they see them."""
+"""The trees of a model over records in memory."""
 
 from __future__ import annotations
 

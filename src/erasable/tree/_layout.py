@@ -1,7 +1,7 @@
 """The layout of trees in memory: arrays that the kernels share, and names of their columns.
 
-None of it is the model: which slot a node has, and which slots are free, depends on the deletions
-there were. What the model is, `erasable.tree._flat_kernels` reads off in an order of its own.
+Slots of nodes depend on past deletions and are no part of the model, whose order is that of
+`erasable.tree._flat_kernels`.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class TreeRules(NamedTuple):
     min_decrease: float
     # what a squared difference of two sums' means is multiplied with: the grid's quantum squared
     scale: float
-    weighted: bool = False  # whether records have weights,
-    unit: int = 0  # which count in ``2**unit``
+    weighted: bool = False  # whether records have weights
+    unit: int = 0  # weights count in ``2**unit``
 
 
 class NodeCandidates(NamedTuple):
-    """What a feature offers to a node: values drawn, and the counts there."""
+    """The candidates of a feature in a node: values drawn, and the counts there."""
 
     codes: Ints32  # (sample,); codes of the values drawn, ascending
     counts: Ints32  # (sample, 2); how many records have each value, and how many at most it
@@ -93,9 +93,9 @@ class TreeRecords(NamedTuple):
     class_weight: Floats  # (n_classes,); empty where all classes weigh the same
     # (n_rows, n_features + 1); the same as `packed`, but all of a column side by side: a large
     # node, which has most records, reads a column forwards. It is there while many trees of many
-    # records are grown; otherwise it has one row, and is not asked.
+    # records are grown; otherwise it has one row, and is not read.
     by_column: Words
-    # (n_rows,); weights of the records, in ``2**Rules.unit``; empty where they have none
+    # (n_rows,); weights of the records, in ``2**TreeRules.unit``; empty where they have none
     units: Ints
 
 

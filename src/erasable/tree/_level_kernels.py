@@ -1,9 +1,8 @@
 """Draws of values, and counts at these, of blocks of records in the nodes of a level.
 
-The law they keep: what is drawn and counted is what `erasable.tree._decide_kernels` draws and
-counts of the records of a node together. A draw is the set of distinct values with the lowest
-priorities,
-of equal ones the lower values, so that the draws of two sets of records join; counts add up.
+They equal what `erasable.tree._decide_kernels` draws and counts of all records of a node together:
+a draw is the set of distinct values with the lowest priorities, of equal ones the lower values, so
+that the draws of two sets of records join; counts add up.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Top(NamedTuple):
     # lefts, rights: (n_nodes,)
     lefts: Ints
     rights: Ints
-    slots: Ints  # (n_nodes,); number of an open node, of which something is asked; -1 of others
+    slots: Ints  # (n_nodes,); number of an open node; -1 of others
 
 
 class Drawn(NamedTuple):

@@ -1,8 +1,8 @@
-"""Trees over records that stay where they are: large nodes by passes, small ones gathered.
+"""Trees over stored records: large nodes are grown by passes, small ones from gathered records.
 
-The law kept here: trees are those of `_forest.Forest`, to the bit. The split of a node depends on
-values that are drawn by their hashes, and on counts; passes find both. The records of a small node
-are read into memory, and the code for records in memory grows it.
+Trees are those of `_forest.Forest`, to the bit: a split depends on values drawn by hashes, and on
+counts, and passes find both. The records of a small node are read into memory, where the code for
+records in memory grows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Targets of trees: classes, or numbers on a grid.
 
-The law it keeps: trees see whole numbers, a class's place among the sorted labels or a target in
-quanta of its grid, and both are functions of the live records alone.
+Trees see whole numbers, the place of a class among the sorted labels or a target in quanta of its
+grid; both are functions of the live records alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The upper part of a tree whose records are stored: nodes, and what each knows of its features."""
+"""The upper part of a tree whose records are stored: nodes and their candidates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The features of records as codes between edges.
 
-The law it keeps: the edges of a feature are the distinct values with the lowest hashes of those
-records that trees learn from; of fewer values than there may be edges, all. Codes follow from them.
+The edges of a feature are the distinct values with the lowest hashes among the records that trees
+learn from; all values, if there are no more than edges. Codes follow from them.
 """
 
 from __future__ import annotations

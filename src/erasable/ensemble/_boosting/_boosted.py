@@ -1,9 +1,9 @@
-"""Rounds of trees that know what to do when a record goes.
+"""The rounds of boosting, with deletion.
 
-The law it keeps: round t is a function of the predictions after round t - 1, of the targets, and of
-the codes and keys. A record that goes is followed through the rounds. As long as no split and no
-leaf changes, all other predictions stay, and so do all later trees but for the record itself. From
-the first round on that changes, rounds are learned again.
+Round t is a function of the predictions after round t - 1, of the targets, and of the codes and
+keys. A record that goes is followed through the rounds. As long as no split and no leaf changes,
+all other predictions stay, and so do all later trees but for the record itself. From the first
+round that changes on, rounds are learned again.
 """
 
 from __future__ import annotations

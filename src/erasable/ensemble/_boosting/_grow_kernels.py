@@ -1,8 +1,8 @@
-"""Growing a tree from pairs of whole numbers.
+"""Growth of a tree from pairs of whole numbers.
 
-The law it keeps: a tree is a function of the set of (codes, pair) of its records, of the edges and
-of the tree's key. Sums by code are whole numbers; those of the larger child are the parent's
-without the smaller one's, which is the same to the last bit.
+A tree is a function of the set of (codes, pair) of its records, of the edges and of the tree's key.
+Sums by code are whole numbers: those of the larger child are the parent's less the smaller one's,
+exactly.
 """
 
 from __future__ import annotations

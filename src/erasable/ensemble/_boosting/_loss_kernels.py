@@ -1,8 +1,8 @@
 """Gradients, Hessians and losses in whole numbers.
 
-The law they keep: what a record counts is a function of its prediction, which is a whole number of
-units, of its target and of its weight; where a weight makes a Hessian too small for its code, it is
-rounded by a draw keyed by the record and the round. Nothing here calls libm.
+They are functions of a record's prediction, a whole number of units, of its target and its weight.
+Where a weight makes a Hessian too small for its code, it is rounded by a draw keyed by the record
+and the round. Nothing here calls libm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Losses that boosting reduces, of classes and of numbers, in whole numbers.
+"""Losses of boosting, of classes and of numbers, in whole numbers.
 
-The law it keeps: predictions are whole numbers of units, and the unit, the start and the scale of
-the weights are functions of the live records that are coarse, so that they seldom change.
+Predictions are whole numbers of units. The unit, the start and the scale of the weights are coarse
+functions of the live records, so that they seldom change.
 """
 
 from __future__ import annotations

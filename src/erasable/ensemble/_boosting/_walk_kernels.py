@@ -1,7 +1,7 @@
-"""Following records through trees that are there: what they say of them, and taking them out.
+"""Passes of records through existing trees: predictions, and deletion.
 
-The law it keeps: a tree from which records were taken out, of which that changes no split, is the
-tree that grows from the others. A tree of which it changes one has to be grown again.
+If the deletion of records changes no split, the tree left is the one that grows from the others; if
+it changes one, the tree has to be grown again.
 """
 
 from __future__ import annotations
