@@ -164,7 +164,7 @@ def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a deletion or an addition did to a run."""
+    """The effect of a deletion or an addition on a run."""
 
     # "updated": changes were carried through; "resumed": some step or level was computed anew;
     # "refit": everything was
@@ -218,7 +218,7 @@ class LloydRun(Persistent):
         self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
         self._n_picked = 0
         self._read = True
-        self._followed = _PATIENCE  # one that is kept will delete again
+        self._followed = _PATIENCE  # a run that was saved will delete again
 
     @property
     def centers(self) -> Floats:

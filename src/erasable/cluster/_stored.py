@@ -285,7 +285,7 @@ class StoredRun:
         held, n_jobs = model._attached(), model._n_jobs
         matrix, keys = held.records.matrix, model._record_keys()
         live = None if held.n_live == held.records.n_rows else held.live_rows()
-        # whatever phases the model's rule draws, once it has drawn them
+        # phases that the model's rule has drawn, if it draws any
         self.phases: Floats | None = None
         self.moments: Moments | None = None  # where the model's rule needs them
         self.run = StoredLloyd(
@@ -307,7 +307,7 @@ class StoredRun:
         self.run.descend(partial(model._rule, self), matrix, live, n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
-        """Delete rows; whatever cannot be carried through is learned again."""
+        """Delete rows; learn again what cannot be updated."""
         held, n_jobs = model._attached(), model._n_jobs
         matrix = held.records.matrix
         if self.moments is not None:
@@ -330,7 +330,7 @@ class StoredRun:
 
 
 class StoredLloyd:
-    """Seeds and levels; the part of `LloydRun` that is the model."""
+    """Seeds and levels of `LloydRun`, whose `levels` have no positions."""
 
     def __init__(self, n_clusters: int, max_iter: int, seed: int, weights: Floats) -> None:
         self.max_iter = max_iter

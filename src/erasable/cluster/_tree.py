@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ClusterNode:
-    """What leaves and merging nodes have in common."""
+    """The base of leaves and merging nodes: a run over records or centroids, if there are any."""
 
     def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
         self.name = name
@@ -53,17 +53,17 @@ class ClusterNode:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to hand up."""
+        """Whether it has no centroids."""
         return self.run is None
 
     @property
     def origin(self) -> Floats | float:
-        """What to add to the run's centroids."""
+        """Origin that is added to the run's centroids."""
         return 0.0
 
     @property
     def centers(self) -> Floats:
-        """Centroids that the node hands up."""
+        """Centroids that the parent clusters, relative to the origin of the records' grid."""
         if self.run is None:
             return np.empty((0, 0))
         return self.run.centers + self.origin

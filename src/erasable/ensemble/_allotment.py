@@ -79,7 +79,7 @@ def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
 
 
 class Shards:
-    """Every record is in one shard, and in one slice of it."""
+    """Every record is in one shard, and in one slice of it; `rows` are in key order."""
 
     def __init__(self, model: Erasable, rows: Ints, n_shards: int, n_slices: int) -> None:
         owners, n_rows = owners_of(model, rows), model._attached().records.n_rows
@@ -127,7 +127,11 @@ class Shards:
 
 
 class Bags:
-    """Every record is in each bag as often as its owner's draw for that bag says, or not at all."""
+    """Every record is in each bag as often as its owner's draw for that bag says, or not at all.
+
+    `rows` are in the order of their keys. `share` is the mean of times in a bag, or without
+    `bootstrap` the probability of being in it.
+    """
 
     def __init__(
         self, model: Erasable, rows: Ints, n_bags: int, share: float, bootstrap: bool

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MemberPlan:
-    """What a member is to learn."""
+    """The records, columns and classes from which a member is to learn."""
 
     member: int
     name: str  # of the member, for messages
@@ -108,7 +108,7 @@ class Accelerator:
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """What members have learned, before the ensemble is made of it.
+    """Members that have learned, before they replace those of the ensemble.
 
     Those in `leaving` are ready to delete their records themselves, which changes them.
     """

@@ -32,12 +32,12 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What one member is to learn: no other record is handed to the process that does it."""
+    """The task of one member: the process that learns it gets no other records."""
 
     name: str  # of the member, for messages
     recipe: Recipe
     tape: Tape  # of the member
-    # X, y, weights: as the estimator takes them
+    # as the estimator takes them:
     X: Any
     y: NDArray[Any]
     weights: Floats | None
@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(eq=False)
 class Trail:
-    """What a member knew after each of its slices: where learning can be resumed.
+    """States of a member after each of its slices, from which learning can be resumed.
 
     It holds nothing of a deleted record, because all after the slice of that record is learned
     again. It is an accelerator: in neither state, pickle nor file, and rebuilt when it is missing.
@@ -67,7 +67,7 @@ class Trail:
 
 @dataclass(eq=False)
 class Member:
-    """What a member has learned."""
+    """A member that has learned."""
 
     tree: Tree  # its fitted estimator as plain values, see `erasable.refit`
     text: list[int]  # columns that were text among its records
@@ -94,7 +94,7 @@ class Member:
         return self._root
 
     def shown(self, recipe: Recipe) -> Any:
-        """Return the estimator for others to look at: what they write does not change it."""
+        """Return a copy of the estimator; None without one."""
         return None if self.estimator is None else recipe.copied(self.tree)
 
     def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:

@@ -54,7 +54,7 @@ class TreeRules(NamedTuple):
     """What decides whether and how a node is split; numbers as the kernels take them."""
 
     criterion: int  # `GINI`, `ENTROPY` or `SQUARES`
-    # min_split, min_leaf: records a node needs to be split, and each of its parts to exist
+    # records a node needs to be split, and each of its parts to exist
     min_split: int
     min_leaf: int
     max_depth: int
@@ -116,21 +116,21 @@ class GrowingTree(NamedTuple):
     rows: NDArray[np.uint32]
     free: Ints32  # pairs of slots that are free
     counters: Ints  # (6,)
-    # (n_kept, max_features); of nodes whose candidates are kept: the features that are looked at,
+    # Of nodes whose candidates are kept, `n_kept` at most:
+    # (n_kept, max_features); the features that are looked at
     features: Ints32
     # (n_kept, max_features, 3); how many values of each were drawn, the code of the last of them,
-    # and its draw,
+    # and its draw
     found: Ints32
-    codes: Ints32  # (n_kept, max_features, sample); their codes, ascending,
-    # (n_kept, max_features, sample, 2); how many records have the value, and how many have at most
-    # it,
+    codes: Ints32  # (n_kept, max_features, sample); codes of these values, ascending
+    # (n_kept, max_features, sample, 2); how many records have each value, and how many at most it
     counts: Ints32
-    lefts: Ints  # (n_kept, max_features, sample, n_stats); and the stats of the latter
-    free_kept: Ints32  # slots of these that are free
+    lefts: Ints  # (n_kept, max_features, sample, n_stats); stats of the latter
+    free_kept: Ints32  # free indices of these arrays
 
 
 class TreeScratch(NamedTuple):
-    """Room in which one tree at a time is worked on; nothing in it outlives a call."""
+    """Scratch memory for one tree at a time; nothing in it outlives a call."""
 
     # rows, y, weights: (n,); records of the node at hand
     rows: Ints
@@ -151,18 +151,17 @@ class TreeScratch(NamedTuple):
     sizes: Ints  # (HISTOGRAM,)
     heads: Words  # (HISTOGRAM,)
     drawn: Words  # (sample,); values drawn so far, ascending by priority
+    # code, tally, left: as `codes`, `counts` and `lefts` of `GrowingTree`, for one feature
     code: Ints32  # (sample,)
     tally: Ints32  # (sample, 2)
-    left: Ints  # (sample, n_stats); as in `GrowingTree`, for one feature
+    left: Ints  # (sample, n_stats)
     sorted: Words  # (SMALL,); codes of few records, and which of these have them
     races: Words  # (n_features,)
     order: Ints  # (n_features,); the features by their draws
     stack: Ints  # (n,); nodes that wait to be cleared, or to be laid out
-    calls: Ints  # (n, 4)
-    # call_keys, call_constants: (n,); nodes that wait to decide (see
-    # `erasable.tree._update_kernels.update_tree`); their keys; and bits for those of the first 64
-    # features that are known to be constant in them
-    call_keys: Words
+    calls: Ints  # (n, 4); nodes that wait to decide, see `_update_kernels.update_tree`
+    call_keys: Words  # (n,); keys of these nodes
+    # (n,); bits for those of the first 64 features that are known to be constant in these nodes
     call_constants: Words
 
 
@@ -172,7 +171,7 @@ def beside(n_columns: int, n_rows: int) -> Words:
 
 
 def work_for(n_rows: int, n_features: int, n_stats: int, sample: int) -> TreeScratch:
-    """Make room for trees of some size; pages that are not touched cost nothing."""
+    """Allocate memory for trees of some size; pages that are not touched cost nothing."""
     return TreeScratch(
         rows=np.empty(n_rows, dtype=np.int64),
         y=np.empty(n_rows, dtype=np.int64),

@@ -21,7 +21,6 @@ GAP = np.int64(255)
 """Code of a missing value."""
 ALL_VALUES = np.int64(254)
 """The edge that every value is below, and no gap."""
-MOST_EDGES = 254
 
 COUNT_BITS = np.int64(28)
 COUNT_MASK = np.int64((1 << 28) - 1)
