@@ -203,7 +203,7 @@ def test_records_that_are_not_those_of_the_model_are_refused(model: Any, tmp_pat
     [(GaussianNB(), ClassMoments), (MultinomialNB(), ClassSums), (CategoricalNB(), CategoryCounts)],
     ids=repr,
 )
-def test_not_settling_after_a_deletion_is_found(
+def test_an_old_grid_after_a_deletion_is_found(
     model: Any, broken: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What all records share must be brought up to date: the refit tells."""
@@ -217,7 +217,7 @@ def test_not_settling_after_a_deletion_is_found(
         return bool(ours.digest() != refit.digest())
 
     assert not differs()
-    monkeypatch.setattr(broken, "settle", lambda *_: 0)
+    monkeypatch.setattr(broken, "regrid", lambda *_: 0)
     assert differs()
 
 

@@ -132,9 +132,9 @@ def _check_pattern(pattern: str | None) -> None:
             "one that matches a term; correct it"
         ) from None
     if pattern is None or groups > 1:
-        told = "token_pattern is None" if pattern is None else "More than 1 capturing group"
+        fault = "token_pattern is None" if pattern is None else "More than 1 capturing group"
         raise InvalidParameterError(
-            f"{told} in token pattern; expected an expression with a single group or none; "
+            f"{fault} in token pattern; expected an expression with a single group or none; "
             "write (?:...) for groups that are not captured"
         )
 

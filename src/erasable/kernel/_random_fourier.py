@@ -331,9 +331,9 @@ class RandomFourierRidge(LinearModel):
     @property
     def _waves(self) -> Waves:
         if self._drawn.waves is None:
-            told = list(map(str, self._call_columns()))
+            names = list(map(str, self._call_columns()))
             n_waves, gamma = self._n_columns, self._at_fit("gamma")
-            self._drawn.waves = Waves.draw(self._tape, told, n_waves, gamma)
+            self._drawn.waves = Waves.draw(self._tape, names, n_waves, gamma)
         return self._drawn.waves
 
     def _new_design(self, warn: bool = False) -> WaveDesign:

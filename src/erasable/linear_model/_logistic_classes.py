@@ -47,18 +47,18 @@ class TrainingClasses:
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
         self._weights: Floats | None = records.weights
-        self.teaches = held.live.copy()
+        self.used = held.live.copy()
         if records.weights is not None:
-            self.teaches &= records.weights > 0
-        worths = self._worths()
-        if not worths.all():
-            self.teaches &= (worths > 0)[self.classes.codes]  # GONE is the last, and not live
-        every = self._weights is None and bool(worths.all())
+            self.used &= records.weights > 0
+        given = self._given_weights()
+        if not given.all():
+            self.used &= (given > 0)[self.classes.codes]  # GONE is the last, and not live
+        every = self._weights is None and bool(given.all())
         self.counts = self.classes.counts.copy() if every else self._count(self.rows())
 
     def rows(self) -> Ints:
         """Positions of the records that teach."""
-        return np.flatnonzero(self.teaches)
+        return np.flatnonzero(self.used)
 
     def _count(self, rows: Ints) -> Ints:
         codes = self.classes.codes[rows]
@@ -70,7 +70,7 @@ class TrainingClasses:
         return self._weights is not None or self._given is not None
 
     @property
-    def n_taught(self) -> int:
+    def n_used(self) -> int:
         """Number of classes that records teach."""
         return int(np.count_nonzero(self.counts))
 
@@ -82,14 +82,14 @@ class TrainingClasses:
 
     def left(self, rows: Ints) -> int:
         """Count the classes that records would teach without some rows."""
-        gone = self._count(rows[self.teaches[rows]])
+        gone = self._count(rows[self.used[rows]])
         return int(np.count_nonzero(self.counts - gone))
 
     def take_arrays(self) -> None:
         """Know that the records lie in other arrays, with room for others."""
         n = self._held.records.n_rows
         self._weights = self._held.records.weights
-        self.teaches = padded(self.teaches, n)
+        self.used = padded(self.used, n)
         self.classes.codes = padded(self.classes.codes, n, GONE)
 
     def add(self, rows: Ints) -> bool:
@@ -99,25 +99,25 @@ class TrainingClasses:
         _refuse_absurd(records.weights, self._held.live)
         if not self.classes.add(records.y, rows):
             return False
-        teaches = np.ones(rows.size, dtype=np.bool_)
+        used = np.ones(rows.size, dtype=np.bool_)
         if records.weights is not None:
-            teaches &= records.weights[rows] > 0
-        teaches &= (self._worths() > 0)[self.classes.codes[rows]]
-        self.teaches[rows] = teaches
-        self.counts = self.counts + self._count(rows[teaches])
+            used &= records.weights[rows] > 0
+        used &= (self._given_weights() > 0)[self.classes.codes[rows]]
+        self.used[rows] = used
+        self.counts = self.counts + self._count(rows[used])
         return True
 
     def remove(self, rows: Ints) -> bool:
         """Forget rows; tell whether there are other classes now."""
-        before = self.classes.labels.size, self.n_taught
-        self.counts = self.counts - self._count(rows[self.teaches[rows]])
-        self.teaches[rows] = False
+        before = self.classes.labels.size, self.n_used
+        self.counts = self.counts - self._count(rows[self.used[rows]])
+        self.used[rows] = False
         kept = self.classes.remove(rows)
         if kept is not None:
             self.counts = self.counts[kept]
-        return before != (self.classes.labels.size, self.n_taught)
+        return before != (self.classes.labels.size, self.n_used)
 
-    def _worths(self) -> Floats:
+    def _given_weights(self) -> Floats:
         """Weights of the classes as they are given; 1 where they depend on the records."""
         labels = self.classes.labels.tolist()
         if not isinstance(self._given, Mapping):
@@ -126,12 +126,12 @@ class TrainingClasses:
 
     def _class_weights(self) -> Floats:
         """Return the weight of each class."""
-        worths = self._worths()
+        given = self._given_weights()
         if self._given == "balanced":
             totals = self._totals()
-            taught = totals > 0
-            worths[taught] = math.fsum(totals) / (int(taught.sum()) * totals[taught])
-        return worths
+            used = totals > 0
+            given[used] = math.fsum(totals) / (int(used.sum()) * totals[used])
+        return given
 
     def _totals(self) -> Floats:
         if self._weights is None:
@@ -143,7 +143,7 @@ class TrainingClasses:
     def record_weights(self) -> Floats:
         """Return the weight of every row, 0 for those that do not teach."""
         class_weights = self._class_weights()
-        weights = self.teaches.astype(np.float64)
+        weights = self.used.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights
         if not (class_weights == 1.0).all():

@@ -33,7 +33,7 @@ class PublishedModel:
 
     labels: NDArray[Any]
     counts: Ints
-    taught: Ints
+    used_counts: Ints
     values: Floats
     origin: Floats
     top: Ints
@@ -45,7 +45,7 @@ class PublishedModel:
 
     def equals(self, other: PublishedModel) -> bool:
         """Tell whether this is the same model."""
-        names = ("labels", "counts", "taught", "values", "origin", "top")
+        names = ("labels", "counts", "used_counts", "values", "origin", "top")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def _split(self) -> tuple[Floats, Floats]:
@@ -57,7 +57,7 @@ class PublishedModel:
         if self.labels.size == 2:
             return slopes, constants
         every, last = np.zeros((self.labels.size, d)), np.full(self.labels.size, -np.inf)
-        every[self.taught > 0], last[self.taught > 0] = slopes, constants
+        every[self.used_counts > 0], last[self.used_counts > 0] = slopes, constants
         return every, last
 
     def logits(self, matrix: Any) -> Floats:

@@ -79,11 +79,11 @@ class Start:
         return problem.from_classes(rows - rows.mean(axis=0))
 
 
-def from_sample(problem: SoftmaxProblem, taught: TrainingClasses, made: type[Solver]) -> Solver:
+def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[Solver]) -> Solver:
     """Come near the optimum: by some of the records, where there are many."""
     design = problem.design
     solver = made(problem, np.zeros(problem.shape))
-    n = int(taught.counts.sum())
+    n = int(training.counts.sum())
     share = n // _PART
     if isinstance(design.matrix, Remote):
         share = min(share, _BROUGHT)
@@ -92,8 +92,8 @@ def from_sample(problem: SoftmaxProblem, taught: TrainingClasses, made: type[Sol
         _approach(problem, solver)
         return solver
     rows, weights = [], []
-    for code in range(taught.n_taught):
-        own = np.flatnonzero(taught.teaches & (design.codes == code))
+    for code in range(training.n_used):
+        own = np.flatnonzero(training.used & (design.codes == code))
         step = max(1, min(n // wanted, own.size // 100))
         rows.append(own[::step].copy())
         weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
@@ -190,7 +190,7 @@ class LogisticColumns:
         scanned = self._bounds.remove(matrix, rows, live_rows)
         return 0 if scanned is None else int(scanned.sum())
 
-    def settle(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
+    def set_units(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
         """Derive origins and exponents from the extremes.
 
         `shift` is what the steps of a pipeline before the model subtract: without an intercept
@@ -298,21 +298,21 @@ class LogisticWork:
         self, held: Attachment, settings: Mapping[str, Any], start: PublishedModel | None = None
     ) -> None:
         self.held, self._settings = held, settings
-        self.taught = TrainingClasses(held, settings["classes"], settings["class_weight"])
+        self.training = TrainingClasses(held, settings["classes"], settings["class_weight"])
         self._columns: LogisticColumns | None = None
         self._solver: Solver | None = None
         self._total = 0.0
         self._solved: list[Any] = []
         self._start: Start | None = None
         if start is not None:
-            labels = start.labels[start.taught > 0].tolist()
+            labels = start.labels[start.used_counts > 0].tolist()
             self._start = Start.of(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
 
     def open(self, n_jobs: int | None = None) -> None:
         """Look at the columns, once it is known that there are records enough, in threads."""
         free = bool(self._settings["fit_intercept"])
         matrix = self.held.records.matrix
-        self._columns = LogisticColumns(matrix, self.taught.rows(), free, n_jobs)
+        self._columns = LogisticColumns(matrix, self.training.rows(), free, n_jobs)
 
     @property
     def columns(self) -> LogisticColumns:
@@ -326,39 +326,39 @@ class LogisticWork:
     def _is_dense(self) -> bool:
         """Whether there are so few coefficients that a Hessian is made."""
         width = self.columns.top.size + int(self._settings["fit_intercept"])
-        return (self.taught.n_taught - 1) * width <= MOST
+        return (self.training.n_used - 1) * width <= MOST
 
     # -- taking in -----------------------------------------------------------------------------
 
     def take_arrays(self) -> None:
         """Know that the records lie in other arrays, with room for others."""
         matrix = self.held.records.matrix
-        self.taught.take_arrays()
+        self.training.take_arrays()
         if self._solver is not None and not self._solver.take_matrix(matrix):
             self._restart()
 
     def add(self, rows: Ints) -> bool:
         """Take rows in, live now; false if one has a class that there is not."""
-        taught, columns = self.taught, self.columns
-        before = taught.n_taught
-        if not taught.add(rows):
+        training, columns = self.training, self.columns
+        before = training.n_used
+        if not training.add(rows):
             return False
-        teaching = rows[taught.teaches[rows]]
-        if teaching.size == 0:
+        used_rows = rows[training.used[rows]]
+        if used_rows.size == 0:
             return True
         matrix = self.held.records.matrix
-        columns.add(matrix, teaching, taught.rows)
-        columns.warn(matrix, taught.rows, self.held.column_names, grown=True)
-        if taught.n_taught != before or taught.is_weighted:
+        columns.add(matrix, used_rows, training.rows)
+        columns.warn(matrix, training.rows, self.held.column_names, grown=True)
+        if training.n_used != before or training.is_weighted:
             self._restart()
         elif self._solver is not None:
-            self._learn(self._solver, teaching)
+            self._learn(self._solver, used_rows)
         return True
 
     def _learn(self, solver: Solver, rows: Ints) -> None:
         """Put rows in the problem, and take the Newton step that this asks for."""
         design = solver.problem.design
-        design.learn(rows, self._codes(self.taught.classes.labels.size == 2)[rows])
+        design.learn(rows, self._codes(self.training.classes.labels.size == 2)[rows])
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
             logits = units @ solver.theta.T
@@ -374,15 +374,15 @@ class LogisticWork:
 
     def remove(self, rows: Ints) -> int:
         """Forget rows that can still be read; return how many columns were scanned again."""
-        teaching = rows[self.taught.teaches[rows]]
+        used_rows = rows[self.training.used[rows]]
         columns = self.columns
-        if self._solver is not None and teaching.size:
-            self._correct(self._solver, teaching)
-        if self.taught.remove(rows):
+        if self._solver is not None and used_rows.size:
+            self._correct(self._solver, used_rows)
+        if self.training.remove(rows):
             self._restart()
-        if teaching.size == 0:
+        if used_rows.size == 0:
             return 0
-        return columns.remove(self.held.records.matrix, teaching, self.taught.rows)
+        return columns.remove(self.held.records.matrix, used_rows, self.training.rows)
 
     def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
         """Forget rows or take them in, and go on with another table; false if a class is new.
@@ -391,8 +391,8 @@ class LogisticWork:
         """
         self._restart()
         if not come:
-            self.taught.remove(rows)
-        elif not self.taught.add(rows):
+            self.training.remove(rows)
+        elif not self.training.add(rows):
             return False
         if self._start is not None:
             slopes = np.zeros((len(self._start.labels), origin.size))
@@ -436,7 +436,7 @@ class LogisticWork:
         `affine` is the (shift, scale) of the steps before, where the model is behind such.
         """
         matrix = self.held.records.matrix
-        self.columns.settle(matrix, self.taught.rows, None if affine is None else affine[0])
+        self.columns.set_units(matrix, self.training.rows, None if affine is None else affine[0])
         solver = self._solver
         if solver is not None:
             design = solver.problem.design
@@ -444,7 +444,7 @@ class LogisticWork:
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
         weights, total = self._record_weights()
-        if self.taught.is_weighted and total != self._total:
+        if self.training.is_weighted and total != self._total:
             self._restart()
         self._total = total
         strengths = self._strengths(None if affine is None else affine[1], total)
@@ -453,17 +453,17 @@ class LogisticWork:
         else:
             self._solver.problem.design.n_jobs = n_jobs
             self._update(self._solver.problem, strengths, weights)
-        values, certain = self._solver.settle(_MARGIN)
+        values, certain = self._solver.find_lattice_point(_MARGIN)
         if not certain:
-            values, _ = self._canonical(self._solver.problem).settle()
+            values, _ = self._canonical(self._solver.problem).find_lattice_point()
             if not np.isfinite(values).all():
                 raise MagnitudeError(
                     "no finite coefficients fit these records; expected columns of values that "
                     "differ by less; scale the columns or pass a smaller C"
                 )
-        classes = self.taught.classes
+        classes = self.training.classes
         return PublishedModel(
-            classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
+            classes.labels.copy(), classes.counts.copy(), self.training.counts.copy(), values,
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip
 
@@ -475,7 +475,7 @@ class LogisticWork:
         a hash of their ids. That it might be uncertain where another was certain, and publish
         another point, is what `_MARGIN` guards against.
         """
-        rows = self.taught.rows()
+        rows = self.training.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.in_order(rows, problem.design.weights[rows])
@@ -497,18 +497,18 @@ class LogisticWork:
 
         It is the same for any order of the rows.
         """
-        if self._solver is not None and not self.taught.is_weighted:  # they are 1, or 0
-            total = math.ldexp(0.5, math.frexp(int(self.taught.counts.sum()))[1])
+        if self._solver is not None and not self.training.is_weighted:  # they are 1, or 0
+            total = math.ldexp(0.5, math.frexp(int(self.training.counts.sum()))[1])
             return self._solver.problem.design.weights, total
-        weights = self.taught.record_weights()
+        weights = self.training.record_weights()
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
             total = math.fsum(weights)
         total = math.ldexp(0.5, math.frexp(total)[1])
-        if self.taught.is_weighted:
-            teaches = self.taught.teaches
+        if self.training.is_weighted:
+            used = self.training.used
             least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY
-            weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
+            weights[used] = np.maximum(weights[used], least * total) * _scale(total)
         return weights, total
 
     def _update(self, problem: SoftmaxProblem, strengths: Floats, weights: Floats) -> None:
@@ -519,9 +519,9 @@ class LogisticWork:
             problem.design.weights = weights
 
     def _new_solver(self, strengths: Floats, weights: Floats, n_jobs: int | None) -> Solver:
-        taught, columns = self.taught, self.columns
-        n_classes = taught.n_taught
-        binary = taught.classes.labels.size == 2
+        training, columns = self.training, self.columns
+        n_classes = training.n_used
+        binary = training.classes.labels.size == 2
         dense = self._is_dense
         n_logits = n_classes - 1 if binary or dense else n_classes
         matrix = self.held.records.matrix
@@ -532,21 +532,21 @@ class LogisticWork:
             n_jobs,
         )  # fmt: skip
         problem = SoftmaxProblem(design, strengths, dense and not binary)
-        self._solved = taught.labels
+        self._solved = training.labels
         made = NewtonSolver if dense else ConjugateSolver
         start, self._start = self._start, None
         if start is not None:
             return made(problem, start.coefficients(self._solved, problem))
-        return from_sample(problem, taught, made)
+        return from_sample(problem, training, made)
 
     def _codes(self, binary: bool) -> Ints32:
         """Return the class of each row as a design counts them."""
-        counts = self.taught.counts
+        counts = self.training.counts
         place = np.full(counts.size + 1, -1, dtype=np.int32)  # the last one is for GONE
-        place[:-1][counts > 0] = np.arange(self.taught.n_taught)
+        place[:-1][counts > 0] = np.arange(self.training.n_used)
         if binary:
             place[:2] = [1, 0]
-        return place[self.taught.classes.codes]
+        return place[self.training.classes.codes]
 
 
 def _scale(total: float) -> float:

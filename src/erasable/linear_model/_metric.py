@@ -123,13 +123,13 @@ class InverseHessian:
         """
         m = design.n_logits
         roots = _roots(self.logits[rows], self.weights[rows], design.reference)
-        taught = self.weights[rows] > 0
-        columns = np.einsum("ikl,ij->kjil", roots[taught], units[taught])
+        used = self.weights[rows] > 0
+        columns = np.einsum("ikl,ij->kjil", roots[used], units[used])
         factor = columns.reshape(m * units.shape[1], -1)
         if factor.shape[1] == 0:
             return True
         if 4 * factor.shape[1] > factor.shape[0]:
-            return self._forget_many(design, rows[taught])
+            return self._forget_many(design, rows[used])
         terms = float((self.spread @ np.abs(factor)).sum())
         moved = self.inverse @ factor
         leverage = factor.T @ moved

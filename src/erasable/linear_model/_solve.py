@@ -154,12 +154,12 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch)
     found = factorise(high, np.zeros(d), n_rows, factor, inverse, silent)
     kept = inverse > 0.0
     length = np.maximum(length / length.max(), _LEAST)
-    rows = Determined(factor, kept, silent[:found], length)
+    determined = Determined(factor, kept, silent[:found], length)
     step, rest = np.zeros((2, d))
     for i in range(o):
         penalty = penalties[i if penalties.shape[0] > 1 else 0]
         if penalty.any() and (i == 0 or penalties.shape[0] > 1):
-            moments = high[:d, :d] + rows.charge(penalty)
+            moments = high[:d, :d] + determined.charge(penalty)
             moments[~kept] = moments[:, ~kept] = 0.0
             factorise(moments, np.zeros(d), 0.0, factor, inverse, silent)
         x = out[i]
@@ -167,14 +167,14 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch)
         before = np.inf
         for _ in range(ROUNDS):
             residual(high, low, penalty, problem.first_target + i, x, step, rest)
-            step[:] = length * rows.keep(step / length)
+            step[:] = length * determined.project(step / length)
             step[~kept] = 0.0
             substitute(factor, inverse, step)
             size = size_of(step, high)
             if not size < before / 2:
                 break
             before = size
-            x += rows.keep(step * length) / length
+            x += determined.project(step * length) / length
     return int(np.count_nonzero(kept))
 
 
@@ -202,7 +202,7 @@ class Determined:
         if directions.size:
             self._basis = np.linalg.qr(directions.T)[0]
 
-    def keep(self, values: Floats) -> Floats:
+    def project(self, values: Floats) -> Floats:
         """Take out of coefficients what nothing tells of."""
         part: Floats = self._basis @ (self._basis.T @ values)
         return part if self._inside else values - part

@@ -120,7 +120,7 @@ class Solver:
         return self.problem.design.take_matrix(matrix)
 
     @np.errstate(over="ignore", invalid="ignore")  # where a line has led much too far
-    def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
+    def find_lattice_point(self, margin: float = 1.0) -> tuple[Floats, bool]:
         """Look for the point of the lattice nearest to the optimum; tell whether it is certain.
 
         At the limit of the precision, intervals are widened by the factor `margin`, so that a point

@@ -221,11 +221,11 @@ class ClassCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.present = self.present[kept]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Do nothing: no count depends on other rows than its own."""
         return 0
 

@@ -58,7 +58,7 @@ class CategoryCounts:
     [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
     >>> gone = np.array([0])
     >>> counts.remove(table, gone)
-    >>> counts.settle(table, gone)
+    >>> counts.regrid(table, gone)
     1
     >>> counts.n_categories, counts.counts.tolist()
     (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
@@ -81,9 +81,9 @@ class CategoryCounts:
         sizes = np.maximum(largest + 1.0, least)
         if n_classes * sizes.sum() > MOST_COUNTS:
             widest = np.argsort(-sizes)[:3].tolist()
-            told = name_some(widest if names is None else [str(names[j]) for j in widest])
+            where = name_some(widest if names is None else [str(names[j]) for j in widest])
             raise MagnitudeError(
-                f"the categories of {sizes.size} columns (most in {told}) and {n_classes} classes "
+                f"the categories of {sizes.size} columns (most in {where}) and {n_classes} classes "
                 f"make more than {MOST_COUNTS} counts; expected categories numbered 0, 1, ... "
                 "without gaps; encode them with OrdinalEncoder"
             )
@@ -104,11 +104,11 @@ class CategoryCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Drop the highest categories that no row has any more; count the columns they are of."""
         starts = self.starts
         highest = self.present[:, starts + self.n_categories - 1]

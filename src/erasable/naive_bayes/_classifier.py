@@ -181,13 +181,13 @@ class NaiveBayes(ByClass, PartialClassifier):
         prior, n_classes = self._prior, self._labels.size
         if prior is None or prior.size == n_classes:
             return
-        told = (
+        fault = (
             f"{self._prior_name}= holds {prior.size} probabilities, and there are {n_classes} "
             "classes; expected as many (Number of priors must match number of classes.)"
         )
         if prior.size > n_classes and self._at_fit("classes") is None:
-            raise TooFewRecordsError(f"{told}; name all classes with classes=, or leave some out")
-        raise InvalidInputError(f"{told}; give one for each class, in their sorted order")
+            raise TooFewRecordsError(f"{fault}; name all classes with classes=, or leave some out")
+        raise InvalidInputError(f"{fault}; give one for each class, in their sorted order")
 
     # -- what is known of the classes ----------------------------------------------------------
 

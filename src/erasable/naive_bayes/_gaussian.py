@@ -280,9 +280,9 @@ class WeightedClassMoments(ClassMoments):
         ClassMoments._put(self, table, rows)
         self._add(table, rows, 1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
-        ClassMoments.keep(self, kept)
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
+        ClassMoments.keep_classes(self, kept)
         self.limbs = self.limbs[:, kept]
 
     def means(self, totals: Ints) -> Floats:

@@ -184,7 +184,7 @@ class ClassSums:
     >>> gone = np.array([2])
     >>> sums.remove(table, gone)
     >>> _ = classes.remove(gone)
-    >>> sums.settle(table, gone)
+    >>> sums.regrid(table, gone)
     1
     >>> sums.counts(1.0).tolist()
     [[1.0, 0.0], [2.0, 0.5]]
@@ -220,11 +220,11 @@ class ClassSums:
         """Take rows out of the sums of their classes."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[kept]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Bring the grid up to date, and sum the columns again whose grid has changed."""
         columns = self.grid.remove(table.matrix, rows, table.live_rows)
         if columns is None:
@@ -269,8 +269,8 @@ class WeightedSums(ClassSums):
         counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
         return counts
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[:, kept]
 
     @staticmethod

@@ -137,10 +137,10 @@ class NearestCentroid(ByClass):
                 "and priors= holds a probability for each; expected a record of each class"
             )
 
-    def _refuse_few(self, n_classes: int, told: str) -> None:
+    def _refuse_few(self, n_classes: int, intro: str) -> None:
         if n_classes < 2:
             raise TooFewRecordsError(
-                f"{told} {n_classes} class; {type(self).__name__} needs at least 2 classes (the "
+                f"{intro} {n_classes} class; {type(self).__name__} needs at least 2 classes (the "
                 "number of classes has to be greater than one)"
             )
 

@@ -55,8 +55,8 @@ class StoredNumbers:
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        width, told = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
-        return [told[i : i + width] for i in range(0, len(told), width)]
+        width, data = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
+        return [data[i : i + width] for i in range(0, len(data), width)]
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Copy those of new rows."""
@@ -128,13 +128,13 @@ class StoredLabels:
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        told = [b""] * rows.size
+        data = [b""] * rows.size
         for each in self.outputs:
             codes, labels = each.codes[rows].tolist(), each.labels
             # Only of those that occur: there may be as many classes as records.
             known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
-            told = [one + known[code] for one, code in zip(told, codes, strict=True)]
-        return told
+            data = [one + known[code] for one, code in zip(data, codes, strict=True)]
+        return data
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Know those of new rows, unless one is new; then anything may be half-done."""

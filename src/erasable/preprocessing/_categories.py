@@ -324,10 +324,10 @@ def fixed_labels(
     ]
 
 
-def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
+def _read(given: Any, objects: bool, what: str) -> NDArray[Any]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InvalidInputError(
-            f"the {told} are a {type(given).__name__}; expected a list; name every category once"
+            f"the {what} are a {type(given).__name__}; expected a list; name every category once"
         )
     values = [plain(value) for value in given]
     odd = [value for value in values if not _is_value(value)]
@@ -336,7 +336,7 @@ def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
     if not values or odd or (texts and (numbers or not objects)):
         expected = "text or numbers" if objects else "numbers, as those of the records are"
         raise InvalidInputError(
-            f"the {told} are {len(values)} values, {len(texts)} of them text and {len(odd)} of "
+            f"the {what} are {len(values)} values, {len(texts)} of them text and {len(odd)} of "
             f"other types; expected {expected}; name every category once"
         )
     labels = np.empty(len(values), dtype=object)
@@ -346,18 +346,18 @@ def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
     inner = labels[:-1] if has_gap(labels) else labels
     if (inner != inner).any():
         raise InvalidInputError(
-            f"Nan should be the last element in user provided categories: it is not in the {told}; "
+            f"Nan should be the last element in user provided categories: it is not in the {what}; "
             "expected a gap once, at the end; move it there"
         )
     repeats = inner.size - len(set(inner.tolist()))
     if repeats:
         raise InvalidInputError(
-            f"the {told}: the predefined categories contain duplicate elements ({repeats}); "
+            f"the {what}: the predefined categories contain duplicate elements ({repeats}); "
             "expected each once; leave out the repeats"
         )
     if not texts and (np.diff(inner) < 0).any():
         raise InvalidInputError(
-            f"Unsorted categories are not supported for numerical categories: the {told} do not "
+            f"Unsorted categories are not supported for numerical categories: the {what} do not "
             "ascend; expected ascending numbers; sort them"
         )
     return labels

@@ -174,18 +174,18 @@ def refuse_reaching_out(template: BaseEstimator) -> None:
         if isinstance(part, Naming):
             part.refuse_in_file()
         params = part.get_params(deep=False)
-        told = None
+        fault = None
         if params.get("memory") is not None:  # pickles are read from there
-            told = "memory is a folder"
+            fault = "memory is a folder"
         elif params.get("input") in ("filename", "file"):
-            told = f"input is a {params['input']}"
+            fault = f"input is a {params['input']}"
         elif part in boosted and (names := undeclared(part)):  # some of them are files
-            told = f"{names[0]} is none of its declared parameters"
+            fault = f"{names[0]} is none of its declared parameters"
         elif not -_MOST_JOBS <= (params.get("n_jobs") or 0) <= _MOST_JOBS:
-            told = "n_jobs is out of range"
-        if told is not None:
+            fault = "n_jobs is out of range"
+        if fault is not None:
             raise ArtifactError(
-                f"the file holds a {type(part).__name__} whose {told}; expected one that only "
+                f"the file holds a {type(part).__name__} whose {fault}; expected one that only "
                 "computes; pass trusted=True to load(path) if the file is your own"
             )
 
