@@ -223,7 +223,7 @@ def test_an_old_grid_after_a_deletion_is_found(
 
 def test_keeping_a_class_that_is_gone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = BernoulliNB().fit([[1.0], [0.0], [1.0]], ["a", "b", "b"])
-    monkeypatch.setattr(type(ours._counted), "keep", lambda *_: None)
+    monkeypatch.setattr(type(ours._counted), "keep_classes", lambda *_: None)
     ours.delete([0])
     refit = BernoulliNB().fit([[0.0], [1.0]], ["b", "b"], ids=[1, 2])
     assert ours.digest() != refit.digest()

@@ -1,4 +1,4 @@
-"""Principal components: exact second moments that forget, and what is solved of them."""
+"""Principal components: exact second moments, updated by deletions, and their eigenvectors."""
 
 from __future__ import annotations
 
@@ -30,25 +30,13 @@ from erasable.core.values import Values
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axes:
-    """What is solved of the moments.
-
-    Attributes
-    ----------
-    middle : ndarray of shape (n_features,)
-    components : ndarray of shape (n_features or fewer, n_features)
-        Sorted by variance.
-    variances : ndarray of shape (n_features or fewer,)
-    total : float
-        Variance of all columns together.
-    chosen : int
-        How many components are kept.
-    """
+    """The eigenvectors and eigenvalues of the moments."""
 
     middle: Floats
-    components: Floats
+    components: Floats  # sorted by variance, n_features or fewer
     variances: Floats
-    total: float
-    chosen: int
+    total: float  # variance of all columns together
+    chosen: int  # how many components are kept
 
 
 class _Solved:

@@ -32,32 +32,7 @@ from ._waves import Waves
 
 
 class WaveDesign(WeightedTargets):
-    """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
-
-    Parameters
-    ----------
-    waves : Waves
-    records : Records
-        With targets of numbers.
-    live_rows : ndarray of int64
-        Positions of the rows that count.
-    warn : bool, default=False
-        Warn of targets of which many small values become 0?
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    gram : Gram
-        Of the waves and the targets; with weights, of both and ``sqrt(w)`` between them.
-    origin : ndarray of shape (n_waves + n_targets,), float64, or None
-        With weights, what waves and targets are less before they are weighted.
-
-    Raises
-    ------
-    MagnitudeError
-        See `Grid.fit`.
-    """
+    """Sums over live rows; `gram` and `origin` are state, the rest an accelerator."""
 
     def __init__(
         self,
@@ -172,17 +147,7 @@ class WaveDesign(WeightedTargets):
 
 
 class _SumWaves(Pass[Gram]):
-    """Add rows to sums where they are.
-
-    Parameters
-    ----------
-    waves : Waves
-    none : Gram
-        Of no rows.
-    targets : ndarray of shape (n_rows, n_targets)
-    roots : ndarray of shape (n_rows,), or None
-        Of the weights.
-    """
+    """Add rows to sums of waves; `none` has no rows, `roots` are those of the weights."""
 
     def __init__(self, waves: Waves, none: Gram, targets: Floats, roots: Floats | None) -> None:
         self._waves, self._none = waves, none

@@ -22,8 +22,8 @@ _PRICE = 25
 class ConjugateSolver(Solver):
     """Steps from conjugate gradients, certified by the convexity of the penalty alone.
 
-    One that does not certify gives up when it has taken as long as a few dense Hessians: where
-    columns tell nearly the same, conjugate gradients take a thousand products for a step.
+    One that does not certify gives up after the time of a few dense Hessians: where columns are
+    nearly collinear, conjugate gradients take a thousand products for a step.
     """
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
@@ -70,10 +70,10 @@ class ConjugateSolver(Solver):
         return self._direction(self._chances, gradient, tolerance)
 
     def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:
-        """Return the Newton step, but for a share of the gradient.
+        """Return the Newton step, up to a relative residual of `tolerance`.
 
-        The columns are scaled by the roots of the Hessian's diagonal, if only that of the first
-        step where the way is rough.
+        The columns are scaled by the roots of the Hessian's diagonal; a rough solver keeps that of
+        its first step.
         """
         design, strengths = self.problem.design, self.problem.strengths
         if self.certifies or self._scale.size == 0:
@@ -104,16 +104,9 @@ class ConjugateSolver(Solver):
 
 
 class Convexity:
-    """A diagonal lower bound of the Hessian at some coefficients, and what it certifies.
+    """A diagonal lower bound of the Hessian where probabilities are `chances`, shape (n, m).
 
-    Parameters
-    ----------
-    problem : SoftmaxProblem
-        Not coupled.
-    chances : ndarray of shape (n, m)
-        Probabilities there.
-    rows : float
-        `SoftmaxDesign.squared_rows`.
+    The problem is not coupled; `rows` comes from `SoftmaxDesign.squared_rows`.
     """
 
     def __init__(self, problem: SoftmaxProblem, chances: Floats, rows: float) -> None:

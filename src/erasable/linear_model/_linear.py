@@ -1,4 +1,4 @@
-"""The base of linear regression and ridge: exact moments that forget, and their solution."""
+"""Linear regression and ridge: exact moments, updated by deletions, and their solution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from erasable.linear_model._solve_kernels import solve as solve_sums
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
     """Predict each of some live rows by the model without it; the model does not change.
 
-    Raise TooFewRecordsError if one is the last record, or the last with a positive weight.
+    Raise TooFewRecordsError for the last record, or the last with a positive weight.
     """
     held = model._attached()
     if held.n_live < 2 and rows.size:

@@ -387,10 +387,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
 
 
 class _Shown:
-    """What was found out since the last deletion.
-
-    An object of its own, because a prediction must not change the attributes of an estimator.
-    """
+    """Cache until the next deletion: a prediction changes no attribute of an estimator."""
 
     def __init__(self, published: PublishedModel | None = None) -> None:
         self.published = published

@@ -1,6 +1,6 @@
-"""Records that teach, their classes, and the weights of these.
+"""Training classes of a logistic regression: the records used, their classes, and weights.
 
-A record of weight 0 is held, and teaches nothing; so does one whose class has the weight 0.
+A record of weight 0 is held and not used; nor is one whose class has the weight 0.
 """
 
 from __future__ import annotations
@@ -22,22 +22,7 @@ WEIGHTS = 2.0**-480, 2.0**480
 
 
 class TrainingClasses:
-    """The classes of the live records, and those of them that records teach.
-
-    Parameters
-    ----------
-    held : Attachment
-    fixed : array-like or None
-        Labels of all classes, if they are fixed.
-    class_weight : dict, "balanced" or None
-
-    Attributes
-    ----------
-    classes : Classes
-    counts : ndarray of shape (n_classes,), int64
-        How many live records teach each class.
-    teaches : ndarray of shape (n_rows,), bool
-    """
+    """The classes of the live records, and those of them with records of positive weight."""
 
     def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
         records = held.records
@@ -47,17 +32,18 @@ class TrainingClasses:
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
         self._weights: Floats | None = records.weights
-        self.used = held.live.copy()
+        self.used = held.live.copy()  # of each row: is it live, with a positive weight?
         if records.weights is not None:
             self.used &= records.weights > 0
         given = self._given_weights()
         if not given.all():
             self.used &= (given > 0)[self.classes.codes]  # GONE is the last, and not live
         every = self._weights is None and bool(given.all())
+        # `counts`: how many used records each class has
         self.counts = self.classes.counts.copy() if every else self._count(self.rows())
 
     def rows(self) -> Ints:
-        """Positions of the records that teach."""
+        """Positions of the records that are used."""
         return np.flatnonzero(self.used)
 
     def _count(self, rows: Ints) -> Ints:
@@ -71,29 +57,29 @@ class TrainingClasses:
 
     @property
     def n_used(self) -> int:
-        """Number of classes that records teach."""
+        """Number of classes with used records."""
         return int(np.count_nonzero(self.counts))
 
     @property
     def labels(self) -> list[Any]:
-        """Labels of the classes that records teach."""
+        """Labels of the classes with used records."""
         known: list[Any] = self.classes.labels[self.counts > 0].tolist()
         return known
 
     def left(self, rows: Ints) -> int:
-        """Count the classes that records would teach without some rows."""
+        """Count the classes that would have used records without some rows."""
         gone = self._count(rows[self.used[rows]])
         return int(np.count_nonzero(self.counts - gone))
 
     def take_arrays(self) -> None:
-        """Know that the records lie in other arrays, with room for others."""
+        """Refer to the arrays of the records, which have room for others now."""
         n = self._held.records.n_rows
         self._weights = self._held.records.weights
         self.used = padded(self.used, n)
         self.classes.codes = padded(self.classes.codes, n, GONE)
 
     def add(self, rows: Ints) -> bool:
-        """Take rows in, live now, unless one of them has a class that there is not."""
+        """Take live rows in; false, with nothing changed, if one has an unknown class."""
         records = self._held.records
         assert records.y is not None
         _refuse_absurd(records.weights, self._held.live)
@@ -141,7 +127,7 @@ class TrainingClasses:
         return np.array(each)
 
     def record_weights(self) -> Floats:
-        """Return the weight of every row, 0 for those that do not teach."""
+        """Return the weight of every row, 0 for those that are not used."""
         class_weights = self._class_weights()
         weights = self.used.astype(np.float64)
         if self._weights is not None:

@@ -16,27 +16,15 @@ from erasable.core.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """The model: the point of the lattice that is nearest to the optimum, and what it refers to.
-
-    Attributes
-    ----------
-    labels, counts : ndarray of shape (n_classes,)
-        Classes, and how many live records each has.
-    taught : ndarray of shape (n_classes,), int64
-        How many of these have a weight. A class that has none has no coefficients.
-    values : ndarray of shape (1 or number of taught classes, D)
-        Coefficients in units of the columns, and intercepts at the origin in the last column, if
-        there are intercepts.
-    origin, top : ndarray of shape (n_features,)
-        A unit of a column is ``2**top``.
-    """
+    """The model: the point of the lattice nearest to the optimum, and its units."""
 
     labels: NDArray[Any]
-    counts: Ints
-    used_counts: Ints
+    counts: Ints  # live records of each class
+    used_counts: Ints  # those with a weight; a class of none has no coefficients
+    # shape (1 or number of used classes, D): in units; intercepts, at the origin, last
     values: Floats
     origin: Floats
-    top: Ints
+    top: Ints  # a unit of a column is 2**top
 
     @property
     def unit(self) -> Floats:

@@ -1,8 +1,8 @@
-"""Working state of a logistic regression: it serves to learn and forget, and is not in the model.
+"""Working state of a logistic regression: an accelerator that learns and forgets.
 
-The published model is a function of the live records; everything here may depend on how it came
-about, and only decides how fast the published numbers are found. Nothing of a deleted record is
-kept: its weight, its class and its logits are overwritten.
+The published model is a function of the live records; everything here may depend on history, and
+only decides how fast the published numbers are found. Nothing of a deleted record is kept: its
+weight, its class and its logits are overwritten.
 """
 
 from __future__ import annotations
@@ -119,23 +119,9 @@ def _approach(problem: SoftmaxProblem, solver: Solver) -> None:
 
 
 class LogisticColumns:
-    """Origin and top exponent of every column: ``|x - origin| <= 2**top``.
+    """Origin and top exponent of every column: ``|x - origin| <= 2**top``; set by `set_units`.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, d) or csr_array
-    rows : ndarray of int64
-        Rows that are learned from.
-    free : bool
-        Whether there is an intercept, which makes up for any origin.
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (d,), float64
-    top : ndarray of shape (d,), int64
-        Both since `settle`.
+    `rows` are those that are used; `free`: an intercept makes up for any origin.
     """
 
     def __init__(self, matrix: Any, rows: Ints, free: bool, n_jobs: int | None = None) -> None:
@@ -193,8 +179,8 @@ class LogisticColumns:
     def set_units(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
         """Derive origins and exponents from the extremes.
 
-        `shift` is what the steps of a pipeline before the model subtract: without an intercept
-        it must be the origin.
+        `shift` is what earlier steps of a pipeline subtract: without an intercept it must be the
+        origin.
         """
         bounds = self._bounds
         if isinstance(bounds, SparseGrid):
@@ -212,10 +198,7 @@ class LogisticColumns:
             self.top = tops(np.maximum(low, high))
 
     def _center(self, full: Flags, matrix: Any, rows: Ints) -> None:
-        """Give columns of a sparse matrix the origins they would have in a dense one.
-
-        Only a column in which no record has a 0 can have one, so nothing becomes dense.
-        """
+        """Give sparse columns without zeros the origins they would have in a dense matrix."""
         low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
         _widen(*parts(matrix), rows, low, high)
         origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
@@ -283,16 +266,7 @@ _ORDINARY = 2**100
 
 
 class LogisticWork:
-    """The accelerator of a logistic regression.
-
-    Parameters
-    ----------
-    held : Attachment
-    settings : dict
-        Parameters at `fit`.
-    start : Published or None
-        Where to start from.
-    """
+    """The accelerator of a logistic regression; `settings` are the parameters at `fit`."""
 
     def __init__(
         self, held: Attachment, settings: Mapping[str, Any], start: PublishedModel | None = None
@@ -331,14 +305,14 @@ class LogisticWork:
     # -- taking in -----------------------------------------------------------------------------
 
     def take_arrays(self) -> None:
-        """Know that the records lie in other arrays, with room for others."""
+        """Refer to the arrays of the records, which have room for others now."""
         matrix = self.held.records.matrix
         self.training.take_arrays()
         if self._solver is not None and not self._solver.take_matrix(matrix):
             self._restart()
 
     def add(self, rows: Ints) -> bool:
-        """Take rows in, live now; false if one has a class that there is not."""
+        """Take live rows in; false if one has an unknown class."""
         training, columns = self.training, self.columns
         before = training.n_used
         if not training.add(rows):
@@ -431,10 +405,7 @@ class LogisticWork:
     def publish(
         self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None
     ) -> PublishedModel:
-        """Find the nearest point of the lattice, in threads.
-
-        `affine` is the (shift, scale) of the steps before, where the model is behind such.
-        """
+        """Find the nearest point of the lattice; `affine` is (shift, scale) of the steps before."""
         matrix = self.held.records.matrix
         self.columns.set_units(matrix, self.training.rows, None if affine is None else affine[0])
         solver = self._solver
@@ -470,10 +441,9 @@ class LogisticWork:
     def _canonical(self, problem: SoftmaxProblem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
 
-        Where another is not certain of the nearest point, this one decides, and what it finds is
-        published even if it is not certain, either. It starts from 0, from records in the order of
-        a hash of their ids. That it might be uncertain where another was certain, and publish
-        another point, is what `_MARGIN` guards against.
+        It decides where another is not certain of the nearest point, and its answer is published
+        even if it is not certain either. It starts from 0, with records in the order of a hash of
+        their ids. `_MARGIN` guards against it being uncertain where another was certain.
         """
         rows = self.training.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
@@ -493,10 +463,7 @@ class LogisticWork:
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
     def _record_weights(self) -> tuple[Floats, float]:
-        """Return the weight of every row, and a power of two that is near the sum of them.
-
-        It is the same for any order of the rows.
-        """
+        """Return the weights of rows, and a power of two near their sum in any order of rows."""
         if self._solver is not None and not self.training.is_weighted:  # they are 1, or 0
             total = math.ldexp(0.5, math.frexp(int(self.training.counts.sum()))[1])
             return self._solver.problem.design.weights, total

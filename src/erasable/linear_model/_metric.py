@@ -26,27 +26,14 @@ from erasable.linear_model._softmax_kernels import shares
 
 @dataclass(slots=True)
 class InverseHessian:
-    """The inverse B of an approximate Hessian.
+    """The inverse B of an approximate Hessian."""
 
-    Attributes
-    ----------
-    inverse : ndarray of shape (p, p)
-        B.
-    logits : ndarray of shape (n, m)
-        Where the Hessian was taken; 0 for rows that do not count.
-    error : float
-    condition : float
-        Bound of ``sum_j B_jj A_jj``, by which errors relative to the diagonal are magnified.
-    weights, strengths : ndarray
-        Those of the records, and of the penalty, with which the Hessian was made.
-    """
-
-    inverse: Floats
-    logits: Floats
+    inverse: Floats  # B, shape (p, p)
+    logits: Floats  # where the Hessian was taken, shape (n, m); 0 for rows that do not count
     error: float
-    condition: float
-    weights: Floats
-    strengths: Floats
+    condition: float  # bound of sum_j B_jj A_jj, which magnifies errors relative to the diagonal
+    weights: Floats  # of the records, with which the Hessian was made
+    strengths: Floats  # those of the penalty
 
     @property
     def is_guess(self) -> bool:
@@ -59,10 +46,7 @@ class InverseHessian:
         return np.sqrt(np.diagonal(self.inverse))
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
-        """Return the norm of a gradient, the Newton step, and a bound of their rounding.
-
-        The bound is that of the norm of the step's error, and of the decrement's.
-        """
+        """Return a gradient's norm, the Newton step, and bounds of the norm of their rounding."""
         flat = gradient.ravel()
         step = self.inverse @ flat
         size = float(self.spread @ np.abs(flat))
@@ -72,10 +56,7 @@ class InverseHessian:
         return float(np.sqrt(square)), step.reshape(gradient.shape), rounding
 
     def noise(self, errors: Floats) -> tuple[float, Floats]:
-        """Bound the norm of any vector whose components are no larger than `errors`.
-
-        Return bounds of the norm, and of the components of B times the vector.
-        """
+        """Bound the norm of a vector within `errors`, and the components of B times it."""
         flat = errors.ravel()
         moved = 1.001 * (np.abs(self.inverse) @ flat)
         return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
@@ -291,24 +272,12 @@ _UNIT = 2.0**-98
 
 @dataclass(slots=True)
 class PreciseMetric(InverseHessian):
-    """A metric that is held by its Cholesky factor, of about 100 bits.
+    """A metric that is held by its Cholesky factor, of about 100 bits."""
 
-    Attributes
-    ----------
-    factor : pair of ndarray of shape (p, p)
-        L with ``A = L L'`` in scaled coordinates.
-    scale : ndarray of shape (p,)
-        Powers of two.
-    diagonal : ndarray of shape (p,)
-        Of A.
-    solving : float
-        Bound of the error of a solved step, relative to the step, in the norm of A.
-    """
-
-    factor: Pair
-    scale: Floats
-    diagonal: Floats
-    solving: float
+    factor: Pair  # L with A = L L', in scaled coordinates
+    scale: Floats  # powers of two
+    diagonal: Floats  # of A
+    solving: float  # bound of the error of a solved step, relative to the step, in the norm of A
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
         """See `InverseHessian`."""
@@ -343,10 +312,7 @@ class PreciseMetric(InverseHessian):
 def invert_precisely(
     hessian: Pair, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> PreciseMetric | None:
-    """Invert a Hessian that is a pair of arrays; return None where 100 bits are not enough, either.
-
-    `relative` is the error of the records' weights.
-    """
+    """Invert a pair of arrays; None if 100 bits are too few; `relative`: error of the weights."""
     p = hessian[0].shape[0]
     diagonal = np.diagonal(hessian[0]).copy()
     if not (np.isfinite(hessian[0]).all() and (diagonal > 0).all()):

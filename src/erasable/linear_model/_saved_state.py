@@ -34,23 +34,15 @@ _LARGEST = 2.0**200
 
 
 class LinearSchema(FieldType):
-    """Exact sums of features and targets, whose number depends on other fields.
-
-    Attributes
-    ----------
-    n_records, n_columns : int
-    dense : bool
-        Whether the columns always have origins in the state; those of sparse records have none.
-    suit_targets : callable
-        Is given the number of targets, and raises where parameters do not suit it.
-    """
+    """Exact sums of features and targets, whose number depends on other fields."""
 
     def __init__(
         self, n_records: int, n_columns: int, dense: bool, suit_targets: Callable[[int], None]
     ) -> None:
         refuse_many(n_records)
+        # `dense`: columns have origins in the state, which those of sparse records lack
         self.n_records, self.n_columns, self.dense = n_records, n_columns, dense
-        self.suit_targets = suit_targets
+        self.suit_targets = suit_targets  # raises where parameters do not suit a number of targets
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""

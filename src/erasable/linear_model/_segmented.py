@@ -39,33 +39,10 @@ Labels = NDArray[np.int32]
 
 
 class SegmentSums:
-    """What is summed of the live rows of records; an accelerator, but for `grams`.
+    """Sums over the live rows of each segment; `grams` are state, the rest an accelerator.
 
-    Parameters
-    ----------
-    records : Records
-        With targets of numbers.
-    grid : Grid
-        Of the matrix; the caller keeps it up to date.
-    live_rows : ndarray of int64
-        Positions of the rows that count.
-    labels : ndarray of shape (n_live,), int32
-        Their segments.
-    n_segments : int
-    warn : bool, default=False
-        Warn of targets of which many small values become 0?
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    grams : list of Gram
-        One for each segment.
-
-    Raises
-    ------
-    InvalidDataError, MagnitudeError
-        See `Gram.fit` and `Grid.fit`.
+    `grid` is of the matrix, and the caller keeps it up to date; `labels`, shape (n_live,), are the
+    segments of the live rows.
     """
 
     def __init__(

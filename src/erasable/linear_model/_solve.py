@@ -1,4 +1,4 @@
-"""From exact moments to coefficients: what is to be solved, in which units, and the answer."""
+"""Coefficients from exact moments: the least-squares problem, its units, and its solution."""
 
 from __future__ import annotations
 
@@ -89,28 +89,14 @@ def solve(problem: LeastSquares, gram: Gram) -> Solution:
 
 @dataclass(slots=True)
 class Solution:
-    """Coefficients of a problem.
-
-    Attributes
-    ----------
-    problem : LeastSquares
-    rank : int
-        Of the features, as far as they differ from rounding.
-    slope : ndarray of shape (n_targets, n_features)
-        What a unit of a feature adds, before the map.
-    constant : ndarray of shape (n_targets,)
-        Predictions where the mapped features are 0.
-    middle : ndarray of shape (n_features,)
-    base : ndarray of shape (n_targets,)
-        Predictions at `middle`, a point before the map.
-    """
+    """Coefficients of a problem."""
 
     problem: LeastSquares
-    rank: int
-    slope: Floats
-    constant: Floats
-    middle: Floats
-    base: Floats
+    rank: int  # of the features, as far as they differ from rounding
+    slope: Floats  # what a unit of a feature adds, before the map, shape (n_targets, n_features)
+    constant: Floats  # predictions where the mapped features are 0
+    middle: Floats  # a point before the map
+    base: Floats  # predictions at `middle`
 
     @property
     def coefficients(self) -> Floats:
@@ -179,17 +165,10 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch)
 
 
 class Determined:
-    """The coefficients, in the user's units, of which the features tell anything.
+    """The projection to the coefficients, in the user's units, that the features determine.
 
-    Parameters
-    ----------
-    factor : ndarray of shape (n_features, n_features)
-        Cholesky factor of the moments.
-    kept : ndarray of shape (n_features,), bool
-        Its rows that are not 0.
-    silent : ndarray of shape (n_silent, n_features)
-        Combinations of features that do not vary; features of zeros not among them.
-    length : ndarray of shape (n_features,)
+    `kept` are the rows of the Cholesky `factor` that are not 0; `silent` are combinations of
+    features that do not vary, features of zeros not among them.
     """
 
     def __init__(self, factor: Floats, kept: Flags, silent: Floats, length: Floats) -> None:
@@ -203,7 +182,7 @@ class Determined:
             self._basis = np.linalg.qr(directions.T)[0]
 
     def project(self, values: Floats) -> Floats:
-        """Take out of coefficients what nothing tells of."""
+        """Take out of coefficients the part that the features do not determine."""
         part: Floats = self._basis @ (self._basis.T @ values)
         return part if self._inside else values - part
 

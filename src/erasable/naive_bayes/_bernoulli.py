@@ -157,10 +157,7 @@ class BernoulliNB(TableNB):
         return logs(counts * quantum + alpha) - np.log(np.where(total > 0, total, 1.0))
 
     def _derive(self) -> tuple[Floats, Floats]:
-        """Return the logarithms of the probabilities that a feature is there, and that it is not.
-
-        The second is computed from the counts, not from the first: nothing is lost near 1.
-        """
+        """Return log-probabilities of each feature and of its absence, both from the counts."""
         present = self._counted.present
         return self._log_shares(present), self._log_shares(self._totals[:, np.newaxis] - present)
 
@@ -190,13 +187,7 @@ class BernoulliNB(TableNB):
 
 @dataclass(eq=False, slots=True)
 class ClassCounts:
-    """How many rows of each class have each column above a threshold, or how many quanta of weight.
-
-    Attributes
-    ----------
-    threshold : float
-    present : ndarray of shape (n_classes, n_features), int64
-    """
+    """Counts, or quanta of weight, of the rows of each class above a threshold, by column."""
 
     threshold: float
     present: Ints

@@ -31,44 +31,13 @@ MOST_COUNTS = 2**27
 
 @dataclass(eq=False, slots=True)
 class CategoryCounts:
-    """How often the categories of every column occur in each class.
+    """Counts of the categories of every column in each class."""
 
-    Attributes
-    ----------
-    least : ndarray of shape (n_features,), int64
-        Least number of categories of each column, 1 or more.
-    n_categories : ndarray of shape (n_features,), int64
-    counts : ndarray of shape (n_classes, n_categories.sum()), int64
-        Those of the first column, then those of the next, ...; quanta, where records have weights.
-    present : ndarray of shape (n_classes or 1, n_categories.sum()), int64
-        How many records have each category; `counts` itself, where these have no weights.
-    starts : ndarray of shape (n_features,), int64
-        Where those of each column begin.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> every = np.arange(3)
-    >>> from erasable.core.classes import Classes
-    >>> classes = Classes.fit(np.array([5, 5, 6]), every)
-    >>> table = LabelledRows(rows, classes, lambda: np.flatnonzero(classes.codes >= 0))
-    >>> least = np.ones(2, dtype=np.int64)
-    >>> counts = CategoryCounts.fit(table, least, survey(rows, every))
-    >>> counts.counts.tolist()
-    [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
-    >>> gone = np.array([0])
-    >>> counts.remove(table, gone)
-    >>> counts.regrid(table, gone)
-    1
-    >>> counts.n_categories, counts.counts.tolist()
-    (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
-    """
-
-    least: Ints
-    n_categories: Ints
-    counts: Ints
-    present: Ints
-    starts: Ints = field(init=False)
+    least: Ints  # least number of categories of each column, 1 or more
+    n_categories: Ints  # of each column
+    counts: Ints  # shape (n_classes, n_categories.sum()), column by column; or quanta of weights
+    present: Ints  # records of each category, n_classes or 1 rows; `counts` itself without weights
+    starts: Ints = field(init=False)  # where the categories of each column begin
 
     def __post_init__(self) -> None:
         """Find the columns."""
@@ -173,11 +142,7 @@ class _Survey(Pass[tuple[Floats, Ints]]):
 
 
 def survey(matrix: Any, rows: Ints) -> Floats:
-    """Find the largest category of each column; raise InvalidDataError if a value is no category.
-
-    >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
-    array([1., 2.])
-    """
+    """Find the largest category of each column; raise InvalidDataError for other values."""
     largest, wrong = run(_Survey(), matrix, rows)
     negative, broken = wrong.sum(axis=1).tolist()
     if negative:

@@ -1,4 +1,4 @@
-"""The nearest centroid: exact moments of every class, of which all else follows."""
+"""Nearest centroid: exact moments of every class, from which all else follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of lazy models: they are their records, and compute when they are asked."""
+"""Base of lazy models, whose state is their records; they compute at prediction."""
 
 from __future__ import annotations
 

@@ -22,23 +22,10 @@ LARGEST = 2.0**500
 
 
 class StoredNumbers:
-    """Targets that are numbers.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_outputs), float64
-        Of the model's own; 0 in rows that are not live.
-    flat : bool
-        Whether there is one output, and no column of it.
-
-    Examples
-    --------
-    >>> numbers = StoredNumbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
-    >>> numbers.values.tolist(), numbers.flat
-    ([[3.0], [0.0], [5.0]], True)
-    """
+    """Targets that are numbers; `flat`: one output, without a column of its own."""
 
     def __init__(self, values: Floats, flat: bool) -> None:
+        # the model's own, shape (n_rows, n_outputs); 0 in rows that are not live
         self.values, self.flat = values, flat
 
     @classmethod
@@ -100,22 +87,7 @@ def _refuse_large(values: Floats) -> None:
 
 
 class StoredLabels:
-    """Targets that are labels.
-
-    Parameters
-    ----------
-    outputs : list of Classes
-        One for each output.
-    flat : bool
-        Whether there is one output, which then has no column of its own.
-
-    Examples
-    --------
-    >>> labels = StoredLabels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
-    >>> labels.remove(np.array([1]))
-    >>> labels.outputs[0].labels
-    array(['a'], dtype=object)
-    """
+    """Targets that are labels, by output; `flat`: one output, without a column of its own."""
 
     def __init__(self, outputs: list[Classes], flat: bool) -> None:
         self.outputs, self.flat = outputs, flat

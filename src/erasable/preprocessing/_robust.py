@@ -245,9 +245,6 @@ class _CountHuge(Pass[Ints]):
 
 
 def _refuse_huge(matrix: Values, live: Ints) -> None:
-    """Raise MagnitudeError where a difference of two values could overflow.
-
-    No deletion raises it, which makes no values larger.
-    """
+    """Raise MagnitudeError where differences of two values could overflow; no deletion does."""
     huge = run(_CountHuge(), matrix, live)
     refuse_huge_columns(huge, "2**1020", "expected")

@@ -1,4 +1,4 @@
-"""The base of the scalers: a map of each column on its own, and its inverse."""
+"""Base of the scalers: a map of each column on its own, and its inverse."""
 
 from __future__ import annotations
 
