@@ -28,24 +28,15 @@ class BernoulliNB(TableNB):
     A deletion costs time in the values of the record, whatever they are: its features are
     subtracted from whole numbers. Dense and sparse rows of the same values give the same model.
 
+    Parameters that are not listed here are those of `MultinomialNB`.
+
     Parameters
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         What is added to the counts of records with a feature, and of those without; 0 for no
         smoothing.
-    force_alpha : bool, default=True
-        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
     binarize : float or None, default=0.0
         A record has the features whose values are above this. None: all values are 0 or 1.
-    fit_prior : bool, default=True
-        Learn the classes' probabilities? Otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), default=None
-        Probability of each of the sorted classes. A deletion that takes the last record of a
-        class is then refused, unless `classes` says that the class stays.
-    classes : array-like of shape (n_classes,), default=None
-        All classes there are. By default those of the records: a class goes with its last one.
-        A class that is named here and has no records stays, with probability 0 whatever the
-        prior says: it is never predicted.
 
     Attributes
     ----------

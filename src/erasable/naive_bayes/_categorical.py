@@ -165,24 +165,15 @@ class CategoricalNB(DiscreteNB):
     When the last record with the highest category of a column goes, so does the category, and
     those below it that have no records. `min_categories` keeps them.
 
+    Parameters that are not listed here are those of `MultinomialNB`.
+
     Parameters
     ----------
     alpha : float, default=1.0
         What is added to every count; 0 for no smoothing.
-    force_alpha : bool, default=True
-        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
-    fit_prior : bool, default=True
-        Learn the classes' probabilities? Otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), default=None
-        Probability of each of the sorted classes. A deletion that takes the last record of a
-        class is then refused, unless `classes` says that the class stays.
     min_categories : int or array-like of shape (n_features,), default=None
         Least number of categories of every column. Set it to the number there are, so that no
         deletion makes a category unknown to `predict`.
-    classes : array-like of shape (n_classes,), default=None
-        All classes there are. By default those of the records: a class goes with its last one.
-        A class that is named here and has no records stays, with probability 0 whatever the
-        prior says: it is never predicted.
 
     Attributes
     ----------
