@@ -40,7 +40,7 @@ class _Axes:
 
 
 class _Solved:
-    """Holds the axes, once they were asked for; asking does not change the estimator itself."""
+    """Cache of the axes: reading them changes no attribute of the estimator."""
 
     axes: _Axes | None = None
 
@@ -49,7 +49,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     """Project records on the directions in which they vary most, and forget records exactly.
 
     A deletion subtracts the record's products from exact sums, in O(n_features^2). The components
-    follow from the sums when they are asked for, in O(n_features^3), whatever the number of
+    are computed from the sums on access, in O(n_features^3), for any number of
     records.
 
     Every deletion turns the components by a little, so that a step behind learns again at every
@@ -323,7 +323,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         Returns
         -------
         ndarray of shape (n_rows, n_components_), float64 or float32 as `X`
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         rows = self._read_matrix(X)
         kind = rows.dtype

@@ -66,7 +66,7 @@ def make_tool(
 
 @dataclass(frozen=True, eq=False)
 class Cutting:
-    """How documents are cut into terms; it can be pickled."""
+    """Analyzer that cuts documents into terms, and can be pickled."""
 
     tool: Any  # CountVectorizer of scikit-learn
     vocabulary: Mapping[str, int] | None  # see `TermCounts.fit`

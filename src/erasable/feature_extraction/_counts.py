@@ -143,7 +143,7 @@ class TermCounts:
         return made
 
     def copy(self) -> Self:
-        """Copy all of it, so that a deletion in one is none in the other."""
+        """Copy all of it, so that a deletion in one does not change the other."""
         rows = CountRows(self.rows.counts.copy(), self.rows.columns.copy(), self.rows.indptr)
         return type(self)(self.terms.copy(), self.df.copy(), self.tf.copy(), rows, self.fixed)
 
@@ -184,7 +184,7 @@ class TermCounts:
         return moved
 
     def _without(self, left_out: Flags, lengths: Ints) -> CountRows:
-        """Return the rows without some, of which each that was deleted has still its length."""
+        """Return the rows without some; deleted ones keep their length."""
         n = self.rows.indptr.size - 1
         kept = np.repeat(~left_out[:n], lengths[:n])
         ends = np.concatenate([[0], np.cumsum(lengths[~left_out])])

@@ -44,7 +44,7 @@ from erasable.feature_extraction._words import cuts_plainly
 
 
 class Tally(NamedTuple):
-    """How many documents have each term, and how often they have it."""
+    """Numbers of documents with each term, and of its occurrences."""
 
     df: Counter[str]
     tf: Counter[str]
@@ -110,7 +110,7 @@ class StoredTerms:
                 self.terms[slot] = ""
 
     def holders(self, rows: Ints, slots: Ints) -> Ints | None:
-        """Return that nobody knows which documents have a term of some slots, if there are any."""
+        """Return None (unknown) for the documents with the terms of any slots."""
         return None if slots.size else rows[:0]
 
     def _tally_of(self, rows: Ints) -> Tally:
@@ -359,7 +359,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         """Transform live records, at these positions, from what is known of them."""
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredTerms):  # which knows no documents
+        if isinstance(self._accelerator, StoredTerms):  # which has no documents
             return None
         return self._values(self._accelerator.select(rows, self._kept))
 

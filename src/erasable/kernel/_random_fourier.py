@@ -120,7 +120,7 @@ class WaveDesign(WeightedTargets):
         return max(ceil_log2(float(targets.high[0])), MIN_TOP) if self._outer else 0
 
     def _has_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take new rows into all grids; tell whether these are what they were."""
+        """Take new rows into all grids; tell whether these are unchanged."""
         weights, grid = self._records.weights, self.gram.target_grid
         for outer in self._outer:
             origin = outer.origin.copy()
@@ -347,7 +347,7 @@ class RandomFourierRidge(LinearModel):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         matrix = self._read_matrix(X)
         solution = self._solved()

@@ -38,7 +38,7 @@ class ConjugateSolver(Solver):
 
     def take_matrix(self, matrix: Any) -> bool:
         """See `Solver`."""
-        self._strengths = np.zeros(0)  # rows may come of which no bound is known
+        self._strengths = np.zeros(0)  # new rows may have no known bound
         return super().take_matrix(matrix)
 
     @property
@@ -59,7 +59,7 @@ class ConjugateSolver(Solver):
         return Move(None, size, noise, theta, half)
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
-        # What a step leaves over is the square of what it came from, or what is asked for here.
+        # What a step leaves is the square of what it started from, or `tolerance` of it.
         if not self.certifies:
             return self._direction(self._chances, gradient, _ROUGH)
         share = move.decrement / self._before if count > 0 else np.inf
@@ -91,7 +91,7 @@ class ConjugateSolver(Solver):
             self._left -= 1
             image = design.multiply(chances, direction) + strengths * direction
             curvature = float(np.vdot(direction, image))
-            if not 0.0 < curvature < np.inf:  # beyond what float64 can tell
+            if not 0.0 < curvature < np.inf:  # beyond the precision of float64
                 break
             length = size / curvature
             step += length * direction

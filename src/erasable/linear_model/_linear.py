@@ -102,7 +102,7 @@ class LinearModel(RegressorMixin, Weighted):
     """Base of the linear models whose state is exact second moments.
 
     A deletion subtracts the products of a record from the sums, in O(n_features^2). Coefficients
-    are solved from the sums when they are asked for.
+    are solved from the sums on access.
 
     A subclass says by `_penalties` what squared coefficients cost. Behind an affine step of a
     pipeline the model learns from the records as they are, and solves for mapped ones.
@@ -262,7 +262,7 @@ class LinearModel(RegressorMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         rows = self._read_matrix(X)
         predicted = self._solved().predict(rows, self._comes_mapped(X))
@@ -292,7 +292,7 @@ class LinearModel(RegressorMixin, Weighted):
 
 @dataclass(eq=False, slots=True)
 class _Derived:
-    """What is made of the state when it is asked for; all but the solution of the grids alone."""
+    """Values derived from the state on first use; only the solution needs more than grids."""
 
     leaves: dict[str, LeafHash] = field(default_factory=dict)
     problem: LeastSquares | None = None

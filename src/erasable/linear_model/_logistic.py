@@ -98,9 +98,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     else the objective is what it is in real numbers, with penalties ``1 / C`` and products of a
     sample's and a class's weight that are rounded to floats.
 
-    A class without records that teach it, because ``classes`` names it and there are none or they
-    have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf, to
-    which the optimum tends.
+    A class without records of positive weight, because ``classes`` names it and there are none or
+    they have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf,
+    to which the optimum tends.
 
     Behind a scaler of a pipeline the model learns from the records as they are, with penalties
     scaled instead [1]_.
@@ -320,7 +320,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes, the logit of the second; -inf for a class that nothing teaches.
+            With two classes, the logit of the second; -inf for a class without weight.
         """
         return self._of_logits(X, lambda logits: logits)
 
@@ -363,7 +363,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            A column for each of `classes_`; -inf for a class that nothing teaches.
+            A column for each of `classes_`; -inf for a class without weight.
         """
         return self._of_logits(X, log_probabilities)
 

@@ -18,7 +18,7 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.row_arrays import padded
 
 WEIGHTS = 2.0**-480, 2.0**480
-"""Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
+"""Least and largest weight, so that no sum, ratio or product of two ever overflows."""
 
 
 class TrainingClasses:

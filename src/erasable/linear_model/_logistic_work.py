@@ -46,7 +46,7 @@ _WIDE = 200
 
 @dataclass(slots=True)
 class Start:
-    """Where to start from: coefficients of the records as they are, for some classes."""
+    """Coefficients to start from, in the units of the records, for some classes."""
 
     labels: list[Any]
     slopes: Floats
@@ -132,7 +132,7 @@ class LogisticColumns:
         else:
             self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
             _refuse_huge(self._bounds)
-        self._told = self._grid()[1]
+        self._warned = self._grid()[1]
 
     def _grid(self) -> tuple[Floats, Ints]:
         """Return origins and exponents as they follow from the extremes alone."""
@@ -155,8 +155,8 @@ class LogisticColumns:
     ) -> None:
         """Warn of columns in which many small values become 0; or of those that have `grown`."""
         origin, top = self._grid()
-        asked = top > self._told if grown else np.ones(top.size, dtype=np.bool_)
-        self._told = top
+        asked = top > self._warned if grown else np.ones(top.size, dtype=np.bool_)
+        self._warned = top
         if asked.any():
             sampled = sampled_values(matrix, rows(), origin, np.ldexp(1.0, top - BITS))
             skewed = skewed_columns(sampled)

@@ -1,4 +1,4 @@
-"""An inverse Hessian that knows how wrong it is.
+"""Inverse Hessians with bounds of their errors.
 
 The law kept here: ``(1 - error) A <= H <= (1 + error) A``, where A is the exact inverse of the
 matrix that is held, and H the exact Hessian at the logits and with the weights of the records and
@@ -92,7 +92,7 @@ class InverseHessian:
         return max(over_rows(of_portion, design.n_rows, design.n_jobs, design.portion))
 
     def as_guess(self) -> InverseHessian:
-        """Return an inverse for the same coefficients, of which nothing is known."""
+        """Return an inverse for the same coefficients, without any bound of its error."""
         return InverseHessian(
             self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
         )
@@ -131,7 +131,7 @@ class InverseHessian:
         """Put rows, given in units and with logits, into the Hessian; false if it is not worth it.
 
         A Hessian that gains ``G G'`` has the inverse ``B - B G (1 + G' B G)^-1 G' B``. An error
-        relative to A is none that is larger relative to ``A + G G'``.
+        relative to A is not larger relative to ``A + G G'``.
         """
         m = design.n_logits
         self.logits[rows], self.weights[rows] = logits, design.weights[rows]

@@ -96,7 +96,7 @@ class SegmentSums:
         return self._move(rows, self._labels[rows], -1)
 
     def keeps_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take rows off the grid of the targets; tell whether it and `grid` are what they were."""
+        """Take rows off the grid of the targets; tell whether it and `grid` are unchanged."""
         change = self._target_grid.remove(self._targets, rows, live_rows)
         return self._is_on(grid) and not change.exponents
 
@@ -476,7 +476,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         matrix = self._read_matrix(X)
         self._kmeans.n_jobs = self.n_jobs
@@ -501,7 +501,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
 @dataclass(eq=False, slots=True)
 class _Derived:
-    """What is made of the state when it is asked for, by segment; -1 stands for all together."""
+    """Values derived from the state on first use, by segment; -1 stands for all together."""
 
     problem: LeastSquares | None = None
     solutions: dict[int, Solution] = field(default_factory=dict)

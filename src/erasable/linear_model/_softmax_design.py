@@ -4,7 +4,7 @@ Everything is in *units* of the columns: ``u = (x - origin) / 2**top``, so that 
 record exceeds 1, and a coefficient is a change of the logit. Origins and powers of two are exact
 (`erasable.core.grid`), so the problem in these units is the problem.
 
-The law kept here: whatever is returned is as near to the exact value as its bound says, on every
+The law kept here: every result is as near to the exact value as its bound says, on every
 machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for n terms at a time
 (Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1).
 """
@@ -35,7 +35,7 @@ Exact: TypeAlias = tuple[Pair, Floats, float]
 
 
 class There(Pass[Any]):
-    """Have a design of a block's rows do what a design is asked for."""
+    """Call a method of a design of a block's rows."""
 
     def __init__(
         self,

@@ -173,7 +173,7 @@ class Determined:
 
     def __init__(self, factor: Floats, kept: Flags, silent: Floats, length: Floats) -> None:
         self._length = length
-        # Whichever is smaller: what tells something, or what does not.
+        # The smaller of both bases: of the determined directions, or of the others.
         self._inside = int(np.count_nonzero(kept)) < silent.shape[0]
         directions = np.triu(factor)[kept] / length if self._inside else silent * length
         directions /= np.sqrt((directions * directions).sum(axis=1))[:, None]

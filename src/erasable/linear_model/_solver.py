@@ -79,7 +79,7 @@ class _Line:
             return None
         length = 0.5 * (shortest + longest)
         if longest - shortest < 0.01 * longest or longest < 1e-18:
-            # As near to a wall as it can be told: on this side of it.
+            # Near enough to a wall: stay on this side of it.
             if not self.length > shortest > 0.0:
                 return None
             length = longest = shortest
@@ -127,7 +127,7 @@ class Solver:
                 break
             line = self._line(theta, gradient, found.direct + wrong, move, count)
             del found  # before there are the logits of another
-            # Without the precision, steps may lead to and fro because no slope tells their length.
+            # Without the precision, steps may lead to and fro: no slope determines their length.
             lost = stalled > _STALLED or count > 2 * _RESTART_AFTER
             if not precise and (lost or move.decrement <= 4 * move.noise):
                 precise, stalled, best = True, 0, np.array([np.inf, np.inf])

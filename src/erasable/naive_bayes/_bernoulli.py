@@ -25,7 +25,7 @@ from erasable.naive_bayes._classifier import DiscreteNB, TableNB, logs, totals_o
 class BernoulliNB(TableNB):
     """Classify by which features a record has, and forget records exactly.
 
-    A deletion costs time in the values of the record, whatever they are: its features are
+    A deletion costs time in the values of the record: its features are
     subtracted from whole numbers. Dense and sparse rows of the same values give the same model.
 
     Parameters that are not listed here are those of `MultinomialNB`.

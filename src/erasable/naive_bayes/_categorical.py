@@ -261,10 +261,10 @@ class CategoricalNB(DiscreteNB):
         self._least_categories()
 
     def _least_categories(self) -> Ints:
-        """Return the least number of categories of each column, 1 where none was asked for."""
+        """Return the least number of categories of each column, 1 by default."""
         given, d = self._at_fit("min_categories"), self.n_features_in_
         if given is None:
-            return np.broadcast_to(np.int64(1), d)  # a file may tell of more features than it has
+            return np.broadcast_to(np.int64(1), d)  # a file may name more features than it has
         try:
             least = np.array(given)
         except ValueError:

@@ -28,7 +28,7 @@ class GaussianNB(NaiveBayes):
     """Classify by a normal distribution of every feature in every class, and forget exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
-    Means, variances and predictions follow from the sums when they are asked for.
+    Means, variances and predictions are computed from the sums on access.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class GaussianNB(NaiveBayes):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for priors that are none.
+        From `fit`, for invalid priors.
     InvalidInputError
         From `fit`, for priors or classes that are not those of the records.
     TooFewRecordsError

@@ -23,7 +23,7 @@ class NearestCentroid(ByClass):
 
     Use it as a baseline, or where there are few records of each class: it has no parameter that
     must be tuned. A deletion costs O(n_features) a record: its values are subtracted from sums
-    that are exact. Centroids and predictions follow from the sums when they are asked for.
+    that are exact. Centroids and predictions are computed from the sums on access.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NearestCentroid(ByClass):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     centroids_ : ndarray of shape (n_classes, n_features), float64
-        Mean of each class, shrunk where that was asked for.
+        Mean of each class, shrunk with `shrink_threshold`.
     class_prior_ : ndarray of shape (n_classes,), float64
         Probability of each class.
     within_class_std_dev_ : ndarray of shape (n_features,), float64
@@ -229,7 +229,7 @@ class NearestCentroid(ByClass):
 
     @property
     def centroids_(self) -> Floats:
-        """Mean of each class, shrunk where that was asked for."""
+        """Mean of each class, shrunk with `shrink_threshold`."""
         self._check_fitted()
         means, mean = self._means()
         if self._at_fit("shrink_threshold") is None:

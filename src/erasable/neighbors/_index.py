@@ -1,7 +1,7 @@
 """An index of records, to find the nearest ones: a tree with tombstones, or plain blocks.
 
 It is an accelerator. What it finds is a function of the records and the query, bit for bit,
-however it was made and whatever it has forgotten since.
+independent of how it was made and of what it has forgotten since.
 """
 
 from __future__ import annotations

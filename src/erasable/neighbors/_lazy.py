@@ -109,7 +109,7 @@ class Lazy(Erasable):
     step, and measures in the metric of those after it: ``_map`` is the step's (shift, scale).
 
     When half of the records that `fit` copied are gone, what is left is copied together, and the
-    memory of the others is free. `Records` that others may know, those of a user, a pipeline or a
+    memory of the others is free. `Records` that others may hold, those of a user, a pipeline or a
     pickle, are not touched: there a deleted row is blank until they are let go.
     """
 

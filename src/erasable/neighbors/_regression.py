@@ -24,7 +24,7 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
     Parameters
     ----------
     n_neighbors : int, default=5
-        How many records are asked. A model needs as many.
+        Number of neighbours; a model needs as many records.
     weights : {"uniform", "distance"}, default="uniform"
         Whether they count alike, or as the inverse of the distance; where there are records at no
         distance, they alone count.

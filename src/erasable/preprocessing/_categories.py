@@ -25,7 +25,7 @@ from erasable.core.passes import Block, Pass, Stored, run
 from erasable.preprocessing._sparse_fills import gaps_in
 
 GONE, UNKNOWN = -1, -2
-"""Codes of a record that is not live, and of a value that is none of the categories."""
+"""Codes of a record that is not live, and of a value outside the categories."""
 
 
 @dataclass(eq=False, slots=True)
@@ -238,7 +238,7 @@ def distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints3
             )
         column = column.astype(np.float64)
     labels = np.unique(column).astype(np.float64)
-    labels[np.isnan(labels)] = np.nan  # whatever bits it came with
+    labels[np.isnan(labels)] = np.nan  # with the same bits everywhere
     return labels, find(labels, column)
 
 
@@ -331,7 +331,7 @@ def _is_value(value: Any) -> bool:
 
 
 Counts = list[dict[Any, int]]
-"""How often each column has each label; that of gaps is None."""
+"""Counts of labels, by column; the label of gaps is None."""
 
 
 class StoredCategories(Categories):

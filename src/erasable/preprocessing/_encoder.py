@@ -190,7 +190,7 @@ class Encoder(TransformerMixin, Erasable):
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features_out), of type `dtype`
-            A new one, or what `set_output` asked for.
+            A new one, or the container of `set_output`.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Encoder(TransformerMixin, Erasable):
     def _transform_held(self, rows: Ints) -> Values | None:
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredCategories):  # which knows no codes
+        if isinstance(self._accelerator, StoredCategories):  # which has no codes
             return None
         return self._encode(self._accelerator.codes[rows])
 

@@ -153,7 +153,7 @@ def refuse_strays(strays: NDArray[Any], marker: Any, names: Sequence[str] | None
 
 
 class Fill(Protocol):
-    """What fills the gaps of each column."""
+    """Fill values of each column."""
 
     def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
         """Take rows in; return how many columns were read again; None: learn again."""
@@ -239,7 +239,7 @@ class Means:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], n_values: Ints) -> Means:
-        """Return means that tell their statistics, and know no rows to remove."""
+        """Return means with their statistics, from which no rows can be removed."""
         means = cls(np.zeros((0, n_values.size)), np.zeros(0, dtype=np.int64), np.nan)
         means._reached[2] = n_values
         means.origin, means.top, means.sums = state["origin"], state["top"], state["sum"]
@@ -362,7 +362,7 @@ class Modes:
         labels, counts = self._categories.labels[j], self._categories.count(j)
         if has_gap(labels):
             labels, counts = labels[:-1], counts[:-1]
-        # As a file tells it: objects hold floats of Python's, and not of NumPy's.
+        # As in a file: objects hold floats of Python, and not of NumPy.
         self._modes[j] = np.nan
         if counts.any():
             self._modes[j] = labels[[np.argmax(counts)]].tolist()[0]

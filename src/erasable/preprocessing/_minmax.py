@@ -50,7 +50,7 @@ class MinMaxScaler(ExtremesScaler):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for a `feature_range` that is none.
+        From `fit`, for an invalid `feature_range`.
     MagnitudeError
         From `fit`, if the range of a column overflows float64.
 

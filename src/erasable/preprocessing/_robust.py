@@ -61,7 +61,7 @@ class RobustScaler(Scaler):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for a `quantile_range` that is none.
+        From `fit`, for an invalid `quantile_range`.
     MagnitudeError
         From `fit`, if values exceed ``2**1020``.
 
@@ -231,7 +231,7 @@ class RobustScaler(Scaler):
 
 
 class _CountHuge(Pass[Ints]):
-    """Count the values of each column of which the difference could overflow."""
+    """Count the values of each column whose differences could overflow."""
 
     def of_block(self, block: Block) -> Ints:
         values: Any = block.matrix.data if issparse(block.matrix) else block.matrix

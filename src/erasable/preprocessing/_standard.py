@@ -102,7 +102,7 @@ class StandardScaler(Scaler, WeightedTransformer):
     """Scale every column to mean 0 and variance 1, and forget records exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
-    Mean and variance follow from the sums when they are asked for.
+    Mean and variance are computed from the sums on access.
 
     Every deletion changes them by a little, and with them every scaled value. In a pipeline
     before `KMeans`, which takes such changes as they are, that costs little. Before a step that
@@ -402,7 +402,7 @@ class StandardScaler(Scaler, WeightedTransformer):
 
 
 def _refuse_limbs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    """Refuse weighted sums of which the variance of a column would be negative."""
+    """Refuse weighted sums with a negative variance of a column."""
     total = int(value["weights"]["sums"][0])
     first, second = joined(value["limbs"][:2]), joined(value["limbs"][2:])
     if (total * second < first * first).any():

@@ -38,7 +38,7 @@ _BOOSTERS: Mapping[str, tuple[Callable[[Any], bytes], Callable[[Any, bytes], Any
         lambda kind, content: kind(model_str=content.decode()),
     ),
 }
-"""How each is written and read."""
+"""Writer and reader of each library."""
 
 
 def is_booster(kind: type) -> bool:

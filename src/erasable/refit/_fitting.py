@@ -83,25 +83,25 @@ def learn(
     """
     name = type(estimator).__name__
     given = (X,) if y is None else (X, y)
-    # A pipeline is told by name whose the weights are, which it refuses where it routes metadata.
+    # A pipeline takes weights by the name of a step, but refuses them where it routes metadata.
     routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
         with _undisturbed(estimator), one_thread(estimator), routes:
             return getattr(estimator, method)(*given, **named)
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
-            f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
+            f"{name} refuses a parameter: {_text(error, whole=True)}; expected parameters that it "
             "takes; set others"
         ) from None
     except (ValueError, TypeError, ArithmeticError) as error:
         if _is_huge(X):
             raise MagnitudeError(
-                f"{name} cannot learn from values beyond 2**{MAX_TOP} (it says: {_told(error)}); "
+                f"{name} cannot learn from values beyond 2**{MAX_TOP} (it says: {_text(error)}); "
                 "expected smaller magnitudes; divide such columns by a constant"
             ) from None
         raise UnlearnableError(
             f"{name} cannot learn from n_samples={_size(X)} ({type(error).__name__}: "
-            f"{_told(error)}); expected records that it can learn from, and enough of them; "
+            f"{_text(error)}); expected records that it can learn from, and enough of them; "
             "give it more or other records, or other parameters"
         ) from None
 
@@ -138,7 +138,7 @@ def ask(
                 "expected numbers up to 3.4e38; divide such columns by a constant, and fit again"
             ) from None
         raise InvalidDataError(
-            f"{name} cannot answer {method} ({type(error).__name__}: {_told(error)}); expected "
+            f"{name} cannot answer {method} ({type(error).__name__}: {_text(error)}); expected "
             "rows, and targets, as it was fitted on"
         ) from None
 
@@ -284,8 +284,8 @@ def _size(X: Any) -> str:
     return f"{X.shape[0]}, n_features={X.shape[1]}" if hasattr(X, "shape") else f"{len(X)}"
 
 
-def _told(error: Exception, *, whole: bool = False) -> str:
-    """Repeat what an estimator said, up to where it may tell a value: a colon or a quote."""
+def _text(error: Exception, *, whole: bool = False) -> str:
+    """Quote an estimator's error up to the first colon or quote, after which may be a value."""
     text = " ".join(str(error).split())
     ends = () if whole else (":", "'", '"', "`", "[", "{")
     for end in (*ends, ". "):

@@ -43,7 +43,7 @@ class Recipe:
 
     @classmethod
     def of(cls, estimator: BaseEstimator, owner: Erasable) -> Self:
-        """Copy an estimator as it is now; its `owner` knows the names of the columns."""
+        """Copy an estimator as it is now; its `owner` has the names of the columns."""
         template = clone(estimator)
         known = known_to(template)
         columns = owner._column_names
@@ -57,7 +57,7 @@ class Recipe:
         return replace(self, columns=[self.columns[column] for column in columns.tolist()])
 
     def show(self, matrix: Any, text: list[int]) -> Any:
-        """Turn rows into what the estimator learns from and is asked about; see `as_given`."""
+        """Turn rows into the form in which the estimator learns and predicts; see `as_given`."""
         return as_given(matrix, names=self.columns, text=text, documents=self.documents)
 
     def given(
@@ -94,7 +94,7 @@ class Recipe:
     def go_on(
         self, estimator: BaseEstimator, X: Any, y: NDArray[Any] | None, **named: Any
     ) -> dict[str, Any]:
-        """Have a copy learn some more records, and return what it knows as plain values."""
+        """Have a copy learn more records, and return its fitted state as plain values."""
         learned = learn(estimator, "partial_fit", X, y, **named)
         tree: dict[str, Any] = encode(learned, self.known)
         return tree

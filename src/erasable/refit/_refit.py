@@ -172,7 +172,7 @@ class Asking(Weighted):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels that a classifier knows."""
+        """Labels of a classifier."""
         classes: NDArray[Any] = deepcopy(self._fitted().classes_)
         return classes
 
@@ -246,7 +246,7 @@ class Refit(MetaEstimatorMixin, Asking):
     estimator_ : estimator
         The fitted estimator, what it learned and nothing else: a copy, made at each access.
     classes_ : ndarray of shape (n_classes,), of a classifier
-        Labels, without those of which every record is deleted.
+        Labels of the live records.
     labels_ : ndarray of shape (n_records,), of a clusterer
         Cluster of each record, in row order.
     n_features_in_ : int
