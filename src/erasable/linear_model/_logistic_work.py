@@ -155,12 +155,12 @@ class LogisticColumns:
     ) -> None:
         """Warn of columns in which many small values become 0; or of those that have `grown`."""
         origin, top = self._grid()
-        asked = top > self._warned if grown else np.ones(top.size, dtype=np.bool_)
+        wanted = top > self._warned if grown else np.ones(top.size, dtype=np.bool_)
         self._warned = top
-        if asked.any():
+        if wanted.any():
             sampled = sampled_values(matrix, rows(), origin, np.ldexp(1.0, top - BITS))
             skewed = skewed_columns(sampled)
-            warn_of_skew(skewed[asked[skewed]], names)
+            warn_of_skew(skewed[wanted[skewed]], names)
 
     def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> None:
         """Take rows in."""
@@ -259,7 +259,7 @@ _MARGIN = 4.0
 
 What an interval's half is in the end follows from the records, but for the order of sums and the
 point at which the last Hessian was taken: much less than this. So where any solver is certain, the
-canonical one is, too, and both publish the true nearest point; elsewhere it is always asked.
+canonical one is, too, and both publish the true nearest point; elsewhere it always decides.
 """
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
