@@ -37,10 +37,10 @@ class SumsByClass(Protocol):
     def remove(self, table: LabelledRows, rows: Ints) -> None:
         """Subtract rows from the lines of their classes."""
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop the lines of classes that are gone."""
+    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+        """Keep only the lines of these classes."""
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Update what depends on all records (a grid) after `rows` went; count the columns read."""
 
     def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
@@ -88,10 +88,10 @@ class ByClass(ClassifierMixin, Erasable):
         coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
         kept = classes.remove(rows)
         if kept is not None:
-            self._counted.keep(kept)
+            self._counted.keep_classes(kept)
             if weights is not None:
-                weights.keep(kept)
-        scanned = self._count_again(table) if coarse else self._counted.settle(table, rows)
+                weights.keep_classes(kept)
+        scanned = self._count_again(table) if coarse else self._counted.regrid(table, rows)
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 

@@ -114,8 +114,8 @@ class ClassWeights(WeightUnits):
         np.subtract.at(self.sums, codes[rows], self.units(rows))
         return self.leave(rows, live_rows)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[kept]
 
 

@@ -181,11 +181,11 @@ class ClassMoments:
             if of_class.size:
                 self.moments[c].remove(table.matrix, of_class)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+        """Keep only the lines of these classes."""
         self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Update the grid, and sum again the columns whose grid has changed."""
         change = self.grid.remove(table.matrix, rows, table.live_rows)
         if change.exponents:
