@@ -1,4 +1,4 @@
-"""Subjects of an audit: how a model is asked and trained again, and what it has learned from."""
+"""Subjects of audits: models, with the records that they have learned from."""
 
 from __future__ import annotations
 
@@ -34,60 +34,27 @@ from erasable.workspace.store.disk import Disk
 
 @dataclass(frozen=True)
 class AskCommand:
-    """How a model is asked that a program of the user's made.
+    """A command that asks a model which a program made."""
 
-    Attributes
-    ----------
-    command : str
-        With ``{model}``, the file of the model; see `erasable.audit.BlackBox` for the rest.
-    target : str
-        The column that the model predicts.
-
-    Examples
-    --------
-    >>> AskCommand("score.py {model} {data} {out}", "sick").target
-    'sick'
-    """
-
-    command: str
-    target: str
+    command: str  # see `erasable.audit.BlackBox`; ``{model}`` is the file of the model
+    target: str  # the column that the model predicts
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that is audited.
-
-    Attributes
-    ----------
-    name : str
-    model : Model
-    version : Version
-    fitted : object
-        What is asked.
-    recipe : callable or None
-        Trains it again; None for an estimator, which is cloned.
-    datasets : tuple of DataSet
-        That it has learned from.
-    columns : tuple of str
-        What a record needs.
-    learned : tuple (X, y, ids)
-        The records of the versions of the data sets that it has learned from.
-    split : callable
-        Makes features and targets of a table.
-    complete : callable
-        Tells which records of a table have all that is needed.
-    """
+    """A model that is audited."""
 
     name: str
     model: Model
     version: Version
-    fitted: Any
+    fitted: Any  # what is asked
+    # trains it again; None for an estimator, which is cloned
     recipe: Callable[[Any, Any, int], Any] | None
-    datasets: tuple[DataSet, ...]
-    columns: tuple[str, ...]
-    learned: tuple[Any, Any, Any]
-    split: Callable[[DataSet, pa.Table], tuple[Any, Any]]
-    complete: Callable[[pa.Table], Any]
+    datasets: tuple[DataSet, ...]  # that it has learned from
+    columns: tuple[str, ...]  # that a record needs
+    learned: tuple[Any, Any, Any]  # X, y and ids of its records
+    split: Callable[[DataSet, pa.Table], tuple[Any, Any]]  # makes features and targets of a table
+    complete: Callable[[pa.Table], Any]  # a mask of the records that have all values
 
 
 def reads_of(name: str, *given: str | None) -> list[str]:
@@ -206,7 +173,7 @@ def given(
 ) -> tuple[tuple[Any, Any, Any], list[str]]:
     """Read records from a data set that the model has not learned from, or from a source.
 
-    Return the records as (X, y, ids), and notes that a reader of the report has to know.
+    Return them as (X, y, ids), and notes for the readers of the report.
     """
     known, wanted = subject.datasets[0], list(subject.columns)
     with context.ledger.reading() as connection:

@@ -1,7 +1,7 @@
 """Judging of models: how they do on each group of records, before a removal and after.
 
-The law kept here: what is said of a model is said of records of its own version of the data, and
-of fresh ones; a model that cannot be judged is named, with the reason.
+The law kept here: a model is judged by records of its own version of the data, and by fresh ones; a
+model that cannot be judged is named, with the reason.
 """
 
 from __future__ import annotations
@@ -34,32 +34,15 @@ MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a removal did to a model.
-
-    Attributes
-    ----------
-    model : str
-    report : RemovalReport or None
-        None where the model cannot be judged.
-    remarks : tuple of str
-        Why it cannot, or what the report does not show.
-    """
+    """The effect of a removal on a model."""
 
     model: str
-    report: RemovalReport | None
-    remarks: tuple[str, ...]
+    report: RemovalReport | None  # None if the model cannot be judged
+    remarks: tuple[str, ...]  # why it cannot, or what the report does not show
 
 
 class Judge:
-    """Judges one model: made before a removal, asked after it.
-
-    Parameters
-    ----------
-    context : Context
-    plan : RemovalPlan
-    name : str
-        Of a model that is live.
-    """
+    """The judge of one live model: made before a removal, asked after it."""
 
     def __init__(self, context: Context, plan: RemovalPlan, name: str) -> None:
         self._site, self._plan, self.name = context, plan, name
@@ -84,8 +67,7 @@ class Judge:
     def after(self, updated: bool) -> Judged:
         """Judge the model as it is now; raise nothing, because the records are gone by now.
 
-        `updated` says that the removal made a version of it: it makes none where the model was
-        trained on no record that left.
+        `updated` says whether the removal made a new version of the model.
         """
         if self._before is None:
             return Judged(self.name, None, tuple(self.remarks))

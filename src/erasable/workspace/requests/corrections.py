@@ -1,7 +1,7 @@
-"""Take corrections in: which records of a data set are to hold what (GDPR, Article 16).
+"""Corrections (GDPR, Article 16): new values of records of a data set.
 
-The law kept here: what a correction says lies in a file of the store, beside the data that it is
-for, and nowhere else. It goes when the request ends.
+The law kept here: the values of a correction are in one file of the store, and nowhere else. The
+file is removed when the request ends.
 """
 
 from __future__ import annotations
@@ -63,42 +63,7 @@ def acknowledge(
     received_at: datetime | None = None,
     dialect: Dialect = UNSAID,
 ) -> tuple[Request, list[str]]:
-    """Take in one correction, of any number of records.
-
-    Parameters
-    ----------
-    context : Context
-    dataset : str
-    source : str, default=None
-        A file with the id of each record and the columns that are to be corrected.
-    ids : sequence of int or str
-        In the place of a file, which records.
-    values : dict of column to value, default=None
-        What each of them is to hold; None is a gap.
-    regulation, hold, received_at
-        See `intake.acknowledge`.
-    dialect : Dialect, default=Dialect()
-        How a text file is written, where it is not as those of the data set.
-
-    Returns
-    -------
-    request : Request
-    warnings : list of str
-        What may not be as it was meant, a line each.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such data set.
-    InvalidIdsError
-        Records are not there, or named twice.
-    InvalidDataError
-        Columns are not there, name records or people, or hold arrays; values of another type.
-    WorkspaceError
-        All records hold these values already.
-    SourceError
-        The file cannot be read.
-    """
+    """Take in one correction of any number of records; see `Workspace.correct`."""
     received, due = intake.times(context, regulation, hold, received_at)
     if (source is None) == (not ids) or (source is None) != bool(values):
         raise InvalidIdsError(
@@ -129,10 +94,7 @@ def acknowledge(
 
 
 def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each correction that a restored backup does not have.
-
-    `listed` is `erasable.workspace.identity.external_files.Listed.corrections`.
-    """
+    """Return a line for each correction of an exported list that a restored backup lacks."""
     r = request_table.c
     with context.ledger.reading() as connection:
         done = set(connection.execute(select(r.id).where(r.state == "completed")).scalars())
