@@ -1,9 +1,9 @@
-"""Take records out of models, beside what is there, and put the outcome in its place.
+"""Deletion of records from models: prepared beside the current files, then put in place.
 
-The law kept here: what comes out is the model that its recipe makes of the records that are left,
-or no model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
-transaction. Too few records to learn from never stop an erasure: the model is retired. Nothing else
-retires it: records that come, or are corrected, so that it cannot learn, are an error.
+The law kept here: the result is the model that the recipe makes of the remaining records, or no
+model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
+transaction. A model with too few records is retired, so that it never stops an erasure. New or
+corrected records that it cannot learn from are an error.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 def keep_accelerator(
     context: Context, key: str, model: Erasable, file: MappedFile | None = None
 ) -> None:
-    """Write the accelerator of the artifact with a key, where the store is a folder.
+    """Write the accelerator of the artifact with a key, if the store is a folder.
 
-    It is left out for a model that learns again of all records, and where the disk is full: then
-    the one that the model was opened from goes with its version. `file` is the file that the model
-    was opened from, of which parts have changed.
+    None is written for a model that learns again of all records, or if the disk is full. `file` is
+    the file that the model was opened from, with changed parts.
     """
     if not isinstance(context.store, LocalStore):
         return
@@ -83,7 +82,7 @@ def is_there(context: Context, version: Version) -> bool:
 
 
 def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
-    """Return the accelerator of a version, and the model with its records; or why there is none."""
+    """Return the accelerator of a version and the model with its records, or why there is none."""
     if not isinstance(context.store, LocalStore) or version.key is None:
         return "it is kept in folders only"
     if version.software != software():
@@ -102,7 +101,7 @@ def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | st
 
 @dataclass(frozen=True, slots=True)
 class ModelOutcome:
-    """A model as it is to be, and what was done to it."""
+    """A model after a change, before it is put in place."""
 
     treatment: str
     exactness: str
@@ -113,13 +112,13 @@ class ModelOutcome:
     file: MappedFile | None = None  # an accelerator of which parts have changed
 
     def keep(self, context: Context, key: str) -> None:
-        """Have an accelerator for the artifact with a key, once the ledger refers to it."""
+        """Write an accelerator for the artifact with a key, once the ledger refers to it."""
         if self.fitted is not None:
             keep_accelerator(context, key, self.fitted, self.file)
 
 
 def of_training(model: Model, made: Made) -> ModelOutcome:
-    """Say what came of training a model again."""
+    """Describe the result of training a model again."""
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -129,7 +128,7 @@ def of_training(model: Model, made: Made) -> ModelOutcome:
 
 
 def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFile, Erasable] | None:
-    """Open the model's accelerator, where it can be used."""
+    """Open the model's accelerator, if it can be used."""
     found = find(context, version)
     if not isinstance(found, str):
         return found
@@ -146,7 +145,7 @@ def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFil
 def of_change(
     loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
 ) -> ModelOutcome:
-    """Say what came of changing a model, that was loaded or has an accelerator."""
+    """Describe the result of changing a model that was loaded or has an accelerator."""
     return ModelOutcome(
         treatment, loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
         loaded, file,
@@ -156,7 +155,7 @@ def of_change(
 def loaded_with(
     context: Context, model: Model, version: Version, records: Records
 ) -> Erasable | None:
-    """Load a model with its records; None where it has to be fitted again."""
+    """Load a model with its records; None if it has to be fitted again."""
     data = context.store.open(version.stored)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
@@ -173,10 +172,7 @@ def loaded_with(
 
 
 def is_own(estimator: Erasable, version: Version) -> bool:
-    """Tell whether a model can delete by itself, as it was made.
-
-    A pipeline that ends in a `Refit` is fitted again.
-    """
+    """Tell whether a model can delete records itself; a pipeline that ends in a `Refit` cannot."""
     steps = getattr(estimator, "steps", None)  # without importing pipelines for it
     return (
         not is_refit(steps[-1][1] if steps else estimator)
@@ -200,54 +196,26 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A model without some records, or with others, to be put in the place of the one before.
-
-    Attributes
-    ----------
-    model_id, number : int
-        Whose, and the version that it follows.
-    name : str
-    treatment : {"deleted", "updated", "corrected", "refitted", "retrained", "retired", \
-            "not covered"}
-    exactness : str
-        How the model compares with one that never saw the records: "bitwise", "converged", as its
-        estimator says; "trained again" where only its program knows; "gone"; "unknown".
-    n_deleted : int
-        Records that left, or came, or have other values.
-    stored : Stored or None
-    salt, commitment : str or None
-        Of the new version.
-    before : str or None
-        Commitment of the version before.
-    algorithm : str
-    dataset_versions : list of int
-    n_records : int
-        Left.
-    seconds : float
-    reason : str
-        Why it is retired.
-
-    Examples
-    --------
-    >>> Prepared(1, 1, "risk", "retired", "gone", 2, before="c0").n_records
-    0
-    """
+    """A model with changed records, to be put in the place of the current version."""
 
     model_id: int
-    number: int
+    number: int  # of the version that it follows
     name: str
+    # "deleted", "updated", "corrected", "refitted", "retrained", "retired" or "not covered"
     treatment: str
+    # "bitwise" or "converged", as its estimator says; "trained again" by a program; "gone";
+    # "unknown"
     exactness: str
-    n_deleted: int
+    n_deleted: int  # records that left, came, or have other values
     stored: StoredArtifact | None = None
-    salt: str | None = None
+    salt: str | None = None  # of the new version
     commitment: str | None = None
-    before: str | None = None
+    before: str | None = None  # commitment of the version before
     algorithm: str = ""
     dataset_versions: list[int] = field(default_factory=list)
-    n_records: int = 0
+    n_records: int = 0  # remaining
     seconds: float = 0.0
-    reason: str = ""
+    reason: str = ""  # why it is retired
 
 
 def foresee(
@@ -277,31 +245,12 @@ def prepare_model(
     reader: Reader | None = None,
     arriving: Arriving | None = None,
 ) -> Prepared:
-    """Make a model without some records, and with others.
+    """Make a model without the records `gone` (ids by data set), and with those `arriving`.
 
-    Parameters
-    ----------
-    context : Context
-    model, version : rows of the ledger
-        `version` is None for a model that is not covered.
-    gone : dict of data set to ids
-        As they are in the data sets.
-    reader : Reader, default=None
-        Of a batch: the models of one data set read it once.
-    arriving : Arriving, default=None
-        What it is to learn besides.
-
-    Returns
-    -------
-    Prepared
-        Its file is in the store; nothing points to it yet.
-
-    Raises
-    ------
-    WorkspaceError
-        The model's file is damaged, a command fails; nothing has changed.
-    InvalidInputError, TooFewRecordsError
-        It cannot learn from what comes.
+    `version` is None for a model that is not covered. `reader` is of a batch: the models of one
+    data set read it once. The file of the result is in the store; nothing points to it yet. Raise
+    WorkspaceError if the model's file is damaged or a command fails, InvalidInputError or
+    TooFewRecordsError if it cannot learn from what comes; nothing has changed then.
     """
     from erasable.workspace.evidence import commitments
 
@@ -500,8 +449,8 @@ def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
 def goes_alone(model: Model) -> bool:
     """Tell whether a model is prepared while no other one of its kind is.
 
-    Programs of others, scikit-learn's estimators among them, may change what all threads share:
-    the number of threads of BLAS, NumPy's random numbers.
+    Programs of others, such as scikit-learn's estimators, may change what all threads share: the
+    number of threads of BLAS, NumPy's random numbers.
     """
     if model.kind != "estimator":
         return True

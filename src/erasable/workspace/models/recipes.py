@@ -1,4 +1,4 @@
-"""Recipes: what makes a model, as plain JSON, from what a user types.
+"""Recipes of models: plain JSON, made of what a user types.
 
 The law kept here: a recipe holds names and values, never code and never a pickle; an estimator
 that is made of it a second time learns the same, because the seeds are in it.
@@ -30,13 +30,12 @@ _FILE = ".json"
 
 
 def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
-    """Make a recipe, which is plain JSON, of an estimator, or of several in a row.
+    """Make a recipe of an estimator, or of several in a row.
 
     `estimator` is a dotted name (see `find_estimator`), or several joined by "->" or ",", which
-    make a pipeline; an estimator, with its parameters; a dict as `written` makes it; a recipe; or
-    the path of a recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted
-    at each deletion. Parameters that are strings are read as JSON where possible; see
-    `erasable.workspace.models.parameters`.
+    make a pipeline; an estimator object; a dict as `written` makes it; a recipe; or the path of a
+    recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted at each
+    deletion. Parameters that are strings are read as JSON if possible; see `parameters`.
 
     >>> parse("cluster.KMeans", {"n_clusters": "3"})
     {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
@@ -91,13 +90,7 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
 
 
 def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
-    """Return a recipe with the seeds that a fit has drawn.
-
-    >>> recipe = parse("cluster.KMeans", {"n_clusters": 1})
-    >>> fitted = make(recipe).set_params(random_state=17).fit([[1.0], [2.0]])
-    >>> with_seeds(recipe, fitted)["seeds"]
-    {'random_state': 17}
-    """
+    """Return a recipe with the seeds that a fit has drawn."""
     parts = {"": fitted, **fitted.get_params(deep=True)}
     seeds = {
         f"{name}__{SEED}".removeprefix("__"): int(part.seed_)
@@ -108,11 +101,7 @@ def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
 
 
 def parse_entry(entry: str) -> Recipe:
-    """Make a recipe of a Python function, written "module:function".
-
-    >>> parse_entry("training:fit")
-    {'kind': 'entry', 'entry': 'training:fit'}
-    """
+    """Make a recipe of a Python function, written "module:function"."""
     if not _ENTRY.fullmatch(entry):
         raise InvalidParameterError(
             f"the entry point is {shorten(entry)}; expected module:function; name one that way"
@@ -121,11 +110,7 @@ def parse_entry(entry: str) -> Recipe:
 
 
 def find_entry(entry: str) -> Callable[[Any], Any]:
-    """Import the function of an entry point.
-
-    >>> find_entry("json:dumps")({"a": 1})
-    '{"a": 1}'
-    """
+    """Import the function of an entry point."""
     module, _, name = entry.partition(":")
     try:
         found: Any = getattr(importlib.import_module(module), name, None)
@@ -140,11 +125,7 @@ def find_entry(entry: str) -> Callable[[Any], Any]:
 
 
 def parse_command(command: str) -> Recipe:
-    """Make a recipe of a command that trains from a Parquet file and writes a model file.
-
-    >>> parse_command("train.sh {data} {out}")["command"]
-    'train.sh {data} {out}'
-    """
+    """Make a recipe of a command that trains from a Parquet file and writes a model file."""
     missing = [word for word in ("{data}", "{out}") if word not in command]
     if missing:
         raise InvalidParameterError(
@@ -207,7 +188,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def forgetting(part: Any) -> Erasable:
-    """Wrap in `Refit` what learns and cannot forget: an estimator, or steps of a pipeline.
+    """Wrap in `Refit` what learns and cannot delete: an estimator, or steps of a pipeline.
 
     >>> from sklearn.svm import SVC
     >>> forgetting(SVC())

@@ -212,7 +212,7 @@ def plan(
 def check_claimed(
     connection: Connection, batch: Batch, claimed: Collection[str]
 ) -> BatchFailure | None:
-    """Check for new records and identities of people, in the transaction that puts the batch in place.
+    """Check for new records and identities of people, in the transaction of the swap.
 
     Records may have come into a data set that was not claimed, and identities by a link. Data sets
     that were claimed are unchanged.

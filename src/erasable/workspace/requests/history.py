@@ -50,8 +50,9 @@ class History:
 def history(context: Context, name: str, since: datetime | None = None) -> History:
     """Count people who asked to be erased, of those whose records a data set held.
 
-    People are those named by the first subject column. Denied and cancelled requests, those that met no
-    record, and conditions do not count. A person who was erased, released and came back counts as two.
+    People are those named by the first subject column. Denied and cancelled requests, those that
+    met no record, and conditions do not count. A person who was erased, released and came back
+    counts as two.
     """
     now = context.now()
     with context.lock(reads=locking.datasets([name])), context.ledger.reading() as connection:
