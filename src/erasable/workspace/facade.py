@@ -1565,7 +1565,7 @@ class Workspace:
         """Stop publishing a model; registered versions stay."""
         from erasable.workspace.models import publishing
 
-        publishing.stop(self.context, model)
+        publishing.stop_publishing(self.context, model)
 
     # -- audits ------------------------------------------------------------------------------------
 

@@ -22,13 +22,13 @@ from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version
-from erasable.workspace.models.using import opened
+from erasable.workspace.models.using import open_model
 from erasable.workspace.requests import intake
 
 KIND = "model-audited"
 
 
-def tell(
+def log_audit(
     context: Context, name: str, version: Version, report: AuditReport, request: str | None
 ) -> None:
     """Enter an audit in the log; `request` is that whose deletion was audited."""
@@ -42,7 +42,7 @@ def tell(
         log.append(context, connection, KIND, name, body, context.now())
 
 
-def newest(connection: Connection) -> dict[str, dict[str, Any]]:
+def newest_audits(connection: Connection) -> dict[str, dict[str, Any]]:
     """Return what the log says of the newest audit of each model, by the model's name."""
     rows = connection.execute(
         select(log_entry.c.position, log_entry.c.body)
@@ -87,7 +87,7 @@ def audit(
             context, name, ask, deleted, records, fresh, attack, references, level, seed
         )
     if not context.ledger.is_read_only:
-        tell(context, name, version, report, deleted)
+        log_audit(context, name, version, report, deleted)
     return report
 
 
@@ -143,7 +143,7 @@ def _of_deletion(
             f"the attack is {shorten(attack)}, which is one on membership; expected none with a "
             "request"
         )
-    model, version, _ = opened(context, name)
+    model, version, _ = open_model(context, name)
     with context.ledger.reading() as connection:
         _refuse_request(connection, model, request)
         what, verb = _WHAT[intake.find(connection, request).kind]

@@ -25,10 +25,10 @@ from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.model_columns import joined, target_of
+from erasable.workspace.models.model_columns import joined_table, target_of
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import of_bytes, train
-from erasable.workspace.models.using import opened, read_source
+from erasable.workspace.models.training import from_bytes, train
+from erasable.workspace.models.using import open_model, read_source
 from erasable.workspace.store.disk import Disk
 
 
@@ -81,9 +81,9 @@ def subject(
 def _estimator(context: Context, name: str) -> Subject:
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-    model, version, stored = opened(context, name)
+    model, version, stored = open_model(context, name)
     design = design_of(model)
-    fitted: Any = None if design is None else of_bytes(stored)
+    fitted: Any = None if design is None else from_bytes(stored)
     reason = unfit(design, fitted)
     if design is None:
         raise WorkspaceError(
@@ -101,7 +101,7 @@ def _estimator(context: Context, name: str) -> Subject:
     def split(known: DataSet, table: pa.Table) -> tuple[Any, Any]:
         return design.given(table), np.asarray(target_of([(known, table)], target))
 
-    known, table = tables[0][0], joined(tables)
+    known, table = tables[0][0], joined_table(tables)
     return Subject(
         name, model, version, fitted, None, tuple(each for each, _ in tables),
         (*design.features, target), (*split(known, table), _ids(known, table)), split,
@@ -112,7 +112,7 @@ def _estimator(context: Context, name: str) -> Subject:
 def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subject:
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-    model, version, stored = opened(context, name)
+    model, version, stored = open_model(context, name)
     if design_of(model) is not None:
         raise InvalidParameterError(
             f"a command that asks {name!r} was given, which is an estimator; expected none"
@@ -124,7 +124,7 @@ def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subj
         )
     recipe = ledger_checks.recorded(context, name, model.recipe, "recipe")
     tables = Reader(context).tables(model.datasets, version.dataset_versions)
-    known, table = tables[0][0], joined(tables)
+    known, table = tables[0][0], joined_table(tables)
     target = ask.target
     if target not in table.column_names:
         raise WorkspaceError(

@@ -26,13 +26,13 @@ from erasable.workspace.data.sources import Source
 from erasable.workspace.domains.predicates import Predicate
 
 
-def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
+def sample_rows(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
     """Draw `n` of `rows` by their ids: the same records, whatever the order and the other rows.
 
     `ids` are those of all rows; `rows` and the result are int64, and the result is ascending. If
     there are no more than `n`, all are returned.
 
-    >>> sample(["a", "b", "c", "d"], np.array([0, 1, 3]), 2, 0)
+    >>> sample_rows(["a", "b", "c", "d"], np.array([0, 1, 3]), 2, 0)
     array([1, 3])
     """
     if rows.size <= n:

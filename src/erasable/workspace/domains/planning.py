@@ -38,11 +38,11 @@ from erasable.workspace.data.features import (
     positive,
     refuse_gaps,
 )
-from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample
+from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample_rows
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.ledger.schema import request
 from erasable.workspace.models.catalogue import models_of
-from erasable.workspace.requests.batches import gather
+from erasable.workspace.requests.batches import gather_batch
 from erasable.workspace.requests.preview import Preview, preview
 
 
@@ -88,7 +88,7 @@ def choose_features(
     )
 
 
-def vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
+def make_vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
     """Make float64 vectors of records, of shape (n_records, n_columns); with text a csr_array.
 
     `table` has the records of both domains: numbers are scaled, and words weighted, by all of it.
@@ -96,10 +96,10 @@ def vectors(table: pa.Table, features: Sequence[str], components: int | None = N
     same vectors.
 
     >>> import pyarrow as pa
-    >>> vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
+    >>> make_vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
     [[-1.0], [1.0]]
     >>> texts = pa.table({"text": ["two words", "one two", "three words"]})
-    >>> vectors(texts, ["text"]).shape, vectors(texts, ["text"], components=2).shape
+    >>> make_vectors(texts, ["text"]).shape, make_vectors(texts, ["text"], components=2).shape
     ((3, 4), (3, 2))
     """
     parts = []
@@ -226,7 +226,7 @@ def plan(
     compared = table.take(np.concatenate([forget, retain]))
     numbers = [name for name in chosen if str(compared[name].type) != TEXT]
     compared, messages = filled(compared, numbers, fill)
-    both = vectors(compared, chosen, components)
+    both = make_vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
             f"score={score!r} needs a covariance, and words have too many columns for one; "
@@ -245,7 +245,7 @@ def plan(
     foreseen = preview(context, [(tokens_of(context, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
     with context.ledger.reading() as connection:
-        held = held_among(context, connection, known, table.take(forget[removal.selected_]))
+        held = count_on_hold(context, connection, known, table.take(forget[removal.selected_]))
     messages = [*messages, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
@@ -270,7 +270,7 @@ def on_hold(request: str, n: int) -> str:
     )
 
 
-def held_among(
+def count_on_hold(
     context: Context, connection: Connection, known: DataSet, records: pa.Table
 ) -> dict[str, int]:
     """Count the records that each request on hold asks for, by its id; others are left out.
@@ -279,7 +279,7 @@ def held_among(
     """
     waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
     rows = connection.execute(select(request).where(waiting)).all()
-    batch = gather(context, connection, rows, locking.datasets([known.name]))
+    batch = gather_batch(context, connection, rows, locking.datasets([known.name]))
     own = context.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())
     columns = [own, *(records[column].to_pylist() for column in known.subject_columns)]
     counts = Counter(
@@ -349,7 +349,7 @@ def _retained(
     if where is not None:
         stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
     rows = np.flatnonzero(stays)
-    return rows if n is None else sample(table[known.id_column].to_pylist(), rows, n, seed)
+    return rows if n is None else sample_rows(table[known.id_column].to_pylist(), rows, n, seed)
 
 
 def _refuse_few(n_forget: int, n_retain: int, n_records: int, name: str) -> None:

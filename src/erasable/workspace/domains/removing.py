@@ -13,10 +13,10 @@ from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
-from erasable.workspace.domains.judging import Judged, judges
+from erasable.workspace.domains.judging import Judged, make_judges
 from erasable.workspace.domains.planning import (
     RemovalPlan,
-    held_among,
+    count_on_hold,
     on_hold,
     state_of,
     tokens_of,
@@ -46,7 +46,7 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
             "the plan chooses no record, because its budget is met without a deletion; expected "
             "one or more to delete; nothing was changed, ask for more"
         )
-    judged = judges(context, plan)
+    judged = make_judges(context, plan)
     _refuse_held(context, plan)
     request: intake.Request | None = None
     try:
@@ -59,7 +59,7 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
                 )
             now = context.now()
             kind = catalogue.record_type(known.name)
-            (request,) = intake.enter(
+            (request,) = intake.enter_requests(
                 context,
                 connection,
                 [
@@ -94,7 +94,7 @@ def _refuse_held(context: Context, plan: RemovalPlan) -> None:
         records = catalogue.table(context, connection, known.id)
         ids = pa.array(plan.ids, records[known.id_column].type)
         leaving = records.filter(pc.is_in(records[known.id_column], ids))
-        held = held_among(context, connection, known, leaving)
+        held = count_on_hold(context, connection, known, leaving)
     for request, n in held.items():
         if on_hold(request, n) not in plan.warnings:
             raise WorkspaceError(

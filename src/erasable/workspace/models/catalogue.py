@@ -81,7 +81,7 @@ class Version:
         return StoredArtifact(self.key, self.sha256)
 
 
-def known(connection: Connection, name: str) -> Model | None:
+def find_or_none(connection: Connection, name: str) -> Model | None:
     """Return the model of a name, None if there is none."""
     query = select(*_columns(schema.model, Model)).where(schema.model.c.name == name)
     row = connection.execute(query).first()
@@ -90,7 +90,7 @@ def known(connection: Connection, name: str) -> Model | None:
 
 def find(connection: Connection, name: str) -> Model:
     """Return the model of a name."""
-    found = known(connection, name)
+    found = find_or_none(connection, name)
     if found is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
         raise NotInWorkspaceError(f"there is no model {name!r}; expected one of: {names}")
@@ -131,12 +131,12 @@ AT_ONCE, REFRESH, NEVER = "at-once", "refresh", "never"
 POLICIES = (AT_ONCE, REFRESH, NEVER)
 
 
-def of(model: Model) -> str:
+def policy_of(model: Model) -> str:
     """Return the policy of a model."""
     return model.policy or REFRESH
 
 
-def stored(policy: str) -> str | None:
+def stored_policy(policy: str) -> str | None:
     """Return a policy as the ledger keeps it: None for "refresh"."""
     if policy not in POLICIES:
         raise InvalidParameterError(
@@ -151,15 +151,15 @@ def new_version(
     model_id: int,
     number: int,
     cause: str,
-    stored: StoredArtifact,
+    artifact: StoredArtifact,
     **values: Any,
 ) -> None:
     """Record a version of a model, and supersede the one before."""
     supersede(context, connection, model_id)
     connection.execute(
         insert(schema.model_version).values(
-            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
-            software=software(), created_at=context.now(), **values,
+            model_id=model_id, number=number, cause=cause, key=artifact.key,
+            sha256=artifact.sha256, software=software(), created_at=context.now(), **values,
         )
     )  # fmt: skip
     at = schema.model.c.id == model_id
@@ -194,12 +194,14 @@ def retire(
     supersede(context, connection, model_id)
     at = schema.model.c.id == model_id
     connection.execute(update(schema.model).where(at).values(state="retired"))
-    tell(context, connection, "model-retired", name, now)
+    log_model(context, connection, "model-retired", name, now)
     for each in find(connection, name).datasets:
         drop_unused(context, connection, each)
 
 
-def tell(context: Context, connection: Connection, kind: str, name: str, now: datetime) -> None:
+def log_model(
+    context: Context, connection: Connection, kind: str, name: str, now: datetime
+) -> None:
     """Log the current state of a model, and seal its file, in the caller's transaction."""
     model = find(connection, name)
     version = current(connection, model)

@@ -38,7 +38,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import estimates, recipes
-from erasable.workspace.models.catalogue import Model, Version, new_version, retire, tell
+from erasable.workspace.models.catalogue import Model, Version, log_model, new_version, retire
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
 from erasable.workspace.models.model_columns import (
     ModelColumns,
@@ -46,7 +46,7 @@ from erasable.workspace.models.model_columns import (
     ids_of,
     reads_blocks,
     refuse_empty_targets,
-    without,
+    without_records,
 )
 from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
@@ -76,12 +76,12 @@ def keep_accelerator(
             context.disk.remove_folder(folder_of(key))
 
 
-def is_there(context: Context, version: Version) -> bool:
+def has_accelerator(context: Context, version: Version) -> bool:
     """Tell whether a version seems to have an accelerator, without reading it."""
     return version.key is not None and context.disk.path(folder_of(version.key)).is_dir()
 
 
-def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
+def find_accelerator(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
     """Return the accelerator of a version and the model with its records, or why there is none."""
     if not isinstance(context.store, LocalStore) or version.key is None:
         return "it is kept in folders only"
@@ -117,7 +117,7 @@ class ModelOutcome:
             keep_accelerator(context, key, self.fitted, self.file)
 
 
-def of_training(model: Model, made: Made) -> ModelOutcome:
+def outcome_of_training(model: Model, made: Made) -> ModelOutcome:
     """Describe the result of training a model again."""
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
@@ -127,12 +127,14 @@ def of_training(model: Model, made: Made) -> ModelOutcome:
     return ModelOutcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
 
 
-def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFile, Erasable] | None:
+def open_accelerator(
+    context: Context, model: Model, version: Version
+) -> tuple[MappedFile, Erasable] | None:
     """Open the model's accelerator, if it can be used."""
-    found = find(context, version)
+    found = find_accelerator(context, version)
     if not isinstance(found, str):
         return found
-    if is_there(context, version):
+    if has_accelerator(context, version):
         warnings.warn(
             f"the accelerator of {model.name!r} cannot be used ({found}): all of its records "
             "are read, and it is made again",
@@ -142,7 +144,7 @@ def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFil
     return None
 
 
-def of_change(
+def outcome_of_change(
     loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
 ) -> ModelOutcome:
     """Describe the result of changing a model that was loaded or has an accelerator."""
@@ -152,7 +154,7 @@ def of_change(
     )  # fmt: skip
 
 
-def loaded_with(
+def load_with_records(
     context: Context, model: Model, version: Version, records: Records
 ) -> Erasable | None:
     """Load a model with its records; None if it has to be fitted again."""
@@ -232,7 +234,7 @@ def foresee(
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
     deletes = _deletes(estimator, version, n_deleted) or (
-        is_own(estimator, version) and is_there(context, version)
+        is_own(estimator, version) and has_accelerator(context, version)
     )
     return "deleted" if deletes else "refitted", estimator.exactness
 
@@ -313,7 +315,7 @@ def adopt(
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
-        tell(context, connection, "model-updated", prepared.name, now)
+        log_model(context, connection, "model-updated", prepared.name, now)
     kind = _KINDS[prepared.treatment] if cause in ("erase", "correct") else "update"
     estimates.note(
         connection, prepared.model_id, kind, prepared.n_records, prepared.n_deleted,
@@ -338,7 +340,7 @@ def _without(
         outcome = _deleted(context, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
-    left = without(tables, gone)
+    left = without_records(tables, gone)
 
     def records_left(design: ModelColumns, estimator: Erasable) -> Records:
         records = reader.records(design, estimator)
@@ -352,7 +354,7 @@ def _without(
         return records.take(np.delete(np.arange(records.n_rows), rows))
 
     recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
-    return of_training(model, train(context, recipe, left, design, records_left))
+    return outcome_of_training(model, train(context, recipe, left, design, records_left))
 
 
 def _following(
@@ -371,13 +373,13 @@ def _following(
         n_changed = arriving.n_records + sum(len(list(ids)) for ids in gone.values())
         file, loaded = _opened(context, model, version, reader, design, n_changed)
         if loaded is not None and carry_over(loaded, known, design, gone, arriving):
-            return of_change(loaded, file, arriving.treatment)
+            return outcome_of_change(loaded, file, arriving.treatment)
     tables = arriving.reader.to_learn_from(model.datasets, arriving.versions, design)
     if design is not None:
         refuse_empty_targets(tables, design.target)
     recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
     made = train(context, recipe, tables, design, arriving.reader.records)
-    return of_training(model, made)
+    return outcome_of_training(model, made)
 
 
 def _opened(
@@ -392,13 +394,13 @@ def _opened(
     fresh = recipes.make(model.recipe)
     if not (may_follow(fresh) and is_own(fresh, version)):
         return None, None
-    found = at_rest(context, model, version)
+    found = open_accelerator(context, model, version)
     if found is not None:
         return found
     if not _deletes(fresh, version, n_changed):
         return None, None
     reader.to_learn_from(model.datasets, version.dataset_versions, design)
-    return None, loaded_with(context, model, version, reader.records(design, fresh))
+    return None, load_with_records(context, model, version, reader.records(design, fresh))
 
 
 def _deleted_at_rest(
@@ -407,7 +409,7 @@ def _deleted_at_rest(
     """Delete from the model's accelerator, without its records; None where there is none."""
     if not is_own(recipes.make(model.recipe), version):
         return None
-    found = at_rest(context, model, version)
+    found = open_accelerator(context, model, version)
     if found is None:
         return None
     file, loaded = found
@@ -417,7 +419,7 @@ def _deleted_at_rest(
         loaded.delete(ids_of(known, gone))
     except ElsewhereError:
         return None  # it needs vectors that this machine would make otherwise
-    return of_change(loaded, file)
+    return outcome_of_change(loaded, file)
 
 
 def _deleted(
@@ -433,11 +435,11 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    loaded = loaded_with(context, model, version, reader.records(design, fresh))
+    loaded = load_with_records(context, model, version, reader.records(design, fresh))
     if loaded is None:
         return None
     loaded.delete(ids_of([known for known, _ in tables], gone))
-    return of_change(loaded)
+    return outcome_of_change(loaded)
 
 
 def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:

@@ -31,7 +31,7 @@ def note(
     )  # fmt: skip
 
 
-def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | None:
+def seconds_of_model(connection: Connection, model_id: int, n_deleted: int) -> float | None:
     """Estimate the seconds of an erasure from a model; None if nothing was measured.
 
     The median of the newest erasures; before any, the seconds of the newest fit, which an erasure
@@ -49,7 +49,7 @@ def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | N
     return statistics.median(seconds) if seconds else None
 
 
-def of_dataset(connection: Connection, dataset_id: int, n_deleted: int) -> float | None:
+def seconds_of_dataset(connection: Connection, dataset_id: int, n_deleted: int) -> float | None:
     """Estimate the seconds of an erasure from a data set; None if nothing was measured.
 
     In proportion to the records of the rewritten fragments; from other data sets if this one was

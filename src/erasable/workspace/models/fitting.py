@@ -38,7 +38,7 @@ from erasable.workspace.models import (
     unused,
     written,
 )
-from erasable.workspace.models.catalogue import Model, new_version, tell
+from erasable.workspace.models.catalogue import Model, log_model, new_version
 from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_targets
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
@@ -204,7 +204,7 @@ def register(
         if command is not None:
             check_command(command, what)
     with context.ledger.reading() as connection:
-        if catalogue.known(connection, name) is not None:
+        if catalogue.find_or_none(connection, name) is not None:
             raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
         return _fit(
@@ -219,7 +219,7 @@ def register(
                 connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None, "none"
             )
             _put_model(context, connection, name, plan, "uncovered", None, 0)
-            tell(context, connection, "model-registered", name, context.now())
+            log_model(context, connection, "model-registered", name, context.now())
     return FittedVersion(name, 0, 0, 0.0, None, None, None)
 
 
@@ -282,7 +282,7 @@ def _fit(
             estimates.note(
                 connection, model_id, "fit", made.n_records, 0, made.seconds, context.now()
             )
-            tell(context, connection, "model-fitted", name, context.now())
+            log_model(context, connection, "model-fitted", name, context.now())
             for each in plan.concerned:
                 drop_unused(context, connection, each.id)
             messages = []
@@ -354,8 +354,8 @@ def _plan(
     policy: str | None,
     prepare: str,
 ) -> _Plan:
-    before = catalogue.known(connection, name)
-    stored = None if policy is None else catalogue.stored(policy)
+    before = catalogue.find_or_none(connection, name)
+    stored = None if policy is None else catalogue.stored_policy(policy)
     if features is not None and not features:
         raise WorkspaceError("features name no column; expected one or more")
     chosen = None if features is None else list(features)

@@ -31,7 +31,7 @@ def due(context: Context, connection: Connection) -> list[str]:
 
 def hook_of(connection: Connection, name: str) -> str | None:
     """Return the hook of a model; None where it has none, or there is no such model any more."""
-    model = catalogue.known(connection, name)
+    model = catalogue.find_or_none(connection, name)
     return model.hook if model is not None and model.is_live else None
 
 
@@ -99,7 +99,7 @@ def _run(context: Context, name: str, hook: Trusted[str]) -> str | None:
     """Run a hook; return what went wrong, if anything."""
     try:
         with context.scratch() as folder:
-            Disk(folder).write("model", using.opened(context, name)[2])
+            Disk(folder).write("model", using.open_model(context, name)[2])
             run_command(hook, context.root, model=folder / "model")
     except TamperedError:
         raise

@@ -151,7 +151,7 @@ class ModelColumns:
         return expanded(times_as_numbers(table.select(list(self.features))))
 
 
-def named(tables: Tables) -> Records:
+def ids_and_groups(tables: Tables) -> Records:
     """Read ids and groups alone; see `Records.twin`."""
     ids = names_of(tables)
     return Records(np.zeros((len(ids), 1)), ids=ids, groups=groups_of(tables))
@@ -211,7 +211,9 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
     ]
 
 
-def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
+def without_records(
+    tables: Tables, gone: Mapping[int, Iterable[Any]]
+) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
     left = []
     for known, table in tables:
@@ -224,7 +226,7 @@ def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[Dat
     return left
 
 
-def joined(tables: Tables) -> pa.Table:
+def joined_table(tables: Tables) -> pa.Table:
     """Make one table, sorted by ids, for a program of the user.
 
     Several data sets must have the same columns; their ids are prefixed by their names.

@@ -50,7 +50,7 @@ class Staleness:
         return ", ".join(told) or "no record differs"
 
 
-def of(connection: Connection, model: Model) -> Staleness | None:
+def staleness_of(connection: Connection, model: Model) -> Staleness | None:
     """Return how far a model is behind; None if it is not, or cannot be."""
     version = catalogue.current(connection, model) if model.is_live else None
     if version is None:
@@ -77,12 +77,12 @@ def of(connection: Connection, model: Model) -> Staleness | None:
 
 def is_stale(connection: Connection, model: Model) -> bool:
     """Tell whether a model learned from an earlier version of a data set."""
-    return of(connection, model) is not None
+    return staleness_of(connection, model) is not None
 
 
-def every(connection: Connection) -> list[Staleness]:
+def stale_models(connection: Connection) -> list[Staleness]:
     """Return how far each stale model is behind, sorted by name."""
-    found = (of(connection, each) for each in catalogue.every(connection))
+    found = (staleness_of(connection, each) for each in catalogue.every(connection))
     return [each for each in found if each is not None]
 
 
@@ -117,7 +117,7 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
     version = catalogue.current(connection, found)
     described = [data.get(connection, each) for each in found.datasets]
     used = [None] * len(described) if version is None else version.dataset_versions
-    behind = of(connection, found)
+    behind = staleness_of(connection, found)
     state = found.state if behind is None else "stale"
     recipe = found.recipe
     named = recipe.get("estimator") or recipe.get("entry") or recipe.get("command") or ""
@@ -138,7 +138,7 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
         "target": found.target,
         "commitment": None if version is None else version.commitment,
         "hook": found.hook,
-        "policy": None if version is None else catalogue.of(found),
+        "policy": None if version is None else catalogue.policy_of(found),
         "staleness": None if behind is None else behind.words,
         "created_at": found.created_at,
     }

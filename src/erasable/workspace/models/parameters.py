@@ -38,11 +38,11 @@ _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})
 
 
-def plain(name: str, given: Any) -> Any:
-    """Read a parameter as a user typed it: as JSON where possible, else as text.
+def parse_parameter(name: str, given: Any) -> Any:
+    """Read a parameter as a user typed it: as JSON if possible, else as text.
 
-    >>> plain("C", "0.5"), plain("kernel", "linear"), plain("max_depth", "None")
-    (0.5, 'linear', None)
+    >>> parse_parameter("C", "0.5"), parse_parameter("max_depth", "None")
+    (0.5, None)
     """
     if isinstance(given, BaseEstimator) or inspect.isclass(given):
         cls = given if inspect.isclass(given) else type(given)

@@ -33,7 +33,7 @@ from erasable.workspace.models.model_columns import ModelColumns, identifying, s
 from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.recipes import Recipe
-from erasable.workspace.models.written import Node, written
+from erasable.workspace.models.written import Node, write_estimator
 
 CHOICES = ("auto", "none")
 """Choices of a fit: "auto" prepares a table that a model cannot learn from as it is."""
@@ -284,11 +284,11 @@ def _in_front(
     before = _node("compose.ColumnTransformer", transformers=parts)
     inside = class_path(type(model)).startswith("erasable.ensemble.Sharded")
     if not (inside and model.n_slices == 1):  # slices are learned by `partial_fit`
-        steps_in_a_row = [["prepare", before], [_called(model).lower(), written(model)]]
+        steps_in_a_row = [["prepare", before], [_called(model).lower(), write_estimator(model)]]
         return _node("pipeline.Pipeline", steps=steps_in_a_row), "; ".join(told)
     learner = recipes.forgetting(model.estimator)
-    steps_in_a_row = [["prepare", before], [_called(learner).lower(), written(learner)]]
-    around = written(model)
+    steps_in_a_row = [["prepare", before], [_called(learner).lower(), write_estimator(learner)]]
+    around = write_estimator(model)
     around["params"]["estimator"] = _node("pipeline.Pipeline", steps=steps_in_a_row)
     return around, "; ".join(told)
 

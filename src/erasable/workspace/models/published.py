@@ -55,7 +55,7 @@ def record_published(
 
 def is_due(connection: Connection, target: Published) -> bool:
     """Tell whether the registry lacks the newest version, or has one of a model that is retired."""
-    model = catalogue.known(connection, target.model)
+    model = catalogue.find_or_none(connection, target.model)
     if model is None:
         return False
     return target.version != (model.version if model.is_live else None)

@@ -49,7 +49,7 @@ def publish(
     registered = _name_of(to)
     uri = None if tracking_uri is None else _checked(context, tracking_uri)
     with context.lock([locking.PUBLISHING], reads=locking.models([name])):
-        model, version, data = using.opened(context, name)
+        model, version, data = using.open_model(context, name)
         if design_of(model) is None:
             raise WorkspaceError(
                 f"{name!r} was made by a program of its own; expected an estimator, which MLflow "
@@ -72,7 +72,7 @@ def publish(
         return done, using.cautions(context, model, version, data) + messages
 
 
-def stop(context: Context, name: str) -> None:
+def stop_publishing(context: Context, name: str) -> None:
     """Stop publishing a model; registered versions stay."""
     with context.lock([locking.PUBLISHING]), context.ledger.transaction() as connection:
         catalogue.find(connection, name)
@@ -166,7 +166,7 @@ def _push(context: Context, target: Published, *, anew: bool = True) -> tuple[Pu
 def _register(
     context: Context, registry: Any, target: Published, receipts: list[dict[str, str]]
 ) -> str:
-    model, version, data = using.opened(context, target.model)
+    model, version, data = using.open_model(context, target.model)
     design = design_of(model)
     assert design is not None
     commitment = str(version.commitment)

@@ -30,7 +30,7 @@ from erasable.workspace.data.catalogue import DataSet, FragmentRow
 from erasable.workspace.data.catalogue import read as read_parts
 from erasable.workspace.data.features import NUMBERS
 from erasable.workspace.data.prepared_versions import Ahead
-from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
+from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_and_groups, target_of
 from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
@@ -65,7 +65,7 @@ def goes_to_workers(
     return context.workers is not None and reads_remote_blocks and kinds <= set(NUMBERS)
 
 
-def on_workers_of(
+def read_on_workers(
     context: Context,
     found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
     features: Sequence[str],
@@ -272,7 +272,7 @@ class Reader:
         design.check(self._tables, estimator, stored=stored)
         key = (design.features, design.documents, stored)
         if self._named is None:
-            self._named = named(self._tables)
+            self._named = ids_and_groups(self._tables)
         on_workers = stored and self._site.workers is not None  # where two models share nothing
         if self._values is None or self._features != key or on_workers:
             self._values, self._features = self._read(design, stored), key
@@ -285,7 +285,7 @@ class Reader:
             return design.values(self._tables)
         features = list(design.features)
         if self._site.workers is not None:
-            return on_workers_of(self._site, self._found, features)
+            return read_on_workers(self._site, self._found, features)
         matrix = features_of(self._site, self._found, self._held, features)
         ids = np.arange(matrix.shape[0])
         return Records.from_table(RecordArrays(matrix, None, ids, None, feature_names=features))

@@ -21,8 +21,15 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.workspace.models.names import find_estimator
-from erasable.workspace.models.parameters import BETWEEN, SEED, build, plain, set_params, steps_of
-from erasable.workspace.models.written import made, written
+from erasable.workspace.models.parameters import (
+    BETWEEN,
+    SEED,
+    build,
+    parse_parameter,
+    set_params,
+    steps_of,
+)
+from erasable.workspace.models.written import read_estimator, write_estimator
 
 Recipe = dict[str, Any]
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -33,9 +40,9 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
     """Make a recipe of an estimator, or of several in a row.
 
     `estimator` is a dotted name (see `find_estimator`), or several joined by "->" or ",", which
-    make a pipeline; an estimator object; a dict as `written` makes it; a recipe; or the path of a
-    recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted at each
-    deletion. Parameters that are strings are read as JSON if possible; see `parameters`.
+    make a pipeline; an estimator object; a dict as `write_estimator` makes it; a recipe; or the
+    path of a recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted at
+    each deletion. Parameters that are strings are read as JSON if possible; see `parameters`.
 
     >>> parse("cluster.KMeans", {"n_clusters": "3"})
     {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
@@ -60,7 +67,7 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
     recipe: Recipe = {
         "kind": "estimator",
         "estimator": found,
-        "params": {name: plain(name, given) for name, given in (params or {}).items()},
+        "params": {name: parse_parameter(name, given) for name, given in (params or {}).items()},
     }
     make(recipe)
     return recipe
@@ -75,7 +82,7 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     paths, params = recipe["estimator"], recipe["params"]
     model: Any
     if isinstance(paths, str):
-        model, params = forgetting(made({"estimator": paths, "params": params})), {}
+        model, params = forgetting(read_estimator({"estimator": paths, "params": params})), {}
     elif all(path.startswith("sklearn.") for path in paths):
         model = _refit(build(paths, params))
     else:
@@ -138,7 +145,9 @@ def parse_command(command: str) -> Recipe:
 def _parse_parts(given: Any, params: Mapping[str, Any] | None) -> Recipe:
     """Make a recipe of an estimator, or of how one is written."""
     if isinstance(given, Mapping):
-        part = made({name: given[name] for name in ("estimator", "params") if name in given})
+        part = read_estimator(
+            {name: given[name] for name in ("estimator", "params") if name in given}
+        )
     elif isinstance(given, BaseEstimator):
         part = given
     else:
@@ -146,11 +155,11 @@ def _parse_parts(given: Any, params: Mapping[str, Any] | None) -> Recipe:
             f"the estimator is {shorten(given)}; expected an estimator of erasable or "
             "scikit-learn, its name, or how `erasable model show` writes it"
         )
-    node = written(part)
+    node = write_estimator(part)
     if params:
-        model = forgetting(made(node))
-        set_params(model, {name: plain(name, value) for name, value in params.items()})
-        node = written(model)
+        model = forgetting(read_estimator(node))
+        set_params(model, {name: parse_parameter(name, value) for name, value in params.items()})
+        node = write_estimator(model)
     recipe = {"kind": "estimator", **node}
     make(recipe)
     return recipe

@@ -68,8 +68,8 @@ def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
 
     Serving from a registry means trusting it: MLflow runs the code that the folder names.
     """
-    from erasable.workspace.models.training import of_bytes
+    from erasable.workspace.models.training import from_bytes
 
     said = json.loads(Path(path, DESIGN).read_bytes())
     design = ModelColumns(tuple(said["features"]), said["target"], said["documents"])
-    return Served(of_bytes(Path(path, MODEL).read_bytes()), design)
+    return Served(from_bytes(Path(path, MODEL).read_bytes()), design)

@@ -30,7 +30,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
-from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
+from erasable.workspace.models.model_columns import ModelColumns, Tables, joined_table
 from erasable.workspace.store.disk import Disk
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
@@ -78,7 +78,7 @@ def train(
             design.features, n_records, time.perf_counter() - began, model,
         )  # fmt: skip
     if kind == "entry":
-        result = _by_entry(recipe["entry"], joined(tables))
+        result = _by_entry(recipe["entry"], joined_table(tables))
         if isinstance(result, Erasable):
             made, digest = to_bytes(result), result.digest()
             algorithm, seconds = algorithm_of(result), time.perf_counter() - began
@@ -90,7 +90,7 @@ def train(
             )
         data = bytes(result)
     else:
-        data = _by_command(context, Trusted(recipe["command"]), joined(tables))
+        data = _by_command(context, Trusted(recipe["command"]), joined_table(tables))
     seconds = time.perf_counter() - began
     return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
 
@@ -141,13 +141,13 @@ def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
 
 
 def to_bytes(model: Erasable) -> bytes:
-    """Return the file of a model; `of_bytes` reads it."""
+    """Return the file of a model; `from_bytes` reads it."""
     held = io.BytesIO()
     model.save(held)
     return held.getvalue()
 
 
-def of_bytes(data: bytes) -> Erasable:
+def from_bytes(data: bytes) -> Erasable:
     """Load a model, without records, from the bytes of a file whose hash the caller has checked."""
     return load(io.BytesIO(data), trusted=True)
 

@@ -34,7 +34,7 @@ from erasable.workspace.models.catalogue import (
     REFRESH,
     Model,
     Version,
-    tell,
+    log_model,
 )
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
@@ -42,7 +42,7 @@ from erasable.workspace.models.reading import Reader
 
 def set_policy(context: Context, name: str, policy: str) -> None:
     """Set when a model follows its data sets; refuse one that is retired or trained elsewhere."""
-    wanted = catalogue.stored(policy)
+    wanted = catalogue.stored_policy(policy)
     with context.lock(locking.models([name])), context.ledger.transaction() as connection:
         found = catalogue.find(connection, name)
         _refuse_without_version(found)
@@ -51,7 +51,7 @@ def set_policy(context: Context, name: str, policy: str) -> None:
             return
         at = schema.model.c.id == found.id
         connection.execute(update(schema.model).where(at).values(policy=wanted))
-        tell(context, connection, "model-changed", name, context.now())
+        log_model(context, connection, "model-changed", name, context.now())
 
 
 def append(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
@@ -73,13 +73,13 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
                 each
                 for each in catalogue.every(connection)
                 if each.is_live
-                and catalogue.of(each) != NEVER
+                and catalogue.policy_of(each) != NEVER
                 and overview.is_stale(connection, each)
             ]
         found = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
         for each in found:
             _refuse_without_version(each)
-            if catalogue.of(each) == NEVER:
+            if catalogue.policy_of(each) == NEVER:
                 raise WorkspaceError(
                     f"the model {each.name!r} never follows its data sets; expected one that may; "
                     f"give it another policy with `erasable model policy {each.name} refresh`, or "
@@ -187,7 +187,7 @@ def _changed(
         return [
             each
             for each in catalogue.models_of(connection, [known.id])
-            if each.is_live and catalogue.of(each) in follows
+            if each.is_live and catalogue.policy_of(each) in follows
         ]
 
     own = locking.datasets([name])
@@ -207,7 +207,7 @@ def _changed(
             behind = [
                 each.name
                 for each in catalogue.models_of(connection, [known.id])
-                if catalogue.of(each) != NEVER and overview.is_stale(connection, each)
+                if catalogue.policy_of(each) != NEVER and overview.is_stale(connection, each)
             ]
     return replace(changed, models=tuple(followers.treatments), stale=tuple(behind))
 

@@ -18,9 +18,9 @@ from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.kept_records import fields_of_one_record, keeps_records
-from erasable.workspace.models.model_columns import joined
+from erasable.workspace.models.model_columns import joined_table
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import of_bytes
+from erasable.workspace.models.training import from_bytes
 from erasable.workspace.store.own_files import refuse_own, write_for_user
 
 _NAMED = 4  # fields in a warning
@@ -30,13 +30,13 @@ def export(context: Context, name: str, path: str | os.PathLike[str]) -> list[st
     """Write a model to a file; see `Workspace.export`."""
     refuse_own(path, context.root)
     with context.lock(reads=locking.models([name])):
-        model, version, data = opened(context, name)
+        model, version, data = open_model(context, name)
         messages = cautions(context, model, version, data)
         write_for_user(path, context.root, data)
     return messages
 
 
-def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
+def open_model(context: Context, name: str) -> tuple[Model, Version, bytes]:
     """Return a model, its version and its file, all of one moment.
 
     If another process puts a new version in place meanwhile, the new one is taken. Raise
@@ -56,7 +56,7 @@ def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID)
     """Predict for the records of a source; see `Workspace.predict`."""
     from erasable.workspace.data.catalogue import get
 
-    model, _, data = opened(context, name)
+    model, _, data = open_model(context, name)
     design = design_of(model)
     if design is None:
         raise WorkspaceError(
@@ -66,7 +66,7 @@ def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID)
     with context.ledger.reading() as connection:
         known = get(connection, model.datasets[0])
     table = read_source(source, known, design.features, name, dialect)
-    fitted: Any = of_bytes(data)
+    fitted: Any = from_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
@@ -124,10 +124,10 @@ def cautions(context: Context, model: Model, version: Version, data: bytes) -> l
 
     def learned_from() -> Any:
         tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
-        return design.given(joined(tables))
+        return design.given(joined_table(tables))
 
     try:
-        fitted = of_bytes(data)
+        fitted = from_bytes(data)
         holds = keeps_records(fitted, learned_from)
         fields = [] if holds else fields_of_one_record(fitted, learned_from)
     except ArtifactError:  # of another version of erasable, which may be there where it goes

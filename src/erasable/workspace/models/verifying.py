@@ -25,7 +25,7 @@ from erasable.workspace.models.training import (
     Made,
     algorithm_of,
     digest_of,
-    of_bytes,
+    from_bytes,
     software,
     train,
 )
@@ -100,7 +100,7 @@ def _judge(
         return "other version", _line(error)
     try:
         data = context.store.open(version.stored)
-        stored = of_bytes(data) if _is_ours(version) else None
+        stored = from_bytes(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
     except NOT_THE_MODELS:
         raise

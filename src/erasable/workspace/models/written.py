@@ -29,13 +29,13 @@ _MARKS = frozenset({"number", "tuple", "slice", "mapping", "function"})
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def written(estimator: BaseEstimator, where: str = "") -> Node:
+def write_estimator(estimator: BaseEstimator, where: str = "") -> Node:
     """Write an estimator as ``{"estimator": path, "params": {...}}``; its parts are written alike.
 
     Parameters with their default values, and what the estimator has learned, are not written.
 
     >>> from erasable.linear_model import Ridge
-    >>> written(Ridge(alpha=2.0))
+    >>> write_estimator(Ridge(alpha=2.0))
     {'estimator': 'erasable.linear_model.Ridge', 'params': {'alpha': 2.0}}
     """
     cls = type(estimator)
@@ -55,10 +55,10 @@ def written(estimator: BaseEstimator, where: str = "") -> Node:
     return {_CLASS: path, _PARAMS: params}
 
 
-def made(node: Any, where: str = "") -> Any:
-    """Make an unfitted estimator of what `written` returns, or a user typed.
+def read_estimator(node: Any, where: str = "") -> Any:
+    """Make an unfitted estimator of what `write_estimator` returns, or a user typed.
 
-    >>> made({"estimator": "linear_model.Ridge", "params": {"alpha": 2.0}})
+    >>> read_estimator({"estimator": "linear_model.Ridge", "params": {"alpha": 2.0}})
     Ridge(alpha=2.0)
     """
     if not _is_node(node) or not isinstance(node.get(_PARAMS, {}), Mapping):
@@ -102,7 +102,7 @@ def by_columns(node: Node) -> dict[str, tuple[list[str], Any]]:
 
     >>> from erasable.compose import make_column_transformer
     >>> from erasable.preprocessing import MinMaxScaler
-    >>> by_columns(written(make_column_transformer((MinMaxScaler(), ["age"]))))
+    >>> by_columns(write_estimator(make_column_transformer((MinMaxScaler(), ["age"]))))
     {'minmaxscaler': (['erasable.preprocessing.MinMaxScaler'], ['age'])}
     """
     params = node.get(_PARAMS, {})
@@ -129,7 +129,7 @@ def settings(node: Node, where: str = "") -> dict[str, Any]:
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
-    >>> settings(written(make_pipeline(SVC(C=2.0))))
+    >>> settings(write_estimator(make_pipeline(SVC(C=2.0))))
     {'svc__C': 2.0}
     """
     found: dict[str, Any] = {}
@@ -221,7 +221,7 @@ def _write(value: Any, where: str) -> Any:
     if isinstance(value, np.generic):
         return _write(value.item(), where)
     if isinstance(value, BaseEstimator):
-        return written(value, f"{_told(where)}__" if where else "")
+        return write_estimator(value, f"{_told(where)}__" if where else "")
     if isinstance(value, list):
         return [_write(each, where) for each in value]
     if isinstance(value, tuple):
@@ -229,10 +229,10 @@ def _write(value: Any, where: str) -> Any:
     if isinstance(value, slice):
         return {"slice": [_write(each, where) for each in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping):
-        made = {key: _write(each, where) for key, each in value.items()}
-        if all(isinstance(key, str) for key in made) and not (_is_node(made) or _is_mark(made)):
-            return made
-        return {"mapping": [[_write(key, where), each] for key, each in made.items()]}
+        items = {key: _write(each, where) for key, each in value.items()}
+        if all(isinstance(key, str) for key in items) and not (_is_node(items) or _is_mark(items)):
+            return items
+        return {"mapping": [[_write(key, where), each] for key, each in items.items()]}
     if hasattr(value, "__array__"):
         return _write(np.asarray(value).tolist(), where)
     if callable(value) and hasattr(value, "__name__"):
@@ -284,7 +284,7 @@ def _read(given: Any, where: str) -> Any:
     if not isinstance(given, Mapping):
         return given
     if _is_node(given):
-        return made(given, f"{_told(where)}__" if where else "")
+        return read_estimator(given, f"{_told(where)}__" if where else "")
     if not _is_mark(given):
         return {key: _read(each, where) for key, each in given.items()}
     ((mark, content),) = given.items()

@@ -100,8 +100,8 @@ class Batch:
         if version is None or not self.corrections:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
-        concerned = [each for each in self.erasures if each.dataset.id in used]
-        if not any(each.n_corrected_at(used[each.dataset.id]) for each in concerned):
+        resources_needed = [each for each in self.erasures if each.dataset.id in used]
+        if not any(each.n_corrected_at(used[each.dataset.id]) for each in resources_needed):
             return None
         design = deleting.design_of(model)
         corrected = {
@@ -109,9 +109,9 @@ class Batch:
                 as_it_was(connection, each.dataset, used[each.dataset.id]),
                 None if design is None else design.columns(each.dataset),
             )
-            for each in concerned
+            for each in resources_needed
         }
-        leave = any(each.ids_at(used[each.dataset.id]) for each in concerned)
+        leave = any(each.ids_at(used[each.dataset.id]) for each in resources_needed)
         return Arriving(
             reader, version.dataset_versions, corrected=corrected,
             treatment="deleted" if leave else "corrected",
@@ -130,7 +130,7 @@ class Batch:
         return counts
 
 
-def concerned(
+def resources_needed(
     context: Context,
     only: Choice,
     *,
@@ -152,7 +152,7 @@ def concerned(
         if not rows:
             return set()
         named = {row.corrects["dataset"] for row in waiting_corrections.waiting(connection)}
-        batch = gather(context, connection, rows, within=())
+        batch = gather_batch(context, connection, rows, within=())
         return {*_concerned(connection, batch), *locking.datasets(named)}
 
 
@@ -181,7 +181,7 @@ def plan(
     with context.ledger.reading() as connection:
         rows = _waiting(connection, only, now if patient else None)
         _check_scopes(rows)
-        batch = gather(context, connection, rows, claimed)
+        batch = gather_batch(context, connection, rows, claimed)
         concerns = _concerned(connection, batch)
     if claimed is not None and not concerns <= set(claimed):
         return BatchFailure(concerns=concerns)
@@ -345,7 +345,7 @@ def _is_doubtful(connection: Connection, row: Any) -> bool:
     return subjects.fit_two_people(found)
 
 
-def gather(
+def gather_batch(
     context: Context,
     connection: Connection,
     rows: Sequence[Any],
@@ -393,7 +393,7 @@ def _damaged(known: DataSet, error: WorkspaceError | None) -> BatchFailure:
     return BatchFailure("dataset", known.id, known.name, " ".join(str(error).split()), error)
 
 
-def look(context: Context, connection: Connection, batch: Batch) -> BatchFailure | None:
+def find_records(context: Context, connection: Connection, batch: Batch) -> BatchFailure | None:
     """Find the records of a batch in every data set; return a BatchFailure if one is damaged."""
     if batch.damaged is not None:
         return batch.damaged
@@ -436,7 +436,7 @@ def check_missed(context: Context, connection: Connection, batch: Batch) -> None
         )
 
 
-def affected(connection: Connection, batch: Batch) -> Models:
+def affected_models(connection: Connection, batch: Batch) -> Models:
     """Return the models that hold records of a batch, and which ids of which data sets."""
     erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
     found = []

@@ -39,9 +39,9 @@ from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, recipes
-from erasable.workspace.models.catalogue import NEVER, Model, of
+from erasable.workspace.models.catalogue import NEVER, Model, policy_of
 from erasable.workspace.models.following import may_follow
-from erasable.workspace.models.model_columns import named, target_of, without_label
+from erasable.workspace.models.model_columns import ids_and_groups, target_of, without_label
 from erasable.workspace.requests import intake, restoring
 from erasable.workspace.requests.intake import Request
 
@@ -89,11 +89,11 @@ def acknowledge(
         }  # fmt: skip
         with context.ledger.transaction() as connection:
             ledger_checks.check(context, connection)
-            (request,) = intake.enter(context, connection, [row])
+            (request,) = intake.enter_requests(context, connection, [row])
     return request, warnings
 
 
-def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
+def lost_corrections(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each correction of an exported list that a restored backup lacks."""
     r = request_table.c
     with context.ledger.reading() as connection:
@@ -221,11 +221,11 @@ def _records(
     read, beside = [schema.empty_table()], [schema.empty_table()]
     for part in catalogue.parts(connection, known.id, known.version):
         there = fragments.read(context, part.key, part.sha256, [name])[name].cast(ids.type)
-        named = pc.is_in(there, ids)
-        if pc.any(named).as_py():
+        wanted = pc.is_in(there, ids)
+        if pc.any(wanted).as_py():
             whole = fragments.read(context, part.key, part.sha256).select(schema.names)
-            read.append(whole.cast(schema).filter(named))
-            beside.append(whole.cast(schema).filter(pc.invert(named)).slice(0, _BESIDE))
+            read.append(whole.cast(schema).filter(wanted))
+            beside.append(whole.cast(schema).filter(pc.invert(wanted)).slice(0, _BESIDE))
     return pa.concat_tables(read).sort_by(name), pa.concat_tables(beside).slice(0, _BESIDE)
 
 
@@ -260,7 +260,7 @@ def _advice(known: DataSet, model: Model, used: int) -> str:
     if used == known.version:
         return give_up
     follow = f"have the model follow its data first with `erasable model refresh {model.name}`"
-    if of(model) == NEVER:
+    if policy_of(model) == NEVER:
         follow = f"{follow}, once `erasable model policy {model.name} refresh` lets it"
     return f"{follow}, or {give_up}"
 
@@ -293,7 +293,7 @@ def _learn(
                 values = design.values(sample)
                 labels = target_of(sample, design.target)
                 target = None if labels is None else read_target(labels, values.n_rows)
-                recipes.make(model.recipe).fit(named(sample).twin(values, target))
+                recipes.make(model.recipe).fit(ids_and_groups(sample).twin(values, target))
         except (InvalidInputError, TooFewRecordsError) as error:
             if some is was or (isinstance(error, TooFewRecordsError) and not far):
                 return

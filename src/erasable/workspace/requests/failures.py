@@ -105,7 +105,7 @@ class Failure:
     n_requests: int  # that wait for it
 
 
-def note(
+def record_failure(
     context: Context,
     connection: Connection,
     failed: BatchFailure,
@@ -127,7 +127,7 @@ def note(
     else:
         named = {"target": failed.target, "target_id": failed.target_id}
         connection.execute(insert(failure).values(**named, **values))
-    join(connection, failed, batch, waiting)
+    join_waiting(connection, failed, batch, waiting)
     return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
 
 
@@ -179,7 +179,7 @@ def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
     return chosen
 
 
-def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple[str, int]]:
+def not_due_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple[str, int]]:
     """Return what has failed and is not to be tried yet: ("model" or "dataset", id).
 
     For a batch that erases, only that for which an erasure waits: what only corrections wait for
@@ -200,7 +200,7 @@ def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple
     return {(row.target, row.target_id) for row in found}
 
 
-def join(
+def join_waiting(
     connection: Connection,
     failed: BatchFailure,
     batch: Iterable[str],

@@ -131,7 +131,7 @@ def acknowledge(
                 "received_at": received, "due_at": due, "hold": hold, "type": own, "reach": reach,
                 "reference": each.reference, "changed_at": now, "types": tried.get(own),
             })  # fmt: skip
-        return enter(context, connection, rows)
+        return enter_requests(context, connection, rows)
 
 
 def _times_of(
@@ -211,7 +211,7 @@ def times(
     return received, calendar.due(regulation, received)
 
 
-def enter(
+def enter_requests(
     context: Context, connection: Connection, rows: Sequence[dict[str, Any]]
 ) -> list[Request]:
     """Enter requests into the ledger and the log, in the caller's transaction.

@@ -18,7 +18,12 @@ from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
-from erasable.workspace.requests.batches import affected, asked_about, gather, look
+from erasable.workspace.requests.batches import (
+    affected_models,
+    asked_about,
+    find_records,
+    gather_batch,
+)
 from erasable.workspace.requests.intake import OPEN, asked
 
 
@@ -85,22 +90,24 @@ def preview(
         names = [each.name for each in every(connection)]
     with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-        batch = gather(context, connection, rows)
-        if (setback := look(context, connection, batch)) is not None:
+        batch = gather_batch(context, connection, rows)
+        if (setback := find_records(context, connection, batch)) is not None:
             setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
         matched: set[str] = set()
         for erasure in batch.erasures:
-            seconds = estimates.of_dataset(connection, erasure.dataset.id, erasure.n_records)
+            seconds = estimates.seconds_of_dataset(
+                connection, erasure.dataset.id, erasure.n_records
+            )
             n = len(set(erasure.every_id()))
             matched.update(request for request, met in erasure.n_by_request().items() if met)
             effects.append(
                 Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds)
             )
-        for row, version, ids in affected(connection, batch):
+        for row, version, ids in affected_models(connection, batch):
             n = sum(map(len, ids.values()))
             treatment, exactness = deleting.foresee(context, row, version, n)
-            seconds = estimates.of_model(connection, row.id, n)
+            seconds = estimates.seconds_of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
     people = batch.people.values()
     paths: Counter[tuple[Step, ...]] = Counter()

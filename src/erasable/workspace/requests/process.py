@@ -31,15 +31,15 @@ from erasable.workspace.requests import external_updates, failures, steps
 from erasable.workspace.requests.batches import (
     Batch,
     Choice,
-    affected,
+    affected_models,
     asking,
     check_claimed,
-    concerned,
+    find_records,
     hold_back,
-    look,
     new_name,
     plan,
     put_back,
+    resources_needed,
 )
 from erasable.workspace.requests.failures import BatchFailure, RetryPolicy
 from erasable.workspace.requests.intake import LONGEST_REASON
@@ -133,7 +133,9 @@ def carry_out(
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
             checked: dict[str, Any] = {}
-            claimed |= concerned(context, chosen, patient=patience is not None, checked=checked)
+            claimed |= resources_needed(
+                context, chosen, patient=patience is not None, checked=checked
+            )
             with context.lock(claimed) if claimed else nullcontext():
                 found = _carry_out_once(
                     context, chosen, patience, claimed, checked, n_jobs,
@@ -337,13 +339,13 @@ def _put_back(
         setback.waiting = asking(connection, batch, setback) or set(batch.requests)
         setback.corrections = {each for each in setback.waiting if batch.corrects(each)}
         if setback.error is None:
-            failures.join(connection, setback, batch.requests, setback.waiting)
+            failures.join_waiting(connection, setback, batch.requests, setback.waiting)
         elif setback.is_in_doubt:
             pass  # they are carried out one by one, after the others
         elif setback.corrections and setback.is_of_values:
             _hold(context, connection, setback)
         elif patience is not None:
-            setback.failure = failures.note(
+            setback.failure = failures.record_failure(
                 context, connection, setback, batch.requests, setback.waiting, patience
             )
             if setback.corrections and setback.failure.state == "dead":
@@ -375,14 +377,14 @@ def _find_and_prepare(
     context: Context, batch: Batch, patience: RetryPolicy | None, n_jobs: int
 ) -> BatchFailure | None:
     with steps.phase("finding records"), context.ledger.reading() as connection:
-        setback = look(context, connection, batch)
+        setback = find_records(context, connection, batch)
         if setback is not None:
             return setback
-        batch.models = affected(connection, batch)
+        batch.models = affected_models(connection, batch)
         later = set[tuple[str, int]]()
         if patience is not None:
             erases = not all(map(batch.corrects, batch.requests))
-            later = failures.not_yet(connection, context.now(), erases=erases)
+            later = failures.not_due_yet(connection, context.now(), erases=erases)
     for row, _, _ in batch.models:
         if ("model", row.id) in later:
             return BatchFailure("model", row.id, row.name)

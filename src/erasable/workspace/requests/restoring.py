@@ -70,7 +70,7 @@ def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = 
                 }
                 for tokens in _per_person(connection, missing)
             ]  # fmt: skip
-            opened = intake.enter(context, connection, rows)
+            opened = intake.enter_requests(context, connection, rows)
     return Imported(
         taken.n_listed, taken.n_new, taken.n_released, taken.n_mended,
         len(back) - len(missing), tuple(opened),

@@ -34,7 +34,7 @@ def status(context: Context) -> dict[str, Any]:
         states = _states(connection)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
-        behind = overview.every(connection)
+        behind = overview.stale_models(connection)
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
         failed = failures.listing(connection)

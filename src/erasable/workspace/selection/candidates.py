@@ -65,7 +65,7 @@ class SelectionCandidates:
     filled_in: list[str]  # a line for each column with replaced missing values
 
 
-def read(
+def read_candidates(
     source: str,
     roles: ColumnRoles,
     *,

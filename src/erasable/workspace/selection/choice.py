@@ -29,7 +29,11 @@ from erasable.selection.utilities import Problem, Utility
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import check_fill
 from erasable.workspace.requests.history import History
-from erasable.workspace.selection.candidates import ColumnRoles, SelectionCandidates, read
+from erasable.workspace.selection.candidates import (
+    ColumnRoles,
+    SelectionCandidates,
+    read_candidates,
+)
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
@@ -350,7 +354,7 @@ def select(
     goal = read_objective(objective, samples)
     text = str(staying)
     roles = ColumnRoles(id_column, subject, target, cost, staying_column(text), features)
-    given = read(
+    given = read_candidates(
         source, roles, categories=utility == "naive-bayes", scaled=scale == "standard", fill=fill,
         dialect=dialect,
     )  # fmt: skip
