@@ -98,4 +98,4 @@ def test_fresh_records_with_gaps_are_left_out(folder: Path) -> None:
     for name, n in (("sick", 48), ("value", 49)):  # of these, cost has no gap
         groups = [found[name].report[f"fresh {each}"] for each in ("forget", "retain")]
         assert sum(each.n_records for each in groups) == n
-        assert f"{50 - n} fresh records have gaps" in found[name].remarks[0]
+        assert f"{50 - n} fresh records have missing values" in found[name].remarks[0]

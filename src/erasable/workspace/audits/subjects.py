@@ -198,11 +198,11 @@ def given(
     notes = []
     if not usable.all():
         n = int((~usable).sum())
-        notes.append(f"{n:,} of the {what} have gaps, and were left out")
+        notes.append(f"{n:,} of the {what} have missing values, and were left out")
     if not usable.any():
         raise WorkspaceError(
-            f"all of the {usable.size:,} {what} have gaps in what {subject.name!r} learned from; "
-            "expected records without"
+            f"all of the {usable.size:,} {what} miss values that {subject.name!r} needs; "
+            "expected complete records"
         )
     table = table.filter(pa.array(usable))
     values = as_in(table.select(wanted), known)

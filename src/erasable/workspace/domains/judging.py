@@ -139,7 +139,7 @@ class Judge:
         usable = self._design.complete(fresh.table, self._fitted)
         if not usable.all():
             n = int((~usable).sum())
-            self.remarks.append(f"{n:,} fresh records have gaps, and were left out")
+            self.remarks.append(f"{n:,} fresh records have missing values, and were left out")
         for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
             rows = np.flatnonzero(mask & usable)
             found[name] = self._group(fresh.table, rows, None, name)

@@ -1,4 +1,4 @@
-"""Detection of records inside models: whoever has the file of such a model has the records.
+"""Detection of records inside models: their files contain these records.
 
 An estimator of erasable is written without its records, unless it is made of them: nearest
 neighbours and kernel regression. One of scikit-learn may hold them in its learned attributes:

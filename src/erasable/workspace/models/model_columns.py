@@ -166,7 +166,7 @@ def target_of(tables: Tables, target: str | None) -> Any:
 
 
 def _named_categories(estimator: BaseEstimator) -> list[str]:
-    """Return the columns that boosting is told to take as categories, by name."""
+    """Return the names of columns that boosting takes as categories."""
     given = getattr(estimator, "categorical_features", None)
     cells = [] if given is None or isinstance(given, str) else list(given)
     return [cell for cell in cells if isinstance(cell, str)]

@@ -192,7 +192,7 @@ def kind_of_model(estimator: BaseEstimator) -> str | None:
     if get_tags(inner).input_tags.positive_only:
         return "counts"
     if package in ("tree", "ensemble") and not hasattr(inner, "estimators"):
-        # scikit-learn's boosting cannot learn from a column of nothing but gaps.
+        # scikit-learn's boosting cannot learn from a column without any value.
         learns_gaps = tags.allow_nan and not tags.sparse and path.startswith("erasable.")
         return "splits with gaps" if learns_gaps else "splits"
     return "distributions" if name == "GaussianNB" else "distances"

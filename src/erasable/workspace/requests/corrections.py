@@ -181,7 +181,7 @@ def _check(
     ids = table[name]
     if not n or ids.null_count or len(pc.unique(ids)) < n:
         raise InvalidIdsError(
-            f"the correction names {n} records, some of them twice, or has gaps in {name!r}; "
+            f"the correction names {n} records, some of them twice or without {name!r}; "
             "expected one or more, each once"
         )
     found, _ = _records(context, connection, known, ids)

@@ -45,9 +45,9 @@ def deliver(
 
 
 def export_list(context: Context, effect: str = "") -> list[str]:
-    """Write the list of the erased into the folder that was named for it; return warnings."""
+    """Write the suppression list into the export folder; return warnings."""
     try:
         external_files.write(context)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
-        return [f"the list of the erased was not exported{effect}: {error}"]
+        return [f"the suppression list was not exported{effect}: {error}"]
     return []

@@ -182,7 +182,7 @@ def _located(look: Callable[[Sequence[Ask]], _Found], asks: Sequence[Ask]) -> _F
 
 
 def check_reach(reach: int | None, where: str | None) -> None:
-    """Refuse a reach that is none, or that a condition has no use for."""
+    """Refuse a negative or too large reach, and a reach with a condition."""
     if reach is None:
         return
     if where is not None:

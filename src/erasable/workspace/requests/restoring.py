@@ -1,4 +1,4 @@
-"""Import of suppression lists, after a backup was restored: whoever is on the list is erased again.
+"""Import of suppression lists after a restore: people on the list are erased again.
 
 The law kept here: after an import all people on the list are suppressed, and those whose records
 came back with the backup have an open request. Both are one transaction; importing a list again

@@ -191,7 +191,7 @@ def _suppress(
 
 
 def _forget_failures(connection: Connection, batch: Batch) -> None:
-    """Drop what is told of attempts that failed, and what workers have handed in."""
+    """Drop recorded failures of the batch, and the results of workers."""
     connection.execute(delete(step))
     delete_in(connection, task.c.request_id, batch.requests, task.c.state == "failed")
     for erasure in batch.erasures:
