@@ -85,7 +85,7 @@ def written_down(context):
     """Have the log say of every model what its rows are now: another version made it so."""
     with context.ledger.transaction() as connection:
         for model in catalogue.every(connection):
-            catalogue.tell(context, connection, "model-updated", model.name, context.now())
+            catalogue.log_model(context, connection, "model-updated", model.name, context.now())
 
 
 def add_visits(context, folder, name, numbers, columns=COLUMNS, subjects=(("patient", "id"),)):

@@ -211,8 +211,8 @@ def test_a_request_that_meets_nobody_is_told(tmp_path: Path) -> None:
 def test_what_is_told_of_who_was_erased(tmp_path: Path) -> None:
     make_tiny(tmp_path)
     said = run("subject", "show", "patient-3", folder=tmp_path)
-    assert said.startswith("nothing but a pseudonym, to keep them out, is kept under this identity")
-    assert "on the list of whom to keep out as id, since" in said
+    assert said.startswith("nothing but a pseudonym on the suppression list is kept under this")
+    assert "on the suppression list as id, since" in said
     (asked,) = told("request", "patient-3", folder=tmp_path)["requests"]
     said = run("process", folder=tmp_path)
     assert "later data is kept out, because they were erased before" in said

@@ -40,9 +40,9 @@ def run(*args: str, folder: Path) -> str:
 def test_a_restored_backup_is_brought_up_to_date(restored: Path) -> None:
     assert told("subject", "show", "patient-7", folder=restored)["known"]
     said = run("suppress", "import", "../erased.json", folder=restored).splitlines()
-    assert said[0] == "6 identities in the list: 4 not kept out before"
+    assert said[0] == "6 identities in the list: 4 new"
     # patient-4, and the mail
-    assert said[1] == "2 identities with records here: asked for already"
+    assert said[1] == "2 identities with records here and an open request"
     assert said[2] == "opened 1 request to erase records that came back; run `erasable process`:"
     (pending,) = [
         each for each in told("requests", folder=restored)["requests"] if each["id"] == said[3]
@@ -77,8 +77,8 @@ def test_the_export_of_a_restored_backup_says_what_to_do(restored: Path) -> None
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        ("gone.json", "there is no file 'gone.json'; expected a list of who is kept out"),
-        ("visits.csv", "holds no JSON object; expected a list of who is kept out"),
+        ("gone.json", "there is no file 'gone.json'; expected a suppression list"),
+        ("visits.csv", "holds no JSON object; expected a suppression list"),
         ("head.json", "the envelope cannot be read"),
         ("../other.json", "was made under another secret than this workspace's"),
     ],

@@ -1,9 +1,9 @@
-"""The command `erasable`: a thin layer over `erasable.workspace.Workspace`.
+"""The command line `erasable`: a thin layer over `erasable.workspace.Workspace`.
 
-The law kept here: a command parses, calls the workspace and prints. What it prints for programs
-(``--json``) is one object with names that stay; what goes wrong is one line on standard error and
-exit code 2; a check that found a difference is exit code 1; what was done and could not be printed
-is exit code 3. An identity that came in is never printed.
+The law kept here: a command parses, calls the workspace and prints. Its output for programs
+(``--json``) is one object with names that stay. An error is one line on standard error and exit
+code 2; a check that found a difference is exit code 1; output that could not be printed is exit
+code 3. An identity that was given is never printed.
 """
 
 from __future__ import annotations
@@ -11,28 +11,21 @@ from __future__ import annotations
 import gc
 
 _OBJECTS = 500_000
-"""So many new objects there are between two looks for garbage, in the place of Python's 700.
+"""New objects between two collections of garbage, instead of Python's 700.
 
-A command makes 350,000 when it imports what it needs, none of them garbage: to look among them
-took a third of that time, and a look at each 100,000 still a seventh."""
+The imports of a command make 350,000 objects, and no garbage: with 700 collections took a third of
+their time, with 100,000 still a seventh."""
 
 
 def main() -> None:
-    """Run the command line of this process.
-
-    >>> from unittest.mock import patch
-    >>> with patch("sys.argv", ["erasable", "status", "--workspace", "nowhere"]):
-    ...     main()
-    Traceback (most recent call last):
-    SystemExit: 2
-    """
+    """Run the command line of this process."""
     from erasable.cli.app import app
 
     app(prog_name="erasable")
 
 
 def run() -> None:
-    """Be the command, in a process that ends with it."""
+    """Run the command line, in a process that ends with it."""
     from erasable.cli import interrupts
 
     interrupts.take()  # first: what follows imports for a fifth of a second

@@ -1,4 +1,4 @@
-"""All commands under one name. Each group registers its own in a module of its own."""
+"""All commands in one application; each group of commands is in a module of its own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that need no command."""
+    """Take the options of `erasable` itself."""
 
 
 for group in (

@@ -1,4 +1,4 @@
-"""`erasable dataset`: bring data in, keep it up to date, look at it."""
+"""Commands `erasable dataset`: add data sets, keep them up to date, look at them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SOURCE = argument(
 )
 UPDATE = switch(
     "--update-models",
-    "Have all models that learn from it follow, in the same transaction, but those whose policy is "
-    "never. Those whose policy is at-once follow in any case.",
+    "Update all models that learn from it, in the same transaction, except those with the "
+    "policy never. Those with the policy at-once are always updated.",
 )
-QUERY = option("SQL", "What to select, where the source is a database.")
+QUERY = option("SQL", "What to select, if the source is a database.")
 
 
-group = typer.Typer(cls=CommandGroup, help="Bring data in, keep it up to date, look at it.")
+group = typer.Typer(cls=CommandGroup, help="Add data sets, keep them up to date, look at them.")
 
 app.add_typer(group, name="dataset", rich_help_panel="Data and models")
 
@@ -51,14 +51,14 @@ def add(
     id_column: str = option("COL", "The column that names each record.", "--id", default=...),
     subject: list[str] | None = option(
         "COL:TYPE,...",
-        "Columns that say whose records they are, with the type of their values: id (by default, "
-        "but addresses and telephone numbers need one), email, integer or exact. Only pseudonyms "
-        "of them are kept. A colon in a column's name needs the type: J:R:id.",
+        "Columns that say whose records they are, with the type of their values: id (the "
+        "default; addresses and telephone numbers need a type), email, integer or exact. Only "
+        "pseudonyms of the values are kept. A colon in a column's name needs the type: J:R:id.",
     ),
     files: list[str] | None = option(
         "COL,...",
-        "Columns that name PNG, JPEG or .npy files, relative to the folder SOURCE lies in. What "
-        "these hold is taken into the data set.",
+        "Columns that name PNG, JPEG or .npy files, relative to the folder of SOURCE. Their "
+        "contents are added to the data set.",
     ),
     query: str | None = QUERY,
     delimiter: str | None = DELIMITER,
@@ -67,7 +67,7 @@ def add(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take a data set in."""
+    """Add a data set."""
     columns, arrays = [
         [column for each in given or () for column in listed(each) or () if column]
         for given in (subject, files)
@@ -113,7 +113,7 @@ def append(
 def sync(
     name: str = NAME,
     source: str | None = argument("SOURCE", "By default where the data came from.", default=None),
-    query: str | None = option("SQL", "By default what the data was selected by."),
+    query: str | None = option("SQL", "By default the query before."),
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
     encoding: str | None = ENCODING,
@@ -121,7 +121,7 @@ def sync(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Bring a data set up to date with its source: what is new, changed or gone there."""
+    """Bring a data set up to date with its source: new, changed and removed records."""
     found = opened(folder)
     change = found.sync(
         name, source, query=query, update_models=update_models,

@@ -1,10 +1,10 @@
-"""Execute modules that others import at their start, and seldom use, when they are used.
+"""Deferred execution of modules that are imported at a start and seldom used.
 
 scikit-learn imports pandas and scipy.stats at its start, scipy f2py, numba a parser of C,
-securesystemslib boto3: most of what a command that opens a model would wait for, and a deletion
-uses nothing of them. The law kept here: code that uses a deferred module finds what an import
-makes, executed once, after the packages that it is in; code that imports it and does not use it
-does not wait. It is for processes that are one command, and no part of the library.
+securesystemslib boto3: most of the time of a command that opens a model, and a deletion uses none
+of them. The law kept here: code that uses a deferred module finds what an import makes, executed
+once, after its packages; code that does not use it does not wait. It is for processes that
+run one command, not for the library.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DEFERRED = (
 
 
 def defer(names: Iterable[str] = DEFERRED) -> None:
-    """Execute modules when something of them is asked for, rather than when they are imported.
+    """Execute modules when something of them is used, rather than when they are imported.
 
-    Those that are imported already, or are not installed, stay as they are.
+    Those that are imported already, or are not installed, are not changed.
 
     >>> import sys
     >>> defer(["this"])

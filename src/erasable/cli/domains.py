@@ -1,4 +1,4 @@
-"""`erasable remove-domain`: take an unwanted domain out by its most telling records."""
+"""Command `erasable remove-domain`: remove a domain by its most characteristic records."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def print_json(
 
 
 def print_plan(plan: RemovalPlan, budget: str) -> None:
-    """Print what would leave, how far that reaches, and whom it concerns."""
+    """Print the records that would leave, the removal that they reach, and its effects."""
     fresh, trust = plan.fresh, plan.removal.trust_
     score = str(plan.removal.score)
     certificate = plan.certificate
     show.facts(
         [
             ("domain", f"{plan.n_forget:,} of {show.words(plan.n_records, 'record')}"),
-            ("to stay", f"{show.words(plan.n_retain, 'record')} that it is contrasted with"),
+            ("to stay", f"{show.words(plan.n_retain, 'record')} that it is compared with"),
             ("compared by", _features(plan)),
             *(
                 [("left out", f"{show.names(plan.left_out)}; --features names what to compare by")]
@@ -110,7 +110,7 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
         right="nothing deleted,chosen,all deleted",
     )
     if certificate is not None:
-        show.line("estimated with one covariance for all, in which a difference in spread is lost")
+        show.line("estimated with one covariance for all, which ignores differences in spread")
     bias = plan.removal.n_features_in_ / (2 * plan.n_forget)
     if bias > LARGE_BIAS:
         show.line(
@@ -121,13 +121,13 @@ def print_plan(plan: RemovalPlan, budget: str) -> None:
     show.line()
     if plan.n_copies:
         show.line(
-            f"{show.words(plan.n_copies, 'record')} of the domain would stay, equal to a chosen "
-            "one in all but its id: what it teaches stays, too"
+            f"{show.words(plan.n_copies, 'record')} of the domain would stay that equal a chosen "
+            "one in all but the id, so what they teach stays, too"
         )
 
 
 def print_removed(removed: Removed) -> None:
-    """Print what was done, and what it did to each model."""
+    """Print the effect of a removal on each model."""
     for each in removed.models:
         show.line(each.model)
         for remark in each.remarks:
@@ -137,7 +137,7 @@ def print_removed(removed: Removed) -> None:
         show.line()
     show.line(
         f"erased {show.words(removed.n_records, 'record')} in {show.seconds(removed.seconds)}, as "
-        f"request {removed.request}; `erasable verify` holds the models against new ones"
+        f"request {removed.request}; `erasable verify` compares the models with new ones"
     )
 
 
@@ -204,68 +204,65 @@ def remove_domain(
     dataset: str = argument("DATASET", "The name of a data set."),
     condition: str | None = option(
         "CONDITION",
-        "Which records are of the domain, as a condition, in the form that `erasable request` "
-        "takes: \"label == 'spam' and length > 100\".",
+        'The records of the domain, as a condition like those of `erasable request`: "label '
+        "== 'spam' and length > 100\".",
         "--where",
     ),
     keywords: str | None = option(
         "FILE",
-        "Which records are of the domain, by words or phrases in the text of --column: a file with "
-        "one a line. Case does not matter; 'prize' is the whole word, 'prize*' its beginning. With "
+        "The records of the domain, by words or phrases in the text of --column: a file with "
+        "one a line. Case is ignored; 'prize' is the whole word, 'prize*' its beginning. With "
         "--where, the records that meet both.",
     ),
-    column: str | None = option("COL", "The column of text, for --keywords."),
+    column: str | None = option("COL", "The column of text for --keywords."),
     budget: str = option(
         "B",
-        "How many are to leave: a number (100), a share of the domain (20%), coverage:SHARE of the "
-        "total score, min-removal:ALPHA, the fewest that reach it, max-shift:EPSILON, the most "
-        "removal within it, or cost:COLUMN:AMOUNT.",
+        "How many are deleted: a number (100), a share of the domain (20%), coverage:SHARE of "
+        "the total score, min-removal:ALPHA (the fewest that reach it), max-shift:EPSILON "
+        "(the most removal within it), or cost:COLUMN:AMOUNT.",
         default=BUDGET,
     ),
     score: str = option(
         "S",
-        "How they are ranked: density-ratio, mu2-distance, cos-mu2, maha-mu2, lr-cos, lr-maha, "
-        "knn-ratio, norm, coreset, k-center, craig, gradmatch, ccs or random.",
+        "How records are ranked: density-ratio, mu2-distance, cos-mu2, maha-mu2, lr-cos, "
+        "lr-maha, knn-ratio, norm, coreset, k-center, craig, gradmatch, ccs or random.",
         default="density-ratio",
     ),
     features: str | None = option(
         "A,B",
-        "Columns to compare records by, numbers scaled and text by TF-IDF: by default that of "
-        "--column; or those that models learn from, but for those of --where; or, without models, "
-        "every numeric one, or the one of text.",
+        "Columns to compare records by, with scaled numbers and TF-IDF of text. By default "
+        "that of --column; or the features of models, except those in --where; or, without "
+        "models, all numeric columns, or the one of text.",
     ),
     components: str | None = option(
         "N",
-        "Compare text by N components of its words, 100 for instance: maha-mu2 and lr-maha need "
-        "them.",
+        "Compare text by N components of its words, such as 100; maha-mu2 and lr-maha need it.",
     ),
     fill: str | None = FILL,
     retain_where: str | None = option(
-        "CONDITION", "Which of the other records are the wanted domain; by default all of them."
+        "CONDITION", "Which other records are the wanted domain; by default all."
     ),
-    retain_sample: str | None = option(
-        "N", "Contrast the domain with N of these alone, drawn by id."
-    ),
+    retain_sample: str | None = option("N", "Compare the domain with only N of them, drawn by id."),
     fresh: str | None = option(
         "DATASET_OR_FILE",
-        "Records that no model was trained on, to judge by: another data set, or a source as for "
-        "`dataset add`. Without it nothing is said of fresh records.",
+        "Records that no model was trained on, to judge the removal by: another data set, or "
+        "a source as for `dataset add`.",
     ),
     delta: str = option("P", "How often the certificate may be wrong.", default="0.05"),
     seed: str = SEED,
     output: str | None = option(
         "FILE",
-        "Write the ids of the chosen records there, first to leave first: .txt, or .csv with their "
-        "scores.",
+        "Write the ids of the chosen records to a file, first to delete first: .txt, or .csv "
+        "with their scores.",
     ),
     plot: str | None = option(
-        "FILE", "Draw removal and shift against the number of deletions: .svg, .png or .pdf."
+        "FILE", "Draw removal and shift by the number of deletions: .svg, .png or .pdf."
     ),
-    yes: bool = switch("--yes", "Delete them; without it nothing is changed (a dry run)."),
+    yes: bool = switch("--yes", "Delete the records; without it nothing is changed (a dry run)."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take an unwanted domain out of a data set and its models, by its most telling records."""
+    """Remove a domain from a data set and its models by its most characteristic records."""
     options.check_files(output, plot)
     drawn = options.whole(seed, "--seed", least=0)
     least = options.number(delta, "--delta")
@@ -320,7 +317,7 @@ _FORMS = (
 
 
 def read_budget(text: str | None) -> tuple[Any, str | None]:
-    """Return a budget and, where records cost differently, the column that says what they do.
+    """Return a budget and, for a budget of costs, the column of costs.
 
     >>> read_budget("100"), read_budget("20%"), read_budget("min-removal:0.5")
     ((100, None), (Share(share=0.2), None), (MinRemoval(alpha=0.5), None))
@@ -350,11 +347,7 @@ def read_budget(text: str | None) -> tuple[Any, str | None]:
 
 
 def read_keywords(path: str | None) -> list[str] | None:
-    """Read keywords from a file, one a line; empty lines are skipped.
-
-    >>> read_keywords(None) is None
-    True
-    """
+    """Read keywords from a file, one a line; empty lines are skipped."""
     if path is None:
         return None
     text = as_text(load(path, "keywords, one a line"), repr(path), "keywords, one a line")

@@ -1,4 +1,4 @@
-"""`erasable receipt` and `log`: what proves that it was done."""
+"""Commands `erasable receipt` and `erasable log`: show and check the evidence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ app = typer.Typer()
 
 PANEL = "Evidence"
 
-OUTPUT = option("F", "Write it to a file, as it is to be handed out.")
+OUTPUT = option("F", "Write it to a file.")
 
 
-receipt = typer.Typer(cls=CommandGroup, help="Show receipts, and check them.")
+receipt = typer.Typer(cls=CommandGroup, help="Show and check receipts.")
 
 log = typer.Typer(cls=CommandGroup, help="Show the log, check it, and sign its head.")
 
@@ -54,11 +54,11 @@ def show_receipt(
 @command(receipt, "check", example="erasable receipt check receipt.json --key workspace.pub")
 def check_receipt(
     file: str = argument("FILE", "A receipt."),
-    key: str = option("PUB", "The public key, as `erasable key` printed it.", default=...),
+    key: str = option("PUB", "The public key, as `erasable key` prints it.", default=...),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Check a receipt with the public key alone; exit code 1 if it does not hold."""
+    """Check a receipt with only the public key; exit code 1 if it does not hold."""
     from erasable.core.errors import EvidenceError
     from erasable.workspace.evidence import receipts
 
@@ -83,11 +83,11 @@ def check_receipt(
 
 @command(log, "show", example="erasable log show --since 40")
 def show_log(
-    since: str = option("N", "The first entry that is shown.", default="0"),
+    since: str = option("N", "The first entry to show.", default="0"),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Show what happened, in order."""
+    """Show the entries of the log, in order."""
     if not (since.isascii() and since.isdigit() and len(since) < 16):
         fail(f"--since is {show.one_line(since)[:40]!r}; expected the number of an entry, from 0")
     found = opened(folder).log_entries(int(since))
@@ -128,7 +128,7 @@ def verify_log(
 
 @command(log, "head", example="erasable log head --output head.json")
 def sign_head(output: str | None = OUTPUT, folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Sign what the log is now: keep it elsewhere, and hold the log against it later."""
+    """Sign the current log: keep the head elsewhere, to check the log against it later."""
     with perhaps(output, folder) as place:
         found = opened(folder).head()
         if place is not None:

@@ -1,4 +1,4 @@
-"""Read and write the files that a user names beside the workspace: receipts, heads, keys, lists."""
+"""Files that a user names outside of the workspace: receipts, heads, keys, lists, outputs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _LARGEST = 64 * 2**20
 
 
 def load(path: str, what: str, *, stdin: bool = False) -> bytes:
-    """Read a file; where `stdin` is true, "-" is standard input.
-
-    >>> load("missing.json", "a receipt")
-    Traceback (most recent call last):
-    erasable.core.errors.NotInWorkspaceError: there is no file 'missing.json'; ...
-    """
+    """Read a file; if `stdin` is true, "-" is standard input."""
     reads_input = stdin and path == "-"
     if reads_input and sys.stdin is None:
         raise NotInWorkspaceError(f"standard input is closed; expected {what}")
@@ -41,10 +36,10 @@ def load(path: str, what: str, *, stdin: bool = False) -> bytes:
 
 
 def as_text(data: bytes, named: str, what: str) -> str:
-    r"""Return the text of a file that a user has written; a mark of UTF-8 is left out.
+    r"""Return the text of a UTF-8 file that a user has written, without a byte order mark.
 
-    `named` and `what` are for the error: the file, and what it should hold. Raise WorkspaceError,
-    which says which encoding it seems to be, for anything but UTF-8.
+    `named` and `what` are for the error: the file, and what it should hold. Raise WorkspaceError
+    for another encoding, with the one that it seems to be.
 
     >>> as_text(b"\xef\xbb\xbfpatient-7\n", "'who.txt'", "one identity a line")
     'patient-7\n'
@@ -67,14 +62,7 @@ def as_text(data: bytes, named: str, what: str) -> str:
 
 
 def load_json(path: str, what: str) -> dict[str, Any]:
-    """Read a JSON object from a file; see `load`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "head.json").write_text('{"size": 3}')
-    ...     load_json(f"{folder}/head.json", "a head of the log")
-    {'size': 3}
-    """
+    """Read a JSON object from a file; see `load`."""
     data = load(path, what)
     try:
         found = json.loads(data)
@@ -86,14 +74,7 @@ def load_json(path: str, what: str) -> dict[str, Any]:
 
 
 def public_key(path: str) -> bytes:
-    """Read a public key, PEM; see `load`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "workspace.pub").write_text("-----BEGIN PUBLIC KEY-----")
-    ...     public_key(f"{folder}/workspace.pub")
-    b'-----BEGIN PUBLIC KEY-----'
-    """
+    """Read a public key, PEM; see `load`."""
     data = load(path, "a public key, PEM")
     if b"-----BEGIN PUBLIC KEY-----" not in data:
         raise EvidenceError(
@@ -104,7 +85,7 @@ def public_key(path: str) -> bytes:
 
 
 def ids_text(path: str, ids: Sequence[str], columns: tuple[str, str], values: Any) -> str:
-    r"""Return what is written into a file: ids, or, for .csv, with a number of each.
+    r"""Return the contents of a file of ids; for .csv, with a number for each.
 
     >>> ids_text("chosen.csv", ["v7", "v2"], ("visit", "gain"), [3.0, 1.5])
     'visit,gain\nv7,3.0\nv2,1.5\n'
@@ -119,9 +100,9 @@ def ids_text(path: str, ids: Sequence[str], columns: tuple[str, str], values: An
 
 @contextmanager
 def replacing(path: str, workspace: str) -> Iterator[Path]:
-    """Lend a file that takes the place of another at the end of the block, if that goes well.
+    """Yield a temporary file that replaces another at the end of the block, unless the block fails.
 
-    A place that cannot be written is refused before the block, while nothing has been done yet.
+    A place that cannot be written is refused before the block.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -153,12 +134,7 @@ def replacing(path: str, workspace: str) -> Iterator[Path]:
 
 @contextmanager
 def perhaps(path: str | None, workspace: str) -> Iterator[Path | None]:
-    """Do what `replacing` does where there is a path.
-
-    >>> with perhaps(None, ".") as place:
-    ...     place is None
-    True
-    """
+    """Do what `replacing` does if there is a path; otherwise yield None."""
     if path is None:
         yield None
         return

@@ -1,7 +1,4 @@
-"""Frame of every command: its options, its example, and one way to end.
-
-Whatever goes wrong is told here, once, for all commands.
-"""
+"""Commands with their options and examples, and their errors and exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ IDENTITIES = frozenset({"identities", "identity", "other"})
 
 
 def explained(error: typer.TyperException) -> str:
-    """Return the line that tells of an error in the command line.
+    """Return one line about an error in the command line.
 
     >>> explained(typer.BadParameter("it is not UTF-8"))
     'a value cannot be read: it is not UTF-8; expected plain text; see `erasable --help`'
@@ -112,9 +109,9 @@ _REQUEST = re.compile("R-[0-9A-Z]{10}")
 
 
 class _AsTyped:
-    """Hand a command the text that was typed.
+    """A parameter type that passes on the text as typed.
 
-    Typer would load pydantic, for a sixth of a second, to be told that a text is a text.
+    Typer would load pydantic for this, which takes a sixth of a second.
     """
 
     def __init__(self, several: bool) -> None:
@@ -147,13 +144,7 @@ class _Plain:
 
 
 class Command(_Plain, TyperCommand):
-    """A command whose parameters are texts, lists of texts, and switches.
-
-    Examples
-    --------
-    >>> Command("greet").name
-    'greet'
-    """
+    """A command whose parameters are texts, lists of texts, and switches."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -187,13 +178,7 @@ class NoSuchCommandError(typer.BadParameter):
 
 
 class CommandGroup(_Plain, TyperGroup):
-    """Commands in the order they were registered.
-
-    Examples
-    --------
-    >>> CommandGroup(name="dataset").name
-    'dataset'
-    """
+    """Commands in the order they were registered."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return a command that is there, or say which name was given."""
@@ -213,14 +198,7 @@ def _as_typed(param: Any) -> Any:
 
 
 class Root(CommandGroup):
-    """The whole command line: it ends with an exit code of docs/cli.md, and tells errors in a line.
-
-    Examples
-    --------
-    >>> Root(name="erasable").main(["--gone"])
-    Traceback (most recent call last):
-    SystemExit: 2
-    """
+    """The whole command line: errors are one line, with an exit code of docs/cli.md."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options that need no command."""
@@ -274,12 +252,7 @@ def command(
 
 
 def opened(folder: str, memory: int | None = None, dask: str | None = None) -> Any:
-    """Open the workspace, and have it tell how far it is; for the rest see `Workspace.open`.
-
-    >>> opened("missing")
-    Traceback (most recent call last):
-    erasable.core.errors.NotInWorkspaceError: ... holds no workspace; expected one; ...
-    """
+    """Open the workspace, with a progress display; see `Workspace.open`."""
     from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
@@ -289,21 +262,12 @@ def opened(folder: str, memory: int | None = None, dask: str | None = None) -> A
 
 
 def fail(message: str) -> NoReturn:
-    """End with an error of the command line's own.
-
-    >>> fail("--since is 'x'; expected a number")
-    Traceback (most recent call last):
-    erasable.core.errors.WorkspaceError: --since is 'x'; expected a number
-    """
+    """Raise an error of the command line."""
     raise WorkspaceError(message)
 
 
 def request_id(given: str) -> str:
-    """Return the id of a request; what is none may be an identity, and is not repeated.
-
-    >>> request_id("R-4VYK2J0QFT")
-    'R-4VYK2J0QFT'
-    """
+    """Return the id of a request; other texts may be identities, and are not repeated."""
     if not _REQUEST.fullmatch(given):
         fail(
             "that is no id of a request; expected R- and ten letters or digits, as was printed "
@@ -316,7 +280,7 @@ def request_id(given: str) -> str:
 
 
 def _report(error: Exception) -> int:
-    """Tell what went wrong; return the exit code."""
+    """Report an error; return the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if os.environ.get(DEBUG):
@@ -356,13 +320,13 @@ def _say(message: str) -> int:
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:
-    """Tell what became of what was interrupted; return the exit code."""
+    """Report an interruption; return the exit code."""
     _say(f"the command was interrupted; expected it to end; {became(error)}")
     return interrupts.exit_code(error)
 
 
 def _told(output: OutputStream, code: int) -> int:
-    """Return the exit code, in view of whether what was printed could be written."""
+    """Return the exit code, considering whether the output could be written."""
     output.flush()
     if output.failed is None or code != 0:
         return code

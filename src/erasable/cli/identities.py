@@ -1,7 +1,7 @@
-"""Read identities from where they do not show: a file, or standard input.
+"""Identities from files or standard input.
 
-What stands on a command line stands in the list of processes and in the shell's history, too.
-Lines are handed on as they are: which spaces belong to an identity, its type says.
+A command line is visible in the list of processes and in the shell's history. Lines are passed on
+unchanged: the type of an identity says which spaces belong to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def gathered(typed: Sequence[str], file: str | None) -> list[str]:
     """Return the identities of a command line and of a file, each once, in order.
 
     The file has one identity a line, with the spaces around it; "-" is standard input. Blank lines
-    are skipped: no record belongs to a blank identity. Raise InvalidIdsError if the file has none.
+    are skipped. Raise InvalidIdsError if the file has no identity.
 
     >>> gathered(["patient-7", "patient-9", "patient-7"], None)
     ['patient-7', 'patient-9']
@@ -35,12 +35,12 @@ def gathered(typed: Sequence[str], file: str | None) -> list[str]:
 
 
 def asked(typed: Sequence[str], file: str | None, columns: Mapping[str, str]) -> list[Ask]:
-    """Return what is asked for on a command line and in a file, each once, in order.
+    """Return the identities of a command line and of a file as `Ask`, each once, in order.
 
-    The file is as for `gathered`; or, if `columns` names the columns of "identity" and perhaps
-    "type", "reference" and "received", CSV with a header (with tabs, if its name ends in .tsv), of
-    which lines without any value are skipped. Raise InvalidIdsError if it lacks a column, or has a
-    line without an identity or with too few or too many values.
+    The file is as for `gathered`; or, if `columns` names the columns of "identity" and optionally
+    "type", "reference" and "received", CSV with a header (with tabs if its name ends in .tsv),
+    whose empty lines are skipped. Raise InvalidIdsError if it lacks a column, or has a line without
+    an identity or with too few or too many values.
 
     >>> asked(["patient-7"], None, {})
     [Ask(value='patient-7', type=None, reference=None, received_at=None, place=None)]
@@ -62,7 +62,7 @@ def asked(typed: Sequence[str], file: str | None, columns: Mapping[str, str]) ->
 
 
 def moment(given: str, name: str) -> datetime:
-    """Return the time that a text names."""
+    """Return the time of a text."""
     try:
         at = datetime.fromisoformat(given)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -127,11 +127,7 @@ def _check_head(head: Sequence[str], columns: Mapping[str, str], named: str) -> 
 
 
 def one(typed: str | None, file: str | None) -> str:
-    """Return the one identity of a command line or of a file; raise InvalidIdsError otherwise.
-
-    >>> one("patient-7", None)
-    'patient-7'
-    """
+    """Return the one identity of a command line or of a file; raise InvalidIdsError otherwise."""
     found = gathered([] if typed is None else [typed], file)
     if len(found) != 1:
         raise InvalidIdsError(
@@ -142,11 +138,7 @@ def one(typed: str | None, file: str | None) -> str:
 
 
 def pair(typed: Sequence[str], file: str | None) -> tuple[str, str]:
-    """Return the two identities of a command line or of a file; raise InvalidIdsError otherwise.
-
-    >>> pair(["patient-7", "patient-9"], None)
-    ('patient-7', 'patient-9')
-    """
+    """Return the two identities of a command line or of a file; raise InvalidIdsError otherwise."""
     found = gathered(typed, file)
     if len(found) != 2:
         raise InvalidIdsError(

@@ -1,7 +1,7 @@
 """Handling of Ctrl-C, SIGTERM and SIGHUP: one line, and the exit code of a shell.
 
 The law kept here: before a command has begun there is nothing to undo, and the process ends at
-once. From then on an interruption is raised, so that what is under way is taken back or ended.
+once. From then on an interruption is raised, so that the current change is undone or finished.
 """
 
 from __future__ import annotations
@@ -20,15 +20,8 @@ _taken: list[signal.Signals] = []
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has asked the process to end.
+    """The exception for a signal that ends the process.
 
-    Parameters
-    ----------
-    number : int
-        Of the signal.
-
-    Examples
-    --------
     >>> exit_code(Stopped(15)), exit_code(KeyboardInterrupt())
     (143, 130)
     """
@@ -44,7 +37,7 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 
 def take() -> None:
-    """Have signals end this process in one line; those that it was started to ignore stay so."""
+    """Have signals end this process in one line; ignored signals stay ignored."""
     for name in _SIGNALS:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in (
@@ -57,9 +50,9 @@ def take() -> None:
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Have the signals be raised inside the block; after it, they end the process without a word.
+    """Raise the signals as exceptions inside the block; after it, they end the process silently.
 
-    In a process whose signals were not taken nothing changes.
+    Nothing changes in a process whose signals were not taken.
     """
     _have(_raise)
     try:

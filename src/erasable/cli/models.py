@@ -1,4 +1,4 @@
-"""`erasable model` and `erasable verify`: train, look at, use, publish and check models."""
+"""Commands `erasable model`, `verify` and `audit`: train, use, publish and check models."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ SHOWN = 20
 """Predictions that are printed for people."""
 
 NAME = argument("NAME", "The name of the model.")
-DATASETS = option("D,...", "The data sets it learns from; all of the same columns.", "--dataset")
+DATASETS = option("D,...", "The data sets it learns from, with the same columns.", "--dataset")
 POLICY = option(
     "P",
-    "When it follows its data sets: at-once, with each append and sync; refresh, when `erasable "
-    "model refresh` or --update-models says so (by default); or never.",
+    "When it is updated to new versions of its data sets: at-once (with each append and "
+    "sync), refresh (by `erasable model refresh` or --update-models; the default) or never.",
 )
-HOOK = option("CMD", "A command with {model} that runs after each update, without a shell.")
+HOOK = option("CMD", "A command with {model}, run after each update, without a shell.")
 
 group = typer.Typer(cls=CommandGroup, help="Train, look at, use and export models.")
 
@@ -49,19 +49,21 @@ app.add_typer(group, name="model", rich_help_panel="Data and models")
 
 @command(app, "verify", example="erasable verify risk", panel="Evidence")
 def verify(
-    names: list[str] | None = argument("NAME", "Models; by default all of them.", default=None),
-    retrain: bool = switch("--retrain", "Run commands that train models elsewhere, too."),
+    names: list[str] | None = argument("NAME", "Models; by default all.", default=None),
+    retrain: bool = switch(
+        "--retrain", "Also run the commands of models that are trained elsewhere."
+    ),
     allow_other_version: bool = switch(
         "--allow-other-version",
-        "Take models that other software or another kind of machine made, and that cannot be "
-        "compared, as equal.",
+        "Accept models that cannot be compared, because other software or another kind of "
+        "machine made them.",
     ),
     memory: str | None = MEMORY,
     dask: str | None = DASK,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Fit models again on what is left, and compare; exit code 1 if any is not equal."""
+    """Fit models again on the remaining records, and compare; exit code 1 if any is not equal."""
     found = opened(folder, size(memory), dask).verify(list(names or ()) or None, retrain=retrain)
     unknown = [each.model for each in found if each.verdict == "other version"]
     if unknown and not allow_other_version:
@@ -95,26 +97,26 @@ def fit(
     estimator: str | None = option(
         "DOTTED",
         "An estimator of erasable, or of scikit-learn (sklearn.svm.SVC), which is refitted; "
-        "several, joined by commas, make a pipeline; or module:function; or a file, recipe.json, "
-        "as `erasable model show --recipe` writes it.",
+        "several, joined by commas, make a pipeline; or module:function; or a recipe.json "
+        "file, as `erasable model show --recipe` writes it.",
     ),
     target: str | None = option("COL", "The column to predict."),
     features: str | None = option(
         "A,B",
-        "Columns to learn from; by default all but ids, subjects, the target, an index, and text "
-        "that tells most records apart.",
+        "Columns to learn from; by default all except ids, subjects, the target, an index, "
+        "and text that differs in most records.",
     ),
     prepare: str = option(
         "HOW",
-        "auto: gaps are filled, text and times become numbers, where the estimator cannot learn "
-        "from them as they are; none: it learns from the numbers alone. Pipelines are left as they "
-        "are.",
+        "auto: missing values are filled, and text and times become numbers, if the estimator "
+        "cannot learn from them as they are; none: it learns from the numeric columns only. "
+        "Pipelines are left as they are.",
         default="auto",
     ),
     params: list[str] | None = option(
         "NAME=VALUE",
-        "A parameter; repeat it. One that is an estimator is named, and has its own: -p "
-        "estimator=sklearn.svm.SVC -p estimator__C=2.",
+        "A parameter; may be repeated. An estimator is given by its name, and its parameters "
+        "with a prefix: -p estimator=sklearn.svm.SVC -p estimator__C=2.",
         "-p",
         "--param",
     ),
@@ -125,7 +127,7 @@ def fit(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Train a model; under a name that is known, train it again on the newest data."""
+    """Train a model; if the name is known, train it again on the newest data."""
     _print_fitted(
         opened(folder, size(memory), dask).fit(
             name,
@@ -153,7 +155,7 @@ def register(
     dataset: list[str] | None = DATASETS,
     retrain: str | None = option(
         "CMD",
-        "A command with {data} and {out}, which trains it at every erasure, without a shell. "
+        "A command with {data} and {out} that trains it at every erasure, without a shell. "
         "Without a command the model is not covered, and every receipt says so.",
     ),
     hook: str | None = HOOK,
@@ -174,14 +176,16 @@ def register(
 @command(group, "refresh", example="erasable model refresh risk")
 def refresh(
     names: list[str] | None = argument(
-        "NAME", "Models; by default all that are stale, but those that never follow.", default=None
+        "NAME",
+        "Models; by default all stale ones, except those with the policy never.",
+        default=None,
     ),
     memory: str | None = MEMORY,
     dask: str | None = DASK,
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Bring models up to the newest versions of their data sets."""
+    """Update models to the newest versions of their data sets."""
     done, warnings = opened(folder, size(memory), dask).refresh(list(names or ()) or None)
     show.warn(warnings)
     if show.printed(as_json, {"models": done, "warnings": warnings}):
@@ -189,7 +193,7 @@ def refresh(
     if done:
         show.treatments(done)
     else:
-        show.line("nothing to do: no model that may follow is stale")
+        show.line("nothing to do: no model to refresh is stale")
 
 
 @command(group, "policy", example="erasable model policy risk at-once")
@@ -199,7 +203,7 @@ def policy(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Say when a model follows its data sets."""
+    """Set when a model is updated to new versions of its data sets."""
     opened(folder).set_policy(name, policy)
     told = {
         "at-once": f"{name} follows with each append and sync from now on",
@@ -232,13 +236,11 @@ def list_models(folder: str = FOLDER, as_json: bool = JSON) -> None:
 @command(group, "show", example="erasable model show risk")
 def show_model(
     name: str = NAME,
-    recipe: bool = switch(
-        "--recipe", "Print its recipe alone, as JSON, to be edited and fitted again."
-    ),
+    recipe: bool = switch("--recipe", "Print only its recipe, as JSON, to edit and fit it again."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Show a model: its recipe, its data, its versions, and what deletions cost."""
+    """Show a model: its recipe, its data, its versions, and the time that deletions took."""
     found = opened(folder).model(name)
     if recipe:
         # A fit of it draws its own seeds, unless random_state is set.
@@ -253,7 +255,7 @@ def show_model(
 def predict(
     name: str = NAME,
     source: str = argument("SOURCE", "Records: a CSV, JSON lines or Parquet file."),
-    output: str | None = option("FILE", "Write them there, as .csv or .parquet."),
+    output: str | None = option("FILE", "Write them to a .csv or .parquet file."),
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
     encoding: str | None = ENCODING,
@@ -302,7 +304,7 @@ def export(
 
 @command(group, "retire", example="erasable model retire risk")
 def retire(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Give a model up: its file is erased, and no later request concerns it."""
+    """Retire a model: its file is erased, and later requests do not concern it."""
     opened(folder).retire(name)
     show.answer(as_json, {"model": name, "state": "retired"}, f"{name} is retired")
 
@@ -316,15 +318,16 @@ def publish(
     name: str = NAME,
     to: str = option(
         "mlflow:NAME",
-        "A registered model of MLflow, which is made. `none` ends it: what is registered stays.",
+        "A registered model of MLflow, which is created. `none` stops publishing; registered "
+        "versions stay.",
         default=...,
     ),
     tracking_uri: str | None = option(
-        "URI", "Of MLflow, without a password; by default what MLFLOW_TRACKING_URI says each time."
+        "URI", "URI of MLflow, without a password; by default MLFLOW_TRACKING_URI at each use."
     ),
     delete_superseded: bool = switch(
         "--delete-superseded",
-        "Delete the versions before, and their files, whenever there is a new one.",
+        "Delete earlier versions and their files whenever there is a new one.",
     ),
     folder: str = FOLDER,
     as_json: bool = JSON,
@@ -444,30 +447,30 @@ def audit(
     ),
     deleted: str | None = option(
         "REQUEST",
-        "Test whether the model has forgotten what this request erased; without it, whether the "
-        "model reveals the records that it has learned from, which needs --fresh.",
+        "Test whether the model has forgotten what this request erased. Without it, test "
+        "whether the model reveals the records that it has learned from, which needs --fresh.",
     ),
     records: str | None = option(
         "FILE",
-        "With --deleted: the erased records, where the model forgets approximately. The workspace "
-        "no longer has them.",
+        "With --deleted: the erased records, for a model that deletes approximately. The "
+        "workspace no longer has them.",
     ),
-    attack: str | None = option("A", "On the records of a model: rmia, by default, or lira."),
+    attack: str | None = option("A", "The attack on membership: rmia, by default, or lira."),
     references: str | None = option(
         "N",
-        "How many models are trained to compare with: by default 4 for rmia, 64 for lira, and as "
-        "many as --level needs for a deletion.",
+        "How many models are trained for comparison: by default 4 for rmia, 64 for lira, and "
+        "as many as --level needs for a deletion.",
     ),
     level: str = option("P", "The probability of a false alarm.", default="0.05"),
     ask: str | None = option(
         "CMD",
-        "Of a model that a program of yours made: the command that asks it, with {model}, its "
-        "file, {data}, a CSV file of records, and {out}, where it writes a CSV file with the "
+        "For a model that your own program made: a command that asks it, with {model}, its "
+        "file, {data}, a CSV file of records, and {out}, a CSV file that it writes with the "
         "probability of each class, in the order of their names.",
     ),
-    target: str | None = option("COLUMN", "With --ask: what the model predicts."),
+    target: str | None = option("COLUMN", "With --ask: the column that the model predicts."),
     html: str | None = option(
-        "FILE", "Write a page there, complete in itself. It names the most exposed records."
+        "FILE", "Write a page, complete in itself. It names the most exposed records."
     ),
     seed: str = SEED,
     folder: str = FOLDER,

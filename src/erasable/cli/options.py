@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options of several commands, and the parsing of their texts."""
 
 from __future__ import annotations
 
@@ -42,54 +42,48 @@ FOLDER = option(
 JSON = switch("--json", "Print one JSON object, for programs.")
 FILL = option(
     "HOW",
-    "Fill gaps in features in, as an imputer does before a model: mean, median or most_frequent. "
-    "By default gaps are refused.",
+    "Replace missing values of features, as an imputer does before a model: mean, median or "
+    "most_frequent. By default missing values are an error.",
 )
 MEMORY = option(
     "SIZE",
-    "What the features of a model's records may take in memory, such as 500MB or 4GB; above it "
-    "they are read block by block, where the model can learn so. By default half of the machine's.",
+    "Memory that the features of a model's records may take, such as 500MB or 4GB; above that "
+    "they are read block by block, if the model can learn so. By default half of the "
+    "machine's memory.",
 )
 DASK = option(
     "ADDRESS",
-    "Have models that can learn block by block learn on a Dask cluster, such as "
-    "tcp://10.0.0.5:8786. Its workers read data sets from the store of the workspace.",
+    "A Dask cluster, such as tcp://10.0.0.5:8786: models that can learn block by block learn "
+    "there. Its workers read data sets from the store of the workspace.",
 )
 DELIMITER = option(
     "C",
-    "What separates the columns of a text file, such as ';' or tab. By default that is as the file "
-    "shows where no other fits, or as the data set is read.",
+    "The separator of columns in a text file, such as ';' or tab. By default as the file "
+    "shows, or as the data set was read.",
 )
-DECIMAL = option(
-    "C", "What stands before decimals in a text file: '.' or ','. By default as for --delimiter."
-)
+DECIMAL = option("C", "The decimal sign in a text file: '.' or ','. By default as for --delimiter.")
 ENCODING = option(
     "NAME",
-    "The encoding of a text file, such as latin1. By default as its mark or the data set says, or "
-    "UTF-8.",
+    "The encoding of a text file, such as latin1. By default as its byte order mark or the "
+    "data set says, or UTF-8.",
 )
-SEED = option("N", "For what is drawn: the same, the same choice.", default="0")
+SEED = option("N", "Seed of random draws.", default="0")
 DATABASE = option(
     "URL",
-    "Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The password "
-    "is taken from PGPASSWORD or .pgpass, and is never kept.",
+    "Keep the ledger in PostgreSQL 15 or newer: postgresql://USER@HOST:PORT/DATABASE. The "
+    "password is read from PGPASSWORD or .pgpass, and is never kept.",
 )
-SCHEMA = option(
-    "NAME", "The schema of the database that is the workspace's own; by default erasable."
-)
+SCHEMA = option("NAME", "The schema of the database; by default erasable.")
 STORE = option(
     "URL",
     "Keep data and models in an object store: s3://BUCKET/PREFIX, gs://... or abfs://... "
-    "Credentials and endpoint are taken from where its own tools look for them (AWS_PROFILE, "
+    "Credentials and endpoint are found by the store's own tools (AWS_PROFILE, "
     "AWS_ENDPOINT_URL), and are never kept.",
 )
 
 
 def check_files(output: str | None, plot: str | None) -> None:
-    """Refuse names of files whose ending is no format that ids or plots are written in.
-
-    >>> check_files("chosen.csv", None)
-    """
+    """Refuse names of output files with an ending that is no format of ids or plots."""
     for option, path, endings in (("--output", output, _TEXTS), ("--plot", plot, _PLOTS)):
         if path is not None and not path.endswith(endings):
             fail(
@@ -99,11 +93,7 @@ def check_files(output: str | None, plot: str | None) -> None:
 
 
 def whole(text: str, option: str, least: int = 1) -> int:
-    """Return a whole number.
-
-    >>> whole("200", "--k")
-    200
-    """
+    """Return a whole number."""
     plain = text.isascii() and text.isdigit() and len(text) < 16
     if not plain or int(text) < least:
         fail(f"{option} is {show.one_line(text)[:60]!r}; expected a whole number, {least} or more")
@@ -125,11 +115,7 @@ def size(text: str | None) -> int | None:
 
 
 def number(text: str, option: str) -> float:
-    """Return a number above 0.
-
-    >>> number("2.5", "--k")
-    2.5
-    """
+    """Return a number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -142,8 +128,8 @@ def number(text: str, option: str) -> float:
 def columns(text: str | None) -> list[str] | None:
     """Return the names of a list of columns.
 
-    Spaces around a name do not belong to it. A name with a comma, or with spaces that do, stands in
-    double quotes, as in CSV; so does the empty name of a column without one.
+    Spaces around a name do not belong to it. A name that has a comma or outer spaces, or is empty,
+    is in double quotes, as in CSV.
 
     >>> columns('age, dose'), columns('"dose, mg", " age", ""')
     (['age', 'dose'], ['dose, mg', ' age', ''])
@@ -157,7 +143,7 @@ def columns(text: str | None) -> list[str] | None:
 
 
 def pairs(given: list[str] | None, name: str) -> dict[str, str]:
-    """Read values of an option that names something and its value.
+    """Parse texts of the form NAME=VALUE.
 
     >>> pairs(["C=0.5", "kind=a=b"], "-p")
     {'C': '0.5', 'kind': 'a=b'}

@@ -1,4 +1,4 @@
-"""`erasable subject` and `suppress`: what is kept of a person, and who is kept out."""
+"""Commands `erasable subject` and `erasable suppress`: people, and the suppression list."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ app = typer.Typer()
 
 PANEL = "People"
 
-IDENTITY = argument("IDENTITY", "As it stands in the data.", default=None)
+IDENTITY = argument("IDENTITY", "The identity, as in the data.", default=None)
 FILE = option("F", "A file with the identity, - for standard input.")
 TYPE = option(
     "TYPE",
-    "Its type; by default each is tried that a data set or a link has used so far.",
+    "Its type; by default all types that data sets or links have used are tried.",
     "--type",
 )
 
 
-subject = typer.Typer(cls=CommandGroup, help="What is kept of a person.")
+subject = typer.Typer(cls=CommandGroup, help="Show what is kept of a person, and link identities.")
 
-suppress = typer.Typer(cls=CommandGroup, help="Who is kept out, because they were erased.")
+suppress = typer.Typer(
+    cls=CommandGroup,
+    help="The suppression list: people who were erased, and whose new records are left out.",
+)
 
 app.add_typer(subject, name="subject", rich_help_panel=PANEL)
 
@@ -52,7 +55,7 @@ def show_subject(
         return
     kept_out = found["suppressed"]
     if not found["known"] and not found["requests"]:
-        kept = "nothing but a pseudonym, to keep them out," if kept_out else "nothing"
+        kept = "nothing but a pseudonym on the suppression list" if kept_out else "nothing"
         show.line(
             f"{kept} is kept under this identity, as {show.types(found['types'])}, in "
             f"{show.columns(found['searched'])}"
@@ -86,13 +89,13 @@ def link(
     other: str | None = argument("OTHER", "Another identity of the same person.", default=None),
     file: str | None = option("F", "A file with both, a line each; - for standard input."),
     type_: str | None = option(
-        "TYPE", "The type of the first; by default id, but an address needs one.", "--type"
+        "TYPE", "The type of the first; by default id; an address needs a type.", "--type"
     ),
-    other_type: str | None = option("TYPE", "The type of the other, likewise."),
+    other_type: str | None = option("TYPE", "The type of the other."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Say that two identities are one person."""
+    """State that two identities are one person."""
     first, second = pair([each for each in (identity, other) if each is not None], file)
     opened(folder).link(first, second, type=type_, other_type=other_type)
     show.answer(
@@ -102,14 +105,12 @@ def link(
 
 def _kept_out(entry: Mapping[str, Any]) -> str:
     since = show.day(entry["since"])
-    return (
-        f"on the list of whom to keep out as {entry['type']}, since {since}: {entry['request_id']}"
-    )
+    return f"on the suppression list as {entry['type']}, since {since}: {entry['request_id']}"
 
 
 @command(suppress, "list", example="erasable suppress list")
 def list_suppressed(folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """List who is kept out, by pseudonym."""
+    """List the entries of the suppression list, by pseudonym."""
     found = opened(folder).suppressed()
     if show.printed(as_json, {"suppressed": found}):
         return
@@ -127,13 +128,13 @@ def release(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Let a person's records in again: they have given consent anew."""
+    """Remove a person from the suppression list: they have consented again."""
     warnings = opened(folder).release(one(identity, file), type=type_)
     show.warn(warnings)
     show.answer(
         as_json,
         {"released": True, "warnings": warnings},
-        "released: records of this person may come in again",
+        "released: new records of this person are accepted again",
     )
 
 
@@ -143,7 +144,7 @@ def export_list(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Print the signed list of who is kept out; it holds tokens, and no identity."""
+    """Print the signed suppression list; it has tokens, and no identities."""
     with perhaps(output, folder) as place:
         found = opened(folder).suppression_list()
         if place is not None:
@@ -156,26 +157,26 @@ def export_list(
 
 @command(suppress, "import", example="erasable suppress import erased.json")
 def import_list(
-    file: str = argument("FILE", "A list, as `suppress export` wrote it."),
+    file: str = argument("FILE", "A list that `suppress export` wrote."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Bring a restored backup up to date: ask for the erasure of who was erased since."""
-    listed = load_json(file, "a list of who is kept out")
+    """Import a suppression list after a restore; open requests for people who were erased since."""
+    listed = load_json(file, "a suppression list")
     found = opened(folder).import_suppression_list(listed)
     if show.printed(as_json, asdict(found)):
         return
     many = partial(show.words, noun="identity", several="identities")
-    show.line(f"{many(found.n_listed)} in the list: {found.n_new:,} not kept out before")
+    show.line(f"{many(found.n_listed)} in the list: {found.n_new:,} new")
     if found.n_mended:
         n = show.words(found.n_mended, "request")
-        show.line(f"mended the list of {n}, which had been changed behind the log's back")
+        show.line(f"repaired the suppressions of {n}, which had been changed without a log entry")
     if found.n_released:
-        show.line(f"{many(found.n_released)} let in again since: left out")
+        show.line(f"{many(found.n_released)} released since: left out")
     if found.n_waiting:
-        show.line(f"{many(found.n_waiting)} with records here: asked for already")
+        show.line(f"{many(found.n_waiting)} with records here and an open request")
     if not found.requests:
-        show.line("no request was opened: nobody else who is kept out has records here")
+        show.line("no request was opened: nobody else on the suppression list has records here")
         return
     n = show.words(len(found.requests), "request")
     show.line(f"opened {n} to erase records that came back; run `erasable process`:")

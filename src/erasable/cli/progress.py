@@ -1,6 +1,6 @@
-"""Progress of a long command: a bar on a terminal, lines in a file, nothing for a second.
+"""Progress of a long command on standard error: a bar on a terminal, lines in a file.
 
-It goes to standard error, so that standard output has only what was asked for.
+Nothing is shown in the first second.
 """
 
 from __future__ import annotations
@@ -16,17 +16,8 @@ PATIENCE = 1.0
 
 
 class Meter:
-    r"""What `erasable.workspace.context.Context.progress` is set to.
+    r"""A progress display; see `Context.progress`.
 
-    Parameters
-    ----------
-    stream : file
-        Standard error.
-    clock : callable
-        Seconds that pass.
-
-    Examples
-    --------
     >>> import io
     >>> stream, seconds = io.StringIO(), iter(range(0, 99, 2))
     >>> with Meter(stream, lambda: next(seconds))("rewriting visits", 16) as advance:
@@ -42,7 +33,7 @@ class Meter:
 
     @contextmanager
     def __call__(self, label: str, total: int | None) -> Iterator[Callable[..., None]]:
-        """Tell how much of `total` is done, as the value is called; None where it is unknown."""
+        """Show how much of `total` (None: unknown) is done when the yielded function is called."""
         how = self._bar if _is_terminal(self._stream) else self._lines
         with how(label, total) as advance:
             yield advance

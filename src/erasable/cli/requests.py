@@ -37,11 +37,11 @@ STATES = (
 )  # fmt: skip
 REGULATIONS = ("gdpr", "ccpa", "none")
 
-STATE = option("S", f"Only those that are {', '.join(STATES)}.")
+STATE = option("S", f"Only requests in this state: {', '.join(STATES)}.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
-JOBS = option("N", "Prepare so many models at a time; what comes out is the same.", default="1")
-PROFILE = switch("--profile", "Show where the time went, the start of this command included.")
-REASON = option("R", "Why, in one line that does not name the person.", default=...)
+JOBS = option("N", "Prepare this many models at a time; the result is the same.", default="1")
+PROFILE = switch("--profile", "Show the times of the phases, including the start of this command.")
+REASON = option("R", "The reason, in one line that does not name the person.", default=...)
 
 
 @command(app, "request", example="erasable request --file withdrawn.txt", panel=PANEL)
@@ -51,47 +51,46 @@ def request(
     ),
     file: str | None = option(
         "F",
-        "A file with an identity a line, - for standard input: they do not reach the list of "
-        "processes.",
+        "A file with an identity a line, - for standard input: identities do not appear in "
+        "the list of processes.",
     ),
     column: list[str] | None = option(
         "COL",
-        "The column of the identity, where the file is CSV with a header; and as type=COL, "
-        "reference=COL (what you call the request, such as a ticket) and received=COL those of "
-        "what is said of each line.",
+        "The column of the identity, if the file is CSV with a header; and as type=COL, "
+        "reference=COL (your name for the request, such as a ticket) and received=COL the "
+        "columns of these.",
     ),
     condition: str | None = option(
         "CONDITION",
-        "In the place of identities, a condition on records: \"age < 18 and site = 'north'\".",
+        "Instead of identities, a condition on records: \"age < 18 and site = 'north'\".",
         "--where",
     ),
     dataset: str | None = option("D", "The data set of the condition."),
     type_: str | None = option(
         "TYPE",
-        "The type of the identities: id, email, integer or exact; by default each is tried that a "
-        "data set or a link has used so far, and no other later.",
+        "The type of the identities: id, email, integer or exact; by default all types that "
+        "data sets or links have used so far are tried.",
         "--type",
     ),
     only: bool = switch(
         "--only",
-        "Erase the records of the identities as they are given; follow no other identity of the "
-        "person.",
+        "Erase only the records of the given identities; follow no other identity of the person.",
     ),
     reach: str | None = option(
         "N",
-        "Follow identities that up to N people share, and erase all of them; by default a request "
-        "that meets a shared identity waits on hold.",
+        "Follow identities that up to N people share, and erase all of these people; by "
+        "default a request that meets a shared identity waits on hold.",
     ),
     regulation: str = option(
         "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
     ),
-    hold: str | None = option("REASON", "Take it in, but have it wait."),
-    received: str | None = option("DATE", "When it came, as 2026-03-31; by default now."),
-    dry_run: bool = switch("--dry-run", "Say what would be done, and change nothing."),
+    hold: str | None = option("REASON", "Take it in, and put it on hold for this reason."),
+    received: str | None = option("DATE", "When it was received, as 2026-03-31; by default now."),
+    dry_run: bool = switch("--dry-run", "Show what would be done; nothing is changed."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take in requests to erase, one per identity; print their ids and due dates."""
+    """Take in requests for erasure, one per identity; print their ids and due dates."""
     _check_one_of("--regulation", regulation, REGULATIONS)
     received_at = _moment(received)
     named = [each if "=" in each else f"identity={each}" for each in column or ()]
@@ -122,15 +121,15 @@ def request(
     app, "correct", example="erasable correct visits v17 --set age=42 --set site=north", panel=PANEL
 )
 def correct(
-    dataset: str = argument("DATASET", "The data set that holds what is wrong."),
+    dataset: str = argument("DATASET", "The data set with the wrong values."),
     ids: list[str] | None = argument("ID", "The records, by their ids.", default=None),
     values: list[str] | None = option(
-        "COL=VALUE", "What each of them is to hold; nothing behind the = is a gap.", "--set"
+        "COL=VALUE", "New values of these records; nothing after the = is a missing value.", "--set"
     ),
     file: str | None = option(
         "F",
-        "In the place of ids and values, a CSV, JSON lines or Parquet file with the ids and the "
-        "columns that are to be corrected.",
+        "Instead of ids and values: a CSV, JSON lines or Parquet file with the ids and the "
+        "columns to correct.",
     ),
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
@@ -138,12 +137,12 @@ def correct(
     regulation: str = option(
         "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
     ),
-    hold: str | None = option("REASON", "Take it in, but have it wait."),
-    received: str | None = option("DATE", "When it came, as 2026-03-31; by default now."),
+    hold: str | None = option("REASON", "Take it in, and put it on hold for this reason."),
+    received: str | None = option("DATE", "When it was received, as 2026-03-31; by default now."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Take in a request to correct records; `process` carries it out, in data sets and models."""
+    """Take in a request to correct records; `process` carries it out in data sets and models."""
     _check_one_of("--regulation", regulation, REGULATIONS)
     received_at = _moment(received)
     if (file is None) == (not ids) or (file is not None and values):
@@ -211,7 +210,7 @@ def process(
         )
         if done.n_needless:
             show.line(
-                f"nothing to correct for {done.n_needless:,} of them: the records hold these "
+                f"nothing to correct for {done.n_needless:,} of them: the records have these "
                 "values already, or are gone"
             )
         if done.n_unmatched:
@@ -227,7 +226,7 @@ def process(
 def since_start(moment: float) -> float:
     """Return the seconds from the start of this process to a moment of `time.perf_counter`.
 
-    0 where the system does not tell when that was.
+    0 if the system does not say when that was.
     """
     try:
         with open("/proc/self/stat", "rb") as file:
@@ -254,7 +253,9 @@ def _later(done: Any) -> str:
         return "later data is not kept out"
     if done.n_kept_out == done.n_unmatched:
         return "later data is kept out, because they were erased before"
-    return f"later data is kept out of {done.n_kept_out:,}, who were erased before, and of no other"
+    return (
+        f"later data of {done.n_kept_out:,} who were erased before is kept out, but not of others"
+    )
 
 
 def besides(done: Any) -> list[str]:
@@ -266,8 +267,8 @@ def besides(done: Any) -> list[str]:
     ]
     if done.n_resumed:
         lines.append(
-            f"completed {show.words(done.n_resumed, 'request')} that were carried out by a process "
-            "that was cut off then; `erasable receipt show` tells what was erased"
+            f"completed {show.words(done.n_resumed, 'request')} that an interrupted process had "
+            "carried out; `erasable receipt show` tells what was erased"
         )
     if done.hooks:
         lines.append(f"ran the hooks of {', '.join(done.hooks)}")
@@ -309,13 +310,13 @@ def deny(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Refuse a request, for a reason that you tell whoever made it."""
+    """Refuse a request, for a reason that you tell the requester."""
     _print_request(opened(folder).deny(request_id(id_), reason), as_json)
 
 
 @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
 def cancel(id_: str = REQUEST, folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Take a request back, because whoever made it wants that."""
+    """Withdraw a request, because the requester wants that."""
     _print_request(opened(folder).cancel(request_id(id_)), as_json)
 
 
@@ -324,12 +325,12 @@ def cancel(id_: str = REQUEST, folder: str = FOLDER, as_json: bool = JSON) -> No
 )
 def hold(
     id_: str = REQUEST,
-    reason: str | None = option("R", "Why it waits, in one line."),
-    lift: bool = switch("--lift", "End the waiting."),
+    reason: str | None = option("R", "The reason, in one line."),
+    lift: bool = switch("--lift", "Take it off hold."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Have a request wait, or end its waiting."""
+    """Put a request on hold, or take it off hold."""
     if lift == (reason is not None):
         fail(
             "hold was given neither or both of --reason and --lift; expected one of them; "

@@ -1,4 +1,4 @@
-"""`erasable select`: choose the records to acquire, in view of deletions to come."""
+"""Command `erasable select`: choose records to acquire, in view of later deletions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOTHING = 0.0005  # a share that would be printed as 0.0 %
 
 
 def print_json(chosen: ChosenRecords, output: str | None, plot: str | None) -> None:
-    """Print one object; ids are in it where they went to no file."""
+    """Print one object; it has the ids if they were not written to a file."""
     show.print_json(
         {
             "n_records": chosen.n_records,
@@ -49,7 +49,7 @@ def print_json(chosen: ChosenRecords, output: str | None, plot: str | None) -> N
 
 
 def print_summary(chosen: ChosenRecords) -> None:
-    """Print what was chosen of what, what it is worth, and who is chosen."""
+    """Print the choice, its value, and the classes that it has."""
     pairs = [("chosen", f"{len(chosen.ids):,} of {show.words(chosen.n_records, 'record')}")]
     numbers = [name for name in chosen.features if name not in chosen.texts]
     if numbers:
@@ -140,7 +140,7 @@ def choose(
         "them, or the URL of a database, such as sqlite:///shop.db#visits.",
     ),
     k: str = option(
-        "K", "How many to choose; with --cost, for how much in all.", "-k", "--k", default=...
+        "K", "How many to choose; with --cost, the total cost allowed.", "-k", "--k", default=...
     ),
     staying: str = option(
         "S",
@@ -156,36 +156,37 @@ def choose(
     ),
     subject: str | None = option(
         "COL",
-        "The column that says whose records they are: a person stays or leaves with all of them. "
-        "By default each record does on its own.",
+        "The column that says whose records they are: a person stays or leaves with all of "
+        "them. By default each record stays or leaves on its own.",
     ),
-    target: str | None = option("COL", "The column of classes, which is no feature."),
+    target: str | None = option("COL", "The column of classes; it is not a feature."),
     features: str | None = option(
         "A,B",
-        "Columns to compare records by; by default every numeric one but those that other options "
-        "name. Text that is named is taken as categories.",
+        "Columns to compare records by; by default all numeric columns, except those of other "
+        "options. Text columns have to be named, and are categories.",
     ),
     fill: str | None = FILL,
     scale: str = option(
         "HOW",
-        "standard: numbers are brought to mean 0 and standard deviation 1, so that no column "
-        "outweighs the others by its unit; none: they are taken as they are.",
+        "standard: numbers are scaled to mean 0 and standard deviation 1, so that no column "
+        "outweighs the others by its unit; none: they are used as they are.",
         default="standard",
     ),
     utility: str = option(
         "U",
-        "What is sought: nearest-neighbor, naive-bayes, mutual-information, variance-reduction.",
+        "The utility of a selection: nearest-neighbor, naive-bayes, mutual-information, "
+        "variance-reduction.",
         default="nearest-neighbor",
     ),
     metric: str | None = option(
         "M",
-        "How nearest neighbors are found: euclidean (by default), sqeuclidean (its square, as in "
-        "the paper), or cosine.",
+        "The metric of nearest neighbors: euclidean (the default), sqeuclidean (its square, "
+        "as in the paper), or cosine.",
     ),
     n_neighbors: str | None = option(
         "N",
-        "Keep the similarities to the N nearest alone: for tables whose pairs do not fit in "
-        "memory.",
+        "Keep only the similarities to the N nearest neighbors: for tables whose pairs do not "
+        "fit in memory.",
     ),
     objective: str = option(
         "O",
@@ -195,30 +196,30 @@ def choose(
     ),
     samples: str | None = option(
         "N",
-        "How often it is drawn who stays, where there is no closed form; by default 4,612 times.",
+        "Samples of who stays, if there is no closed form; by default 4,612.",
     ),
     held: str | None = option(
         "F",
-        "A file with an id a line, - for standard input, of records of the table that are held "
-        "already; they may be deleted, too.",
+        "A file with the ids of records of the table that are held already, one a line; - for "
+        "standard input. They may be deleted, too.",
     ),
-    cost: str | None = option("COL", "The column of what each record costs; --k is paid."),
+    cost: str | None = option(
+        "COL", "The column of the cost of each record; --k is the total cost allowed."
+    ),
     seed: str = SEED,
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
     encoding: str | None = ENCODING,
     output: str | None = option(
         "FILE",
-        "Write the ids there, in the order of choice: .txt, an id a line; or .csv, with what each "
-        "one added.",
+        "Write the ids to a file, in the order of choice: .txt, an id a line; or .csv, with "
+        "the gain of each.",
     ),
-    plot: str | None = option(
-        "FILE", "Draw what the utility falls to as owners leave: .svg, .png or .pdf."
-    ),
+    plot: str | None = option("FILE", "Draw the utility as owners leave: .svg, .png or .pdf."),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Choose the records to acquire whose value survives the deletions to come; print ids."""
+    """Choose records to acquire, in view of later deletions; print their ids."""
     options.check_files(output, plot)
     budget = options.whole(k, "--k") if cost is None else options.number(k, "--k")
     drawn = options.whole(seed, "--seed", least=0)

@@ -1,4 +1,4 @@
-"""Display of results: one JSON object for programs, short aligned tables for people."""
+"""Display of results: one JSON object for programs, aligned tables for people."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def printed(as_json: bool, value: Mapping[str, Any]) -> bool:
-    """Print one object where that was asked for; tell whether it was."""
+    """Print one object if JSON was asked for; tell whether it was."""
     if as_json:
         print_json(value)
     return as_json
 
 
 def answer(as_json: bool, value: Mapping[str, Any], text: str) -> None:
-    """Print what was done: as one object for programs, or as a line for people."""
+    """Print the result: as one object for programs, or as a line for people."""
     if not printed(as_json, value):
         line(text)
 
@@ -51,10 +51,7 @@ def picked(thing: Any, *names: str) -> dict[str, Any]:
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Print warnings to standard error, a line each.
-
-    >>> warn([])
-    """
+    """Print warnings to standard error, a line each."""
     for each in messages:
         sys.stderr.write(f"warning: {one_line(each)}\n")
 
@@ -62,8 +59,8 @@ def warn(messages: Iterable[str]) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: str = "") -> None:
     """Print rows under headings.
 
-    Cells are printed without their control characters. `right` names the columns, comma-separated,
-    that are aligned at the right: numbers.
+    Control characters are left out. `right` has the names of right-aligned columns (numbers),
+    separated by commas.
 
     >>> table(["name", "records"], [("visits", 12)], right="records")
     name     records
@@ -105,13 +102,13 @@ def treatments(found: Iterable[dict[str, Any]]) -> None:
 
 
 def verdicts(found: Iterable[Any]) -> None:
-    """Print what verifying each model came to."""
+    """Print the verdict on each model."""
     rows = [(each.model, each.verdict, each.detail) for each in found]
     table(["model", "verdict", "detail"], rows)
 
 
 def effects(found: Iterable[Any]) -> None:
-    """Print what would happen to each data set and model."""
+    """Print the effects on each data set and model."""
     table(
         ["", "name", "records", "treatment", "exactness", "about"],
         [
@@ -140,26 +137,18 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 
 
 def line(text: str = "") -> None:
-    """Print a line.
-
-    >>> line("nothing to do")
-    nothing to do
-    """
+    """Print a line."""
     sys.stdout.write(text + "\n")
 
 
 def names(columns: Sequence[str]) -> str:
-    """Name columns, up to ten of them.
-
-    >>> names(["age", "dose"])
-    'age, dose'
-    """
+    """Return the names of columns, up to ten of them."""
     more = f" and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else ""
     return f"{', '.join(columns[:_NAMED])}{more}"
 
 
 def one_line(text: str) -> str:
-    r"""Return a text on one line, with what would move a terminal's cursor written as escapes.
+    r"""Return a text on one line, with control characters written as escapes.
 
     >>> print(one_line("two\nlines, and \x1b[2J"))
     two lines, and \x1b[2J
@@ -207,7 +196,7 @@ def words(n: int, noun: str, several: str | None = None) -> str:
 
 
 def types(tried: Sequence[str]) -> str:
-    """Name the types that an identity was looked for under.
+    """Return the types that an identity was looked for under.
 
     >>> types(["email"]), types(["email", "id"])
     ('type email', 'types email, id')
@@ -216,7 +205,7 @@ def types(tried: Sequence[str]) -> str:
 
 
 def columns(searched: Sequence[Mapping[str, str]]) -> str:
-    """Name the columns that an identity was looked for in.
+    """Return the columns that an identity was looked for in.
 
     >>> columns([{"dataset": "visits", "column": "mail", "type": "email"}]), columns([])
     ('visits.mail (email)', 'no column')
@@ -242,7 +231,7 @@ def steps(path: Sequence[Mapping[str, Any]]) -> str:
 
 
 def count(n: int | None) -> str:
-    """Write a number, or that there is none.
+    """Write a number, or "-" for None.
 
     >>> count(1200), count(None)
     ('1,200', '-')
@@ -274,7 +263,7 @@ def _date(at: Any) -> date:
 
 
 def _null(constant: str) -> None:
-    """Stand for what JSON cannot say."""
+    """Replace NaN and infinity by null."""
 
 
 def _plain(value: Any) -> Any:
@@ -296,7 +285,7 @@ def _style(cell: str) -> str:
 
 
 def _styler() -> Callable[[str, str], str]:
-    """Return what writes a text in a style, on a terminal; Rich takes long for many."""
+    """Return a function that styles a text on a terminal; Rich is slow for many texts."""
     if not sys.stdout.isatty():
         return lambda text, style: text
     from functools import cache

@@ -1,7 +1,7 @@
 """Standard streams that may be closed, full, or without a reader.
 
-The law kept here: a command does what it was asked for whether or not it can tell what it did. To
-write never fails; what could not be written is remembered, and the exit code says so at the end.
+The law kept here: a command finishes its work even if it cannot print. Writing never fails; what
+could not be written is remembered, and the exit code says so at the end.
 """
 
 from __future__ import annotations
@@ -17,20 +17,10 @@ _LAST = 2  # the number of standard error
 
 
 class OutputStream:
-    r"""A standard stream to which writing does not fail.
+    r"""A standard stream to which writing does not fail; `stream` is None if it is closed.
 
-    Parameters
-    ----------
-    stream : file or None
-        None where it is closed, as in `sys.stdout`.
+    `failed` has the first error; nothing is written after that.
 
-    Attributes
-    ----------
-    failed : OSError, ValueError or None
-        Why something could not be written; nothing is written after that.
-
-    Examples
-    --------
     >>> import io
     >>> closed = io.StringIO()
     >>> closed.close()
@@ -47,7 +37,7 @@ class OutputStream:
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write a text, if that is possible; return its length."""
+        """Write a text if possible; return its length."""
         if not isinstance(text, str):  # by this, libraries tell whether a stream takes bytes
             raise TypeError(f"a stream of a command takes text, not {type(text).__name__}")
         if self.failed is None:
@@ -65,7 +55,7 @@ class OutputStream:
             self.write(text)
 
     def flush(self) -> None:
-        """Write out what was written so far, if that is possible."""
+        """Write out what was written so far, if possible."""
         if self.failed is None and self._stream is not None:
             try:
                 self._stream.flush()
@@ -80,7 +70,7 @@ class OutputStream:
             return False
 
     def forget(self) -> None:
-        """Drop what cannot be written, or the interpreter fails over it at its end."""
+        """Drop what cannot be written; otherwise the interpreter fails on it at its end."""
         if self.failed is not None:
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -95,14 +85,7 @@ class OutputStream:
 
 @contextlib.contextmanager
 def forgiving() -> Iterator[OutputStream]:
-    """Have standard output and error be such streams inside the block; yields standard output.
-
-    >>> with forgiving() as output:
-    ...     print("done")
-    done
-    >>> output.failed is None
-    True
-    """
+    """Replace standard output and error by such streams in the block; yields standard output."""
     before = sys.stdout, sys.stderr
     output, errors = OutputStream(sys.stdout), OutputStream(sys.stderr)
     sys.stdout, sys.stderr = output, errors
@@ -116,9 +99,9 @@ def forgiving() -> Iterator[OutputStream]:
 
 
 def occupy() -> None:
-    """Open the null device in the place of standard streams that are closed.
+    """Open the null device in place of standard streams that are closed.
 
-    A file of the workspace would get the number of one, and hooks would write into it.
+    Otherwise a file of the workspace would get such a number, and hooks would write into it.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST:
         os.set_inheritable(number, True)

@@ -1,4 +1,4 @@
-"""`erasable work`, `tasks` and `retry`: workers, what they are at, and what they could not do."""
+"""Commands `erasable work`, `tasks` and `retry`: workers, their tasks, and failures."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PANEL = "Requests"
 @command(app, "work", example="erasable work", panel=PANEL)
 def work(
     drain: bool = switch("--drain", "End when there is nothing left to do."),
-    poll: str = option("SECONDS", "How often to look for requests.", default="1"),
-    attempts: str = option("N", "Give a model up for dead after so many attempts.", default="5"),
+    poll: str = option("SECONDS", "Seconds between two looks for requests.", default="1"),
+    attempts: str = option("N", "A model is dead after this many attempts.", default="5"),
     backoff: str = option(
-        "SECONDS", "Wait for the second attempt; twice that for the third.", default="5"
+        "SECONDS", "Seconds before the second attempt; they double with each attempt.", default="5"
     ),
     dask: str | None = DASK,
     folder: str = FOLDER,
@@ -63,7 +63,7 @@ def work(
 
 @command(app, "tasks", example="erasable tasks", panel=PANEL)
 def tasks(folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """List who is at work on what, and what failed: tried again, or dead."""
+    """List workers and their tasks, and what failed: waiting for another attempt, or dead."""
     found = opened(folder).tasks()
     if show.printed(as_json, found):
         return
@@ -89,7 +89,7 @@ def tasks(folder: str = FOLDER, as_json: bool = JSON) -> None:
     for each in found["failed"]:
         show.line(f"{each.name}: {show.one_line(each.error)}")
     if any(each.state == "dead" for each in found["failed"]):
-        show.line("mend what is wrong, then `erasable retry`; or `erasable model retire NAME`")
+        show.line("fix the cause, then `erasable retry`; or `erasable model retire NAME`")
 
 
 @command(app, "retry", example="erasable retry risk", panel=PANEL)
@@ -100,7 +100,7 @@ def retry(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Have tasks that failed be tried again at once, those that are dead, too."""
+    """Try failed tasks again at once, also dead ones."""
     done = opened(folder).retry(names or ())
     if show.printed(as_json, {"tried_again": [each.name for each in done]}):
         return
@@ -110,7 +110,7 @@ def retry(
 
 def _again(failed: Any, now: datetime) -> str:
     if failed.again_at is None:
-        return "when told so"
+        return "after `erasable retry`"
     wait = (failed.again_at - now).total_seconds()
     return "now" if wait <= 0 else f"in {show.seconds(wait)}"
 
@@ -164,7 +164,7 @@ def _as_json(turns: list[Any]) -> dict[str, Any]:
 
 @contextmanager
 def _until_stopped(place: Any) -> Iterator[threading.Event]:
-    """Have the first signal end the work after what is under way; a second one ends it at once."""
+    """Have the first signal end the work after the current task, and a second one at once."""
     stopped = threading.Event()
     before = {}
 
@@ -172,7 +172,7 @@ def _until_stopped(place: Any) -> Iterator[threading.Event]:
         if stopped.is_set():
             raise Stopped(number)
         stopped.set()
-        show.warn(["stopping after what is under way; once more stops at once, and loses nothing"])
+        show.warn(["stopping after the current task; once more stops at once, and loses nothing"])
 
     for each in (signal.SIGINT, signal.SIGTERM):
         try:

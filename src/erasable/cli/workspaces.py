@@ -1,4 +1,4 @@
-"""`erasable init`, `status`, `report`, `key` and `workspace`: the workspace as a whole."""
+"""Commands on whole workspaces: `erasable init`, `status`, `backup`, `restore` and others."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ PANEL = "The workspace"
 def backup(
     path: str = argument("PATH", "A new file, or a folder in which it gets a name of its own."),
     with_keys: bool = switch(
-        "--with-keys", "Put the keys into it, too: who finds it can tell who is in it, and sign."
+        "--with-keys",
+        "Include the keys: whoever finds the file can then tell who is in it, and sign.",
     ),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Write the whole workspace, as of one moment, into a file; records are in it."""
+    """Write the whole workspace, as of one moment, into a file, including records."""
     found = opened(folder).back_up(path, with_keys=with_keys)
     if show.printed(as_json, asdict(found)):
         return
     rows = show.words(sum(found.rows.values()), "row")
     show.line(f"wrote {show.one_line(found.path)}: {rows}, {show.words(found.n_files, 'file')}")
     if with_keys:
-        show.line("the keys are in it: who finds it can tell who is in it, and sign")
+        show.line("the keys are in it: whoever finds it can tell who is in it, and sign")
     else:
         show.line("the keys are not in it: keep a copy of keys.json, in another place")
 
@@ -52,20 +53,20 @@ def restore(
     backup: str = argument("BACKUP", "A file that `erasable backup` wrote."),
     to: str = option(
         "DIR",
-        "The folder of the workspace: empty, or not there.",
+        "The folder of the workspace: empty, or new.",
         "--to",
         "--workspace",
         default=...,
     ),
     suppressions: str | None = option(
         "F",
-        "The newest list of the erased, from the folder of `init --export` or from `suppress "
-        "export`. Whoever is on it is erased again.",
+        "The newest suppression list, from the folder of `init --export` or from `suppress "
+        "export`. People on it are erased again.",
     ),
     head: str | None = option("F", "The newest signed head of the log, from the same places."),
     no_suppressions: bool = switch(
         "--no-suppressions",
-        "There is no list: whoever was erased since the backup was made comes back.",
+        "There is no list: people who were erased since the backup was made come back.",
     ),
     keys: str | None = option(
         "F", "The key file; by default what ERASABLE_KEYS names, or the one in the backup."
@@ -74,7 +75,7 @@ def restore(
     schema: str | None = SCHEMA,
     store: str | None = STORE,
     retire: list[str] | None = option(
-        "NAME", "A model to give up, as it cannot be trained here; repeat it."
+        "NAME", "A model to retire, because it cannot be trained here; may be repeated."
     ),
     as_json: bool = JSON,
 ) -> None:
@@ -85,8 +86,8 @@ def restore(
     if (suppressions is None) != no_suppressions:
         fail(
             "--suppressions and --no-suppressions were both given, or neither; expected one: "
-            "name the newest list of the erased, or say that there is none, and who was erased "
-            "since the backup was made is back"
+            "name the newest suppression list, or accept that people who were erased since "
+            "the backup was made come back"
         )
     found = Workspace.restore(
         backup,
@@ -117,17 +118,17 @@ def restore(
                 f"{show.words(len(found.requests), 'request')}"
             )
         show.verdicts(found.verdicts)
-        show.line("no hook was run, and nothing was written outside: the next batch does")
+        show.line("no hook was run, and nothing was exported: the next batch does this")
     if not found.holds:
         raise typer.Exit(1)
 
 
-_A_LIST = "a list of who is kept out"
+_A_LIST = "a suppression list"
 
 
 @command(app, "compile", example="erasable compile", panel=PANEL)
 def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Compile all kernels, so that nobody waits for them; it needs no workspace."""
+    """Compile all kernels in advance; it needs no workspace."""
     from erasable.cli.progress import Meter
     from erasable.utils.compiling import ELSE, compile_kernels
     from erasable.utils.discovery import all_estimators
@@ -156,8 +157,8 @@ def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
 def init(
     export: str | None = option(
         "DIR",
-        "A folder outside of the workspace, into which the list of the erased and the signed head "
-        "of the log are written after each change.",
+        "A folder outside of the workspace, for the suppression list and the signed head of "
+        "the log, which are written after each change.",
     ),
     database: str | None = DATABASE,
     schema: str | None = SCHEMA,
@@ -187,7 +188,7 @@ def init(
 
 @command(app, "status", example="erasable status", panel=PANEL)
 def status(folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Count what there is, and what is due."""
+    """Count data sets, models and requests, and what is due."""
     found = opened(folder).status()
     if show.printed(as_json, found):
         return
@@ -196,11 +197,11 @@ def status(folder: str = FOLDER, as_json: bool = JSON) -> None:
 
 @command(app, "report", example="erasable report report.html", panel=PANEL)
 def report(
-    path: str = argument("PATH", "Where the page is written.", default="report.html"),
+    path: str = argument("PATH", "The file to write.", default="report.html"),
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Write one page that shows all of it, complete in itself."""
+    """Write an HTML page, complete in itself, that shows the whole workspace."""
     with replacing(path, folder) as place:
         opened(folder).report(place)
     show.answer(as_json, {"path": path}, f"wrote {show.one_line(path)}")
@@ -208,7 +209,7 @@ def report(
 
 @command(app, "key", example="erasable key > workspace.pub", panel=PANEL)
 def key(folder: str = FOLDER, as_json: bool = JSON) -> None:
-    """Print the public key, with which anybody checks receipts and heads of the log."""
+    """Print the public key, with which anybody can check receipts and heads of the log."""
     found = opened(folder)
     text = found.public_key.decode()
     show.answer(
@@ -241,7 +242,7 @@ def migrate(folder: str = FOLDER, as_json: bool = JSON) -> None:
     example="erasable workspace copy ../team --database postgresql://ann@db.example/models",
 )
 def copy(
-    path: str = argument("DIR", "A folder that is empty or not there."),
+    path: str = argument("DIR", "A folder that is empty or new."),
     database: str | None = DATABASE,
     schema: str | None = SCHEMA,
     store: str | None = STORE,
@@ -268,7 +269,7 @@ def copy(
     if found.hooks_due:
         named = show.one_line(", ".join(found.hooks_due))
         show.warn([f"hooks are due in both, and would run twice: {named}"])
-    show.line("work on one of the two from here on: an erasure in one does not reach the other")
+    show.line("use only one of the two from now on: an erasure in one does not reach the other")
 
 
 def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -303,7 +304,7 @@ def _status_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _failed(counts: dict[str, int]) -> list[tuple[str, str]]:
-    """Say what workers could not do, if anything."""
+    """Return lines about failed tasks, if there are any."""
     parts = [
         f"{n} {'tried again' if state == 'waiting' else state}" for state, n in counts.items() if n
     ]
@@ -319,7 +320,7 @@ def _published(found: dict[str, Any]) -> str:
 
 def _restored(found: dict[str, Any]) -> str:
     size, covered = found["log_size"], found["head_size"]
-    head = "no head was taken in" if covered is None else f"a head of {covered:,} was taken in"
+    head = "no head was given" if covered is None else f"a head of {covered:,} was given"
     return f"{found['at'][:10]}, from a backup with {size:,} entries of the log; {head}"
 
 

@@ -1,4 +1,4 @@
-"""`Workspace`: all a workspace can do, under one name; imported as it is asked for."""
+"""The class `Workspace`; its methods import what they need, so that opening one is fast."""
 
 from __future__ import annotations
 
@@ -43,11 +43,7 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    r"""Data sets, models and requests in a folder; `create` and `open` are the ways to it.
-
-    Parameters
-    ----------
-    context : Context
+    r"""Data sets, models and requests in a folder. Make one with `create` or `open`.
 
     Examples
     --------
@@ -74,6 +70,8 @@ class Workspace:
     def __init__(self, context: Context) -> None:
         self.context = context
 
+    # -- make and open -----------------------------------------------------------------------------
+
     @classmethod
     def create(
         cls,
@@ -84,19 +82,30 @@ class Workspace:
         schema: str | None = None,
         store: str | None = None,
     ) -> Self:
-        """Make a workspace in a folder, which is made too if it is not there.
+        """Make a workspace in a folder, which is created if it does not exist.
 
-        Into `export`, a folder elsewhere, what a restored backup needs is written by each batch.
-        The ledger is a file in the folder, or, with `database`, the URL of a PostgreSQL database
-        without a password, in a `schema` of that, by default "erasable". Data and models are in
-        the folder, or, with `store`, below a URL of an object store: ``s3://bucket/prefix``.
+        Parameters
+        ----------
+        path : path-like
+            The folder.
+        export : str, default=None
+            A folder outside of the workspace. After each batch of requests, the suppression list
+            and the signed head of the log are written there; restoring a backup needs them.
+        database : str, default=None
+            URL of a PostgreSQL database, without a password, for the ledger. By default the ledger
+            is a file in the folder.
+        schema : str, default=None
+            Schema of the database; by default "erasable".
+        store : str, default=None
+            URL of a place in an object store, such as ``s3://bucket/prefix``, for data and models.
+            By default they are in the folder.
 
         Raises
         ------
         WorkspaceError
-            There is one already, or `export` is a folder of the workspace's own.
+            The folder has a workspace already, or `export` is a folder of the workspace itself.
         WorkspaceServerError
-            The server of the database, or the object store, cannot be reached, or refuses.
+            The database or the object store cannot be reached, or refuses access.
         """
         if export is not None:
             refuse_own(export, path)
@@ -111,11 +120,28 @@ class Workspace:
     def open(
         cls, path: str | os.PathLike[str] = ".", *, memory: int | None = None, dask: Any = None
     ) -> Self:
-        """Open a workspace; see `erasable.workspace.context.Context.open` for what may be wrong.
+        """Open a workspace.
 
-        `memory` is how many bytes the features of a model's records may take; above that they are
-        read block by block, where the model can learn so. By default half of the machine's. `dask`,
-        a `distributed.Client` or an address, has such models learn on the workers of a cluster.
+        Parameters
+        ----------
+        path : path-like, default="."
+            Its folder.
+        memory : int, default=None
+            Bytes that the features of a model's records may take. Above that they are read block by
+            block, if the model can learn that way. By default half of the machine's memory.
+        dask : distributed.Client or str, default=None
+            A Dask cluster, or its address: models that can learn block by block learn there.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            The folder holds no workspace.
+        WorkspaceVersionError
+            A newer version of erasable made it, or `migrate` has to be called first.
+        WorkspaceServerError
+            The server of its ledger cannot be reached, or refuses access.
+        EvidenceError
+            The keys are not those of the workspace.
         """
         context = Context.open(path)
         context.memory = memory
@@ -127,16 +153,63 @@ class Workspace:
 
     @classmethod
     def migrate(cls, path: str | os.PathLike[str] = ".") -> tuple[str, str]:
-        """Bring the tables of a workspace's ledger up to date; return revisions, before and after.
+        """Bring the tables of a workspace's ledger up to date.
 
-        A ledger that is a file is brought up to date by `open`, too. One in PostgreSQL is not,
-        because others may be at work on it with an older version.
+        `open` does this for a ledger in a file. A ledger in PostgreSQL is migrated only by this
+        method, because others may still use it with an older version.
+
+        Parameters
+        ----------
+        path : path-like, default="."
+            The folder of the workspace.
+
+        Returns
+        -------
+        before, after : str
+            Revisions of the tables.
         """
         context = Context.find(path)
         before = context.ledger.revision()
         if before != REVISION:
             context.ledger.create()
         return before, context.ledger.revision()
+
+    def status(self) -> dict[str, Any]:
+        """Count data sets, models and requests, and what is due.
+
+        Returns
+        -------
+        dict
+            With the keys:
+
+            - requests: counts by state
+            - held, late: numbers of open requests on hold, and past their due date
+            - next_due: datetime or None
+            - datasets, n_records: numbers
+            - models: counts by state
+            - stale: names of models that learned from an earlier version of a data set
+            - staleness: a dict for each of these, with model, n_versions, n_added, n_changed and
+              n_removed
+            - suppressed: number of entries of the suppression list
+            - log_size: number of entries of the log
+            - failed: counts of models and data sets that could not be updated, "waiting" (to be
+              tried again) and "dead"
+            - published: a dict for each published model, with model, to, version, registered,
+              behind, superseded and error
+            - hooks_due: names of models whose hooks the next `process` runs
+            - restored: None, or for a restored workspace a dict with at, made_at, log_size and
+              head_size
+            - unreached: places outside of the workspace that may still hold erased data
+        """
+        from erasable.workspace.requests import status
+
+        return status.status(self.context)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write an HTML page, complete in itself, that shows the whole workspace."""
+        from erasable.workspace.report import page
+
+        page.write(self.context, path)
 
     # -- data sets ---------------------------------------------------------------------------------
 
@@ -153,16 +226,47 @@ class Workspace:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> DatasetChange:
-        """Take a data set in; see `erasable.workspace.data.datasets.add`.
+        """Add a data set.
 
-        `subjects` are names of columns, alone ("patient", of type "id"; where its values look like
-        addresses or telephone numbers a type is needed) or with a type ("sender:email"); what is
-        behind the last colon is the type, so that a column "J:R" is "J:R:id", or ("J:R", "id").
+        Parameters
+        ----------
+        name : str
+        source : path-like or str
+            A CSV or TSV file, JSON lines, a Parquet file, a folder of Parquet files or its URL in
+            an object store, or the URL of a database.
+        id_column : str
+            The column that names each record: integers or text, each value once. If it is also a
+            subject column, its tokens are kept in an additional column, "ID.subject".
+        subjects : sequence of str or (str, str)
+            Columns that say whose records they are: a name ("patient", of type "id"), a name with a
+            type ("sender:email"), or a pair. The type is what follows the last colon: for a column
+            "J:R" write "J:R:id" or ("J:R", "id"). Columns of addresses and telephone numbers need a
+            type. Only tokens of the values are kept.
+        files : sequence of str
+            Columns that name PNG, JPEG or .npy files, relative to the folder of the source. The
+            contents of the files are added to the data set, and are erased with their records.
+        query : str, default=None
+            What to select, if the source is a database.
+        delimiter, decimal, encoding : str, default=None
+            How a text file is written; `decimal` is "," or ".". By default as the file shows,
+            otherwise a comma, a point and UTF-8. They are kept for `append` and `sync`.
 
-        `delimiter`, `decimal` ("," or ".") and `encoding` say how a text file is written; where
-        they are left out, that is as the file shows, or else a comma, a point and UTF-8. The data
-        set keeps it: later files are read so unless they show, or `append` and `sync` are told,
-        something else.
+        Returns
+        -------
+        DatasetChange
+            With name, version, n_records, n_added, n_changed, n_removed, n_suppressed (records left
+            out because their subjects have been erased), n_without_subject, warnings, models (that
+            were updated) and stale (models that learned from an earlier version).
+
+        Raises
+        ------
+        WorkspaceError
+            The name is taken or not allowed.
+        SourceError
+            The source, or a file that it names, cannot be read, or a column is missing.
+        InvalidIdsError
+            Ids or subjects are missing, repeat or have a wrong type, or a column without a type
+            holds addresses or telephone numbers.
         """
         from erasable.workspace.data import datasets
         from erasable.workspace.data.dialects import Dialect
@@ -186,10 +290,32 @@ class Workspace:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> DatasetChange:
-        """Add new records to a data set; see `erasable.workspace.models.updating.append`.
+        """Add new records to a data set: its next version.
 
-        Models that follow at once are updated with it; with `update_models` all others, too, but
-        those that never follow.
+        Parameters
+        ----------
+        name : str
+        source : path-like or str
+            See `add_dataset`.
+        query : str, default=None
+            What to select, if the source is a database.
+        update_models : bool, default=False
+            Update all models of the data set in the same transaction, except those with the policy
+            "never". Models with the policy "at-once" are always updated.
+        delimiter, decimal, encoding : str, default=None
+            How a text file is written, if not as the one before.
+
+        Returns
+        -------
+        DatasetChange
+            See `add_dataset`.
+
+        Raises
+        ------
+        WorkspaceError
+            A model cannot be updated; nothing has changed.
+        SourceError, InvalidIdsError
+            See `add_dataset`.
         """
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
@@ -211,10 +337,25 @@ class Workspace:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> DatasetChange:
-        """Bring a data set up to date; see `erasable.workspace.data.syncing.sync`, and `append`.
+        """Bring a data set up to date with its source: new, changed and removed records.
 
-        `source` is asked for where its credentials were not kept, or where it has moved; a query
-        that the data came by is kept.
+        Records of suppressed subjects that are still in the source are left out.
+
+        Parameters
+        ----------
+        name : str
+        source : path-like or str, default=None
+            The complete source. By default where the data came from; it is needed if the source has
+            moved, or if its credentials were not kept.
+        query : str, default=None
+            What to select, if the source is a database; by default the query before.
+        update_models, delimiter, decimal, encoding
+            See `append`.
+
+        Returns
+        -------
+        DatasetChange
+            See `add_dataset`. If nothing has changed, it describes the version before.
         """
         from erasable.workspace.data import catalogue
         from erasable.workspace.data.dialects import Dialect
@@ -235,21 +376,28 @@ class Workspace:
             found = Source.parse(place, query, dialect)
         return self._delivered(updating.sync(self.context, name, found, every=update_models))
 
-    def _delivered(self, changed: DatasetChange) -> DatasetChange:
-        """Run hooks and register models where some were updated; add what failed."""
-        if not changed.models:
-            return changed
-        return replace(changed, warnings=(*changed.warnings, *self._deliver_due()))
-
     def datasets(self) -> list[dict[str, Any]]:
-        """Describe every data set."""
+        """Describe all data sets, sorted by name.
+
+        Returns
+        -------
+        list of dict
+            Each with name, version, n_records, source, id_column, subjects and created_at.
+        """
         from erasable.workspace.data import catalogue
 
         with self.context.ledger.reading() as connection:
             return catalogue.datasets(connection)
 
     def dataset(self, name: str) -> dict[str, Any]:
-        """Describe a data set: its columns, versions and models; and what seems wrong with it."""
+        """Describe the data set `name`.
+
+        Returns
+        -------
+        dict
+            What `datasets` has, and columns (name and type of each), versions (number, cause,
+            n_records, n_suppressed and created_at of each), models (names) and warnings.
+        """
         from erasable.workspace.data import catalogue, column_types
 
         with self.context.ledger.reading() as connection:
@@ -260,95 +408,7 @@ class Workspace:
                 "warnings": column_types.spelling_remarks(self.context, connection, known),
             }
 
-    # -- evidence ----------------------------------------------------------------------------------
-
-    def receipt(self, request: str) -> bytes:
-        """Return the receipt of a completed request, to be handed out.
-
-        Raises
-        ------
-        NotInWorkspaceError
-            There is no such request.
-        WorkspaceError
-            It is not completed.
-        TamperedError
-            The ledger has another receipt for it than the one that was signed.
-        """
-        from erasable.workspace.evidence import receipts
-        from erasable.workspace.requests import intake
-
-        with self.context.ledger.reading() as connection:
-            known = intake.find(connection, request)
-            body = receipts.fetch(connection, request)
-        if body is None:
-            raise errors.WorkspaceError(
-                f"request {request} is {known.state.replace('_', ' ')}; expected one that is "
-                "completed, which has a receipt; run `erasable process` first"
-            )
-        receipts.check_kept(body, request, self.public_key)
-        return body
-
-    @property
-    def public_key(self) -> bytes:
-        """The key, PEM, with which anybody checks receipts and heads of the log."""
-        return self.context.keys.public_pem
-
-    def head(self) -> dict[str, Any]:
-        """Sign what the log is now."""
-        from erasable.workspace.evidence import log
-
-        with self.context.ledger.transaction() as connection:
-            return log.head(self.context, connection)
-
-    def log_entries(self, since: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return entries of the log."""
-        from erasable.workspace.evidence import log
-
-        with self.context.ledger.reading() as connection:
-            return log.entries(connection, since, limit)
-
-    def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
-        """Check the log; the ledger against it and the data; the log against an older head."""
-        from erasable.workspace.data.holders import compare_index_with_data
-        from erasable.workspace.evidence import consistency, log, suppressions
-
-        looks = [
-            log.verify_log, consistency.compare_ledger_with_log,
-            suppressions.compare_list_with_log, compare_index_with_data,
-        ]  # fmt: skip
-        messages: list[str] = []
-        for look in looks:
-            try:
-                messages += look(self.context)
-            except LedgerError as error:  # a value that is none of its column
-                messages.append(str(error))
-        since_then = [] if since is None else log.verify_since(self.context, since)
-        return list(dict.fromkeys(messages)) + since_then
-
-    def remarks(self) -> list[str]:
-        """Say what is odd about the times of the log, and proves nothing, a line each."""
-        from erasable.workspace.evidence import log
-
-        try:
-            return log.clock_remarks(self.context)
-        except LedgerError:  # verify_log says so
-            return []
-
-    # -- all of it ---------------------------------------------------------------------------------
-
-    def status(self) -> dict[str, Any]:
-        """Count what there is, and what is due."""
-        from erasable.workspace.requests import status
-
-        return status.status(self.context)
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page, complete in itself, that shows all of it."""
-        from erasable.workspace.report import page
-
-        page.write(self.context, path)
-
-    # -- models ----------------------------------------------------------------------------------
+    # -- models ------------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -363,11 +423,54 @@ class Workspace:
         hook: str | None = None,
         policy: str | None = None,
     ) -> FittedVersion:
-        """Train a model, or, under a name that is known, train it again on the newest data.
+        """Train a model; if the name is known, train it again on the newest data.
 
-        `estimator` is a name, or an estimator or pipeline of erasable or scikit-learn itself, of
-        which the recipe keeps classes and parameters as plain JSON; it stays unfitted. See
-        `erasable.workspace.models.fitting.fit`.
+        Parameters
+        ----------
+        name : str
+        estimator : str, estimator or dict, default=None
+            A name ("linear_model.Ridge"), several joined by "->" for a pipeline, a recipe as a dict
+            or the path of a .json file, or an unfitted estimator or pipeline of erasable or
+            scikit-learn. Or "module:function", a Python function that takes a pyarrow.Table and
+            returns bytes or a fitted estimator of erasable. By default, as with the other
+            parameters, as before.
+        datasets : sequence of str
+            Names of data sets; several must have the same columns.
+        target : str, default=None
+            The column to predict.
+        features : sequence of str, default=None
+            Columns to learn from. By default all except ids, subjects, the target, and text that is
+            different in most records. With ``prepare="none"``, by default all numeric columns, or
+            the one column of text for an estimator of documents.
+        params : mapping, default=None
+            Parameters of the estimator. Estimators among them are named:
+            ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
+        prepare : {"auto", "none"}, default="auto"
+            Whether steps that handle missing values, text, days and times are put before an
+            estimator that cannot learn from the table as it is. A pipeline is left as it is.
+        hook : str, default=None
+            A command with ``{model}``, run after every update, without a shell.
+        policy : {"at-once", "refresh", "never"}, default=None
+            When the model is updated to new versions of its data sets; see `set_policy`. For a new
+            model "refresh".
+
+        Returns
+        -------
+        FittedVersion
+            With name, version, n_records, seconds, features, target, commitment (to the digest),
+            left_out (columns), warnings and prepared (what was done with which columns).
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such data set; or no such model, and no estimator was given.
+        InvalidParameterError
+            There is no such estimator or parameter.
+        WorkspaceError
+            Columns are missing or cannot be features, or the hook needs a shell or a program that
+            is not there.
+        InvalidDataError
+            The estimator cannot learn from the records.
         """
         from erasable.workspace.models import fitting
 
@@ -389,8 +492,22 @@ class Workspace:
     ) -> Any:
         """Register a model that is trained elsewhere.
 
-        With `retrain`, a command with {data} and {out}, it is trained again at every erasure;
-        without, it is not covered, and every receipt says so.
+        Parameters
+        ----------
+        name : str
+        datasets : sequence of str
+            The data sets that it is trained on.
+        retrain : str, default=None
+            A command with ``{data}``, a Parquet file, and ``{out}``, the file that the command
+            writes the model to. It is run now and at every erasure, without a shell. Without a
+            command the model is not covered by erasures, and every receipt says so.
+        hook, policy
+            See `fit`.
+
+        Returns
+        -------
+        FittedVersion
+            See `fit`.
         """
         from erasable.workspace.models import fitting
 
@@ -399,9 +516,28 @@ class Workspace:
         )
 
     def refresh(self, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
-        """Have models follow to the newest versions of their data sets; return what, and warnings.
+        """Update models to the newest versions of their data sets, one after the other.
 
-        See `erasable.workspace.models.updating.refresh`.
+        Parameters
+        ----------
+        names : sequence of str, default=None
+            By default all stale models, except those with the policy "never".
+
+        Returns
+        -------
+        updated : list of dict
+            For each model that has changed: model, version, treatment, exactness, n_records,
+            seconds.
+        warnings : list of str
+            Hooks and registries that failed.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such model.
+        WorkspaceError
+            A model is retired, trained elsewhere or has the policy "never"; or it cannot be
+            updated, and all others were.
         """
         from erasable.workspace.models import updating
 
@@ -409,27 +545,60 @@ class Workspace:
         return done, self._deliver_due() if done else []
 
     def set_policy(self, name: str, policy: str) -> None:
-        """Say when a model follows its data sets: "at-once", by "refresh", or "never"."""
+        """Set when a model is updated to new versions of its data sets.
+
+        Parameters
+        ----------
+        name : str
+        policy : {"at-once", "refresh", "never"}
+            "at-once": in the transaction of each `append` and `sync`; "refresh": by `refresh`, or
+            by `append` and `sync` with `update_models`; "never": by `fit` only.
+        """
         from erasable.workspace.models import updating
 
         updating.set_policy(self.context, name, policy)
 
     def retire(self, name: str) -> None:
-        """Give a model up; see `erasable.workspace.models.fitting.retire`."""
+        """Retire the model `name`: its file is erased, and later requests do not concern it.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such model.
+        WorkspaceError
+            It is retired already.
+        """
         from erasable.workspace.models import fitting
 
         fitting.retire(self.context, name)
         self._publish_due()
 
     def models(self) -> list[dict[str, Any]]:
-        """Describe every model."""
+        """Describe all models, sorted by name.
+
+        Returns
+        -------
+        list of dict
+            Each with name, kind, estimator, params, state ("ready", "stale", "retired" or
+            "uncovered"), version, n_records, datasets (name: version), features, target,
+            commitment, hook, policy, staleness (in words, or None) and created_at.
+        """
         from erasable.workspace.models import overview
 
         with self.context.ledger.reading() as connection:
             return overview.models(connection)
 
     def model(self, name: str) -> dict[str, Any]:
-        """Describe a model: its recipe, data, versions and what deletions cost."""
+        """Describe the model `name`.
+
+        Returns
+        -------
+        dict
+            What `models` has, and recipe, versions (a dict for each), measurements (what each
+            deletion took), columns (what the first step does with which columns), left_out (columns
+            that it does not learn from, with their types) and others_targets (features that other
+            models predict, with the names of these models).
+        """
         from erasable.workspace.models import overview
 
         with self.context.ledger.reading() as connection:
@@ -444,7 +613,21 @@ class Workspace:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> pa.Table:
-        """Predict with a model for the records of a file; see `Workspace.add_dataset`."""
+        """Predict with a model for the records of a source.
+
+        Parameters
+        ----------
+        name : str
+        source : path-like or str
+            See `add_dataset`.
+        delimiter, decimal, encoding : str, default=None
+            How a text file is written; see `add_dataset`.
+
+        Returns
+        -------
+        pyarrow.Table
+            The id column, if the source has it, and ``prediction``.
+        """
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.models import using
 
@@ -452,38 +635,56 @@ class Workspace:
         return using.predict(self.context, name, os.fspath(source), dialect)
 
     def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
-        """Write a model, without records, for prediction elsewhere; return warnings.
+        """Write a model to a file, without records, for prediction elsewhere.
 
-        See `erasable.workspace.models.using.export`.
+        Parameters
+        ----------
+        name : str
+        path : path-like
+            Replaced if it exists. `erasable.load` reads the file of an estimator.
+
+        Returns
+        -------
+        list of str
+            Warnings: the model itself contains records, or values that only one record has.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such model, or no file of it.
+        WorkspaceError
+            The path is in the workspace, a folder, or in a folder that does not exist.
+        WorkspaceBusyError
+            Another process is updating the model.
+        WorkspaceDiskError
+            The file cannot be written.
         """
         from erasable.workspace.models import using
 
         return using.export(self.context, name, path)
 
     def verify(self, names: Sequence[str] | None = None, *, retrain: bool = False) -> list[Verdict]:
-        """Fit models again on what is left, and compare bit for bit."""
+        """Fit models again on the remaining records, and compare bit for bit.
+
+        Parameters
+        ----------
+        names : sequence of str, default=None
+            By default all models.
+        retrain : bool, default=False
+            Also run the commands of models that are trained elsewhere.
+
+        Returns
+        -------
+        list of Verdict
+            Sorted by name; each with model, verdict, detail (one line, or empty), seconds and
+            holds. The verdict is "equal"; "different"; "damaged" (the file was altered); "other
+            version" (made by other software or on another kind of machine); "approximate" (the
+            estimator deletes approximately, and has done so); "not covered"; "not checked" (its
+            command was not run); or "retired".
+        """
         from erasable.workspace.models import verifying
 
         return verifying.verify(self.context, names, retrain=retrain)
-
-    def _deliver_due(self) -> list[str]:
-        """Run hooks and register models that have changed; return what failed."""
-        from erasable.workspace.requests import process
-
-        try:
-            return process.deliver_due(self.context).warnings
-        except WorkspaceBusyError:  # who carries out requests does it
-            return []
-
-    def _publish_due(self) -> None:
-        """Register what a registry lacks; warn where that fails."""
-        from erasable.workspace.models import published
-
-        if published.is_any_due(self.context):
-            from erasable.workspace.models import publishing
-
-            for message in publishing.publish_due(self.context):
-                warnings.warn(message, UserWarning, stacklevel=3)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -499,7 +700,43 @@ class Workspace:
         hold: str | None = None,
         received_at: datetime | None = None,
     ) -> list[Request]:
-        """Take requests in; see `erasable.workspace.requests.intake.acknowledge`."""
+        """Take in requests for erasure: one for each identity, or one for a condition; all or none.
+
+        Parameters
+        ----------
+        values : sequence
+            Identities. One that is not in any data set is taken in too, and answered "no match".
+        type : str, default=None
+            The type of the identities; by default all types that are in use are tried.
+        reach : int, default=None
+            How many people may share an identity for their other identities to be followed from it,
+            by default 1; a request that meets an identity shared by more waits on hold. 0 follows
+            nothing.
+        regulation : {"gdpr", "ccpa", "none"}
+            Due in one month, in 45 days, or without a due date.
+        where, dataset : str, default=None
+            Instead of identities: a condition on the records of a data set.
+        hold : str, default=None
+            A reason why the request has to wait.
+        received_at : datetime, default=None
+            By default now.
+
+        Returns
+        -------
+        list of Request
+            Each with id, state, regulation, received_at, due_at, extended_at, hold, reason, matched
+            (records erased), completed_at, types, corrects, reference, is_open and kind.
+
+        Raises
+        ------
+        InvalidIdsError
+            A value cannot be an identity, fits two people, or has a type that no data set has; or
+            `reach` was given with a condition.
+        InvalidInputError
+            `reach` is negative or too large.
+        NotInWorkspaceError
+            There is no such data set.
+        """
         from erasable.workspace.requests import intake
 
         return intake.acknowledge(
@@ -521,10 +758,41 @@ class Workspace:
         decimal: str | None = None,
         encoding: str | None = None,
     ) -> tuple[Request, list[str]]:
-        """Take a correction in; return it, and warnings.
+        """Take in one request for the correction of any number of records.
 
-        See `erasable.workspace.requests.corrections.acknowledge`, and `Workspace.add_dataset` for
-        how the file is written.
+        Parameters
+        ----------
+        dataset : str
+        source : path-like, default=None
+            A file with the id of each record and the columns to correct.
+        ids : sequence of int or str
+            Instead of a file: the records.
+        values : mapping of column to value, default=None
+            New values of the records `ids`; None is a missing value.
+        regulation, hold, received_at
+            See `request`.
+        delimiter, decimal, encoding : str, default=None
+            How a text file is written, if not as those of the data set.
+
+        Returns
+        -------
+        request : Request
+            See `request`.
+        warnings : list of str
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such data set.
+        InvalidIdsError
+            Records do not exist, or are named twice.
+        InvalidDataError
+            Columns do not exist, name records or people, or hold arrays; or values have another
+            type.
+        WorkspaceError
+            All records have these values already.
+        SourceError
+            The file cannot be read.
         """
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.requests import corrections
@@ -544,7 +812,21 @@ class Workspace:
         where: str | None = None,
         dataset: str | None = None,
     ) -> Preview:
-        """Say what requests would do, and change nothing."""
+        """Say what requests would do; nothing is changed.
+
+        Parameters
+        ----------
+        values, type, reach, where, dataset
+            See `request`.
+
+        Returns
+        -------
+        Preview
+            With effects (target, name, n_records, treatment, exactness and estimated seconds for
+            each data set and model), n_unmatched, types, searched (dataset, column and type),
+            followed (how other identities were found), shared (why requests would wait on hold),
+            identities (tokens) and seconds.
+        """
         from erasable.workspace.identity import subjects
         from erasable.workspace.requests import intake, preview
 
@@ -555,8 +837,91 @@ class Workspace:
             types = sorted({t for kind in kinds for t in subjects.types_tried(connection, kind)})
         return preview.preview(self.context, wanted, types, reach)
 
+    def requests(self, states: Sequence[str] | None = None) -> list[Request]:
+        """List requests, those due first at the top.
+
+        Parameters
+        ----------
+        states : sequence of str, default=None
+            Of "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied" and
+            "cancelled"; by default all.
+
+        Returns
+        -------
+        list of Request
+            See `request`.
+        """
+        from erasable.workspace.requests import intake
+
+        with self.context.ledger.reading() as connection:
+            return intake.listing(connection, states)
+
+    def deny(self, request: str, reason: str) -> Request:
+        """Refuse a pending request, for a reason that is given in the answer."""
+        from erasable.workspace.requests import answering
+
+        return answering.deny(self.context, request, reason)
+
+    def cancel(self, request: str, reason: str | None = None) -> Request:
+        """Withdraw a pending request, because its requester wants that."""
+        from erasable.workspace.requests import answering
+
+        return answering.cancel(self.context, request, reason)
+
+    def hold(self, request: str, reason: str) -> Request:
+        """Put a pending request on hold, because of a legal duty or a doubtful identity, say."""
+        from erasable.workspace.requests import answering
+
+        return answering.hold(self.context, request, reason)
+
+    def resume(self, request: str) -> Request:
+        """Take a request off hold; raise WorkspaceError if it is not on hold."""
+        from erasable.workspace.requests import answering
+
+        return answering.resume(self.context, request)
+
+    def extend(self, request: str, reason: str) -> Request:
+        """Move the due date of a request: by two months (GDPR), or by 45 days (CCPA).
+
+        The requester must be told this, and the reason, before the request is due.
+
+        Raises
+        ------
+        WorkspaceError
+            The request was extended before, has no due date or is past it, or is not pending.
+        """
+        from erasable.workspace.requests import answering
+
+        return answering.extend(self.context, request, reason)
+
     def process(self, only: Sequence[str] | None = None, *, n_jobs: int = 1) -> Processed:
-        """Carry out what is asked; see `erasable.workspace.requests.process.process`."""
+        """Carry out every request that is pending and not on hold.
+
+        Parameters
+        ----------
+        only : sequence of str, default=None
+            Ids of requests; by default all.
+        n_jobs : int, default=1
+            Threads that prepare models; each may read the data of its model. The result is the
+            same.
+
+        Returns
+        -------
+        Processed
+            With requests (ids), n_records (erased), n_corrected, n_unmatched, n_needless,
+            n_kept_out, treatments (for each model: model, treatment, exactness, n_records,
+            seconds), n_resumed, hooks (models whose hooks were run), seconds, phases and warnings.
+
+        Raises
+        ------
+        InvalidInputError
+            `n_jobs` is less than 1.
+        WorkspaceBusyError
+            Another process is at work.
+        WorkspaceError
+            A model or data set cannot be read or rewritten; the requests are pending again, and
+            nothing has changed but the log.
+        """
         from erasable.workspace.requests import process
 
         return process.process(self.context, only, n_jobs=n_jobs)
@@ -571,7 +936,7 @@ class Workspace:
         tell: Callable[[Done], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> None:
-        """Carry out requests as they come, beside any number of others who do.
+        """Carry out requests as they come, together with any number of other workers.
 
         Parameters
         ----------
@@ -580,13 +945,14 @@ class Workspace:
         poll : float, default=1.0
             Seconds between two looks for requests.
         attempts : int, default=5
-            After so many a model or data set that fails is dead, until `retry`.
+            After this many failures a model or data set is dead, until `retry`.
         backoff : float, default=5.0
-            Seconds to the second attempt; from one to the next it doubles.
+            Seconds before the second attempt; they double with each attempt.
         tell : callable, default=None
-            Called with each `erasable.workspace.requests.worker.Done`.
+            Called after each turn with an object that has processed (see `process`), n_models
+            (prepared for other workers), failure (see `retry`), error and busy.
         stopped : threading.Event, default=None
-            Set from elsewhere, has this return after what is under way.
+            If set from elsewhere, the method returns after the current task.
         """
         from erasable.workspace.requests.failures import RetryPolicy
         from erasable.workspace.requests.worker import Worker
@@ -599,63 +965,327 @@ class Workspace:
         worker.run(drain=drain)
 
     def tasks(self) -> dict[str, Any]:
-        """Return who is at work on what ("at_work"), and what failed ("failed")."""
+        """List workers and failures.
+
+        Returns
+        -------
+        dict
+            "at_work": who is at work on what; "failed": see `retry`.
+        """
         from erasable.workspace.requests import worker
 
         return worker.tasks(self.context)
 
     def retry(self, names: Sequence[str] = ()) -> list[Failure]:
-        """Have models and data sets that failed be tried again at once; by default all of them."""
+        """Try models and data sets that failed again at once.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of models and data sets; by default all that failed.
+
+        Returns
+        -------
+        list of Failure
+            Each with target ("model" or "dataset"), name, state ("waiting" or "dead"), attempts,
+            error, failed_at, again_at and n_requests.
+        """
         from erasable.workspace.requests import failures
 
         return failures.retry(self.context, names)
 
-    def requests(self, states: Sequence[str] | None = None) -> list[Request]:
-        """List requests, those due first at the top."""
-        from erasable.workspace.requests import intake
-
-        with self.context.ledger.reading() as connection:
-            return intake.listing(connection, states)
-
-    def deny(self, request: str, reason: str) -> Request:
-        """Refuse a request."""
-        from erasable.workspace.requests import answering
-
-        return answering.deny(self.context, request, reason)
-
-    def cancel(self, request: str, reason: str | None = None) -> Request:
-        """Take a request back."""
-        from erasable.workspace.requests import answering
-
-        return answering.cancel(self.context, request, reason)
-
-    def hold(self, request: str, reason: str) -> Request:
-        """Have a request wait."""
-        from erasable.workspace.requests import answering
-
-        return answering.hold(self.context, request, reason)
-
-    def resume(self, request: str) -> Request:
-        """End the waiting of a request."""
-        from erasable.workspace.requests import answering
-
-        return answering.resume(self.context, request)
-
-    def extend(self, request: str, reason: str) -> Request:
-        """Move the due date of a request; see `erasable.workspace.requests.answering.extend`."""
-        from erasable.workspace.requests import answering
-
-        return answering.extend(self.context, request, reason)
-
     def history(self, dataset: str, *, since: datetime | None = None) -> History:
-        """Count who asked to be erased, of how many that a data set held.
+        """Count the people who asked to be erased, and those whose records a data set held.
 
-        `erasable.selection.from_history` makes a staying model of the two counts. See
-        `erasable.workspace.requests.history.history`.
+        `erasable.selection.from_history` makes a staying model of the two counts. People are those
+        named by the first subject column. Requests that were denied, cancelled, met no record of
+        the data set or have a condition do not count.
+
+        Parameters
+        ----------
+        dataset : str
+        since : datetime, default=None
+            Count requests received from then on, and leave out people who had left before. By
+            default all since the data set was added.
+
+        Returns
+        -------
+        History
+            With dataset, requested, held, since, until and days.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such data set.
+        WorkspaceBusyError
+            Another process is at work.
+        WorkspaceError
+            The data set has no subject column, or `since` is not in the past.
         """
         from erasable.workspace.requests import history
 
         return history.history(self.context, dataset, since)
+
+    # -- people ------------------------------------------------------------------------------------
+
+    def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
+        """Say what is kept of a person.
+
+        Parameters
+        ----------
+        value : str or int
+            An identity.
+        type : str, default=None
+            Its type; by default all types that are in use are tried.
+
+        Returns
+        -------
+        dict
+            With the keys:
+
+            - known: whether a data set has records of the person
+            - types: the types that were tried
+            - searched: the columns that were searched, each a dict with dataset, column and type
+            - n_identities: number of identities of the person
+            - followed: how other identities were found, each a dict with path and identities
+            - shared: why a request would wait on hold, one line each
+            - datasets, models: numbers of records by name
+            - requests: ids of open requests
+            - suppressed: entries of the suppression list, each a dict with type, request_id and
+              since
+        """
+        from erasable.workspace.requests import preview
+
+        return preview.describe_person(self.context, value, type)
+
+    def link(
+        self, value: Any, other: Any, *, type: str | None = None, other_type: str | None = None
+    ) -> None:
+        """State that two identities are one person.
+
+        Parameters
+        ----------
+        value, other : str or int
+            Identities.
+        type, other_type : str, default=None
+            Their types, by default "id"; an address needs a type.
+        """
+        from erasable.workspace.identity import subjects, value_formats
+
+        subjects.link(
+            self.context,
+            value,
+            value_formats.type_or_id(value, type),
+            other,
+            value_formats.type_or_id(other, other_type),
+        )
+
+    def suppressed(self) -> list[dict[str, Any]]:
+        """Return the entries of the suppression list.
+
+        Returns
+        -------
+        list of dict
+            Each with token, type, request_id and since.
+        """
+        from erasable.workspace.identity import suppression
+
+        with self.context.ledger.reading() as connection:
+            return suppression.listing(connection)
+
+    def suppression_list(self) -> dict[str, Any]:
+        """Return the signed suppression list, to be kept outside of the workspace.
+
+        Returns
+        -------
+        dict
+            A DSSE envelope. It has tokens, and no identities.
+        """
+        from erasable.workspace.identity import external_files
+
+        return external_files.export(self.context)
+
+    def import_suppression_list(self, exported: Mapping[str, Any]) -> Imported:
+        """Take in an exported suppression list, as after a backup was restored by other means.
+
+        All people on it are suppressed. For those who have records here, requests without a due
+        date are opened; carry them out with `process`.
+
+        Parameters
+        ----------
+        exported : mapping
+            The list.
+
+        Returns
+        -------
+        Imported
+            With n_listed (identities in the list), n_new (added to the suppression list),
+            n_released (left out, because they were released since), n_mended, n_waiting (with
+            records and an open request) and requests (opened).
+
+        Raises
+        ------
+        EvidenceError
+            The list was not signed by this workspace, or the workspace's own list was altered and
+            cannot be repaired from it.
+        WorkspaceBusyError
+            Another process is at work.
+        WorkspaceError
+            A data set cannot be read.
+        """
+        from erasable.workspace.requests import restoring
+
+        return restoring.import_list(self.context, exported)
+
+    def release(self, value: Any, *, type: str | None = None) -> list[str]:
+        """Remove a person from the suppression list: they have consented again.
+
+        Parameters
+        ----------
+        value : str or int
+            An identity.
+        type : str, default=None
+
+        Returns
+        -------
+        list of str
+            Warnings: the exported list could not be written.
+        """
+        from erasable.workspace.identity import suppression
+        from erasable.workspace.requests import external_updates
+
+        suppression.release(self.context, value, type)
+        return external_updates.export_list(self.context, ", and still names them")
+
+    # -- removals of domains -----------------------------------------------------------------------
+
+    def plan_removal(
+        self,
+        dataset: str,
+        *,
+        where: str | None = None,
+        keywords: Sequence[str] | None = None,
+        column: str | None = None,
+        features: Sequence[str] | None = None,
+        components: int | None = None,
+        fill: str | None = None,
+        score: Any = "density-ratio",
+        budget: Any = None,
+        cost: str | None = None,
+        retain_where: str | None = None,
+        retain_sample: int | None = None,
+        fresh: str | None = None,
+        delta: float = 0.05,
+        random_state: int = 0,
+    ) -> RemovalPlan:
+        """Choose the records whose removal takes a domain out of a data set; nothing is changed.
+
+        Parameters
+        ----------
+        dataset : str
+        where : str, default=None
+            The domain as a condition on columns.
+        keywords : sequence of str, default=None
+            The domain by words or phrases, ignoring case; one that ends in ``*`` is the beginning
+            of a word. With `where`, the records that meet both.
+        column : str, default=None
+            The column of text with the keywords.
+        features : sequence of str, default=None
+            Columns to compare records by. By default `column`, the features of the models, all
+            numeric columns, or the one column of text.
+        components : int, default=None
+            Compare text by this many components of its words; "maha-mu2" and "lr-maha" need it.
+        fill : {"mean", "median", "most_frequent"}, default=None
+            What missing numbers are replaced by to compare records. The data set stays as it is.
+        score, budget, delta
+            See `erasable.removal.DomainRemoval`.
+        cost : str, default=None
+            The column with the cost of deleting each record; `budget` is then the total cost
+            allowed.
+        retain_where : str, default=None
+            Which other records are the wanted domain; by default all.
+        retain_sample : int, default=None
+            Compare the domain with only this many of them, drawn by their ids.
+        fresh : str, default=None
+            A data set, or a source as for `add_dataset`, with records that no model was trained on,
+            to judge the removal by. Records that equal one of the data set are left out.
+        random_state : int, default=0
+
+        Returns
+        -------
+        RemovalPlan
+            With dataset, version, n_records, n_forget (in the domain), n_retain (that it was
+            compared with), ids (first to delete first), removal (the fitted `DomainRemoval`),
+            features, components, left_out (columns), certificate, uncertified (why there is none),
+            n_copies (records of the domain that stay and equal a removed one), preview (see
+            `preview`), fresh and warnings. It holds records in memory, and is not kept in the
+            workspace.
+
+        Raises
+        ------
+        NotInWorkspaceError, SourceError, WorkspaceError, InvalidInputError, InvalidParameterError
+            There is no such data set or column; fewer than two records are in the domain or remain;
+            the budget is out of range or cannot be reached.
+        WorkspaceBusyError
+            Another process is at work.
+        """
+        from erasable.workspace.domains import planning
+
+        return planning.plan(
+            self.context, dataset, where=where, keywords=keywords, column=column, features=features,
+            components=components, fill=fill, score=score, budget=budget, cost=cost,
+            retain_where=retain_where, retain_sample=retain_sample, fresh=fresh, delta=delta,
+            random_state=random_state,
+        )  # fmt: skip
+
+    def remove_domain(self, plan: RemovalPlan) -> Removed:
+        r"""Erase the records of a plan from the data set and every model, and measure the effect.
+
+        This is a request without a regulation: it is in the ledger and the log, and has a receipt.
+        The records are suppressed from then on.
+
+        Parameters
+        ----------
+        plan : RemovalPlan
+            See `plan_removal`.
+
+        Returns
+        -------
+        Removed
+            With request (its id), n_records, treatments (see `process`), models (how removal and
+            preservation are judged, for each model), seconds and warnings.
+
+        Raises
+        ------
+        WorkspaceError
+            The plan has no records, records have changed or requests for them were put on hold
+            since it was made, or a model cannot be updated. Nothing has changed, and the request,
+            if there was one, is cancelled.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from erasable.workspace import Workspace
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = [f"{i},{i % 2},{i * 7 % 40 + 20 * (i % 2)},{i % 4 // 2}" for i in range(60)]
+        ...     _ = Path(folder, "visits.csv").write_text("\n".join(["id,ward,age,sick", *rows]))
+        ...     workspace = Workspace.create(Path(folder, "ws"))
+        ...     _ = workspace.add_dataset("visits", Path(folder, "visits.csv"), id_column="id")
+        ...     _ = workspace.fit(
+        ...         "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick",
+        ...         features=["age"],
+        ...     )
+        ...     plan = workspace.plan_removal("visits", where="ward = 1", budget=6)
+        ...     done = workspace.remove_domain(plan)
+        ...     print([(each.group, each.n_records) for each in done.models[0].report.groups[:3]])
+        [('deleted forget', 6), ('kept forget', 24), ('retain', 30)]
+        """
+        from erasable.workspace.domains import removing
+
+        return removing.remove(self.context, plan)
+
+    # -- selections --------------------------------------------------------------------------------
 
     def select(
         self,
@@ -678,10 +1308,63 @@ class Workspace:
         cost: str | None = None,
         random_state: int = 0,
     ) -> ChosenRecords:
-        r"""Choose the records of a table to acquire whose value survives the deletions to come.
+        r"""Choose records of a table to acquire, in view of later deletions.
 
-        With `staying` as "history:DATASET" the past requests to this workspace say how many stay.
-        See `erasable.workspace.selection.choice.select`.
+        Parameters
+        ----------
+        source : path-like or str
+            A table, as for `add_dataset`.
+        k : int or float
+            How many records to choose; with `cost`, the total cost allowed.
+        staying : float or str
+            How likely owners are to stay: a probability; one for each class, "yes=0.5,no=1"; one
+            for each record, "column:NAME"; how many stay, "uniform:LOW:HIGH" or "point:N";
+            "beta-binomial:ALPHA:BETA"; or the past requests of this workspace, "history:DATASET",
+            or "history:DATASET:2026-03-31" for those since that day.
+        id_column : str, default=None
+            The column that names each record; by default rows are numbered from 0.
+        subject : str, default=None
+            The column of the owner; an owner stays or leaves with all their records.
+        target : str, default=None
+            The column of classes.
+        features : sequence of str, default=None
+            Columns to compare records by; by default all numeric columns without another role.
+        fill : {"mean", "median", "most_frequent"}, default=None
+            What missing numbers are replaced by; by default they are an error.
+        scale : {"standard", "none"}, default="standard"
+        utility : str, default="nearest-neighbor"
+            Or "naive-bayes", "mutual-information", "variance-reduction".
+        metric : {"euclidean", "sqeuclidean", "cosine"}, default=None
+            For nearest neighbors; by default "euclidean".
+        n_neighbors : int, default=None
+            Keep only the similarities to this many nearest neighbors.
+        objective : str, default="expected"
+            Or "cvar:SHARE", the mean of that share of worst cases.
+        samples : int, default=None
+            How many samples of who stays are drawn where there is no closed form.
+        held : sequence of str, default=()
+            Ids of records of the table that are held already.
+        cost : str, default=None
+            The column with the cost of each record.
+        random_state : int, default=0
+
+        Returns
+        -------
+        ChosenRecords
+            With ids (in the order chosen), gains, worth (selection, expected, expected_error,
+            expected_exact, worst, worst_error and without_deletions of this selection and of one
+            that ignores deletions), balance (of classes), n_records, features, texts, left_out,
+            scaled, history, rows and metric.
+
+        Raises
+        ------
+        SourceError, WorkspaceError, InvalidDataError
+            The table cannot be read, lacks a column or values, or a parameter has a wrong form.
+
+        Warns
+        -----
+        UserWarning
+            Missing values are replaced, or the similarities take much memory.
 
         Examples
         --------
@@ -708,134 +1391,31 @@ class Workspace:
             random_state=random_state, history=lambda name, since: self.history(name, since=since),
         )  # fmt: skip
 
-    # -- domains -----------------------------------------------------------------------------------
-
-    def plan_removal(
-        self,
-        dataset: str,
-        *,
-        where: str | None = None,
-        keywords: Sequence[str] | None = None,
-        column: str | None = None,
-        features: Sequence[str] | None = None,
-        components: int | None = None,
-        fill: str | None = None,
-        score: Any = "density-ratio",
-        budget: Any = None,
-        cost: str | None = None,
-        retain_where: str | None = None,
-        retain_sample: int | None = None,
-        fresh: str | None = None,
-        delta: float = 0.05,
-        random_state: int = 0,
-    ) -> RemovalPlan:
-        """Choose the records by which a domain would leave a data set, and change nothing.
-
-        See `erasable.workspace.domains.planning.plan`.
-        """
-        from erasable.workspace.domains import planning
-
-        return planning.plan(
-            self.context, dataset, where=where, keywords=keywords, column=column, features=features,
-            components=components, fill=fill, score=score, budget=budget, cost=cost,
-            retain_where=retain_where, retain_sample=retain_sample, fresh=fresh, delta=delta,
-            random_state=random_state,
-        )  # fmt: skip
-
-    def remove_domain(self, plan: RemovalPlan) -> Removed:
-        r"""Erase the records of a plan from the data set and every model; say what that did.
-
-        See `erasable.workspace.domains.removing.remove`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from erasable.workspace import Workspace
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     rows = [f"{i},{i % 2},{i * 7 % 40 + 20 * (i % 2)},{i % 4 // 2}" for i in range(60)]
-        ...     _ = Path(folder, "visits.csv").write_text("\n".join(["id,ward,age,sick", *rows]))
-        ...     workspace = Workspace.create(Path(folder, "ws"))
-        ...     _ = workspace.add_dataset("visits", Path(folder, "visits.csv"), id_column="id")
-        ...     _ = workspace.fit(
-        ...         "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick",
-        ...         features=["age"],
-        ...     )
-        ...     plan = workspace.plan_removal("visits", where="ward = 1", budget=6)
-        ...     done = workspace.remove_domain(plan)
-        ...     print([(each.group, each.n_records) for each in done.models[0].report.groups[:3]])
-        [('deleted forget', 6), ('kept forget', 24), ('retain', 30)]
-        """
-        from erasable.workspace.domains import removing
-
-        return removing.remove(self.context, plan)
-
-    # -- people ------------------------------------------------------------------------------------
-
-    def link(
-        self, value: Any, other: Any, *, type: str | None = None, other_type: str | None = None
-    ) -> None:
-        """Say that two identities are one person.
-
-        Their types are "id" by default; an address needs one that is named.
-        """
-        from erasable.workspace.identity import subjects, value_formats
-
-        subjects.link(
-            self.context,
-            value,
-            value_formats.type_or_id(value, type),
-            other,
-            value_formats.type_or_id(other, other_type),
-        )
-
-    def subject(self, value: Any, *, type: str | None = None) -> dict[str, Any]:
-        """Say what is kept of a person: records per data set, models, open requests."""
-        from erasable.workspace.requests import preview
-
-        return preview.describe_person(self.context, value, type)
-
-    def suppressed(self) -> list[dict[str, Any]]:
-        """List whose records are kept out, by token: token, type, request_id, since."""
-        from erasable.workspace.identity import suppression
-
-        with self.context.ledger.reading() as connection:
-            return suppression.listing(connection)
-
-    def suppression_list(self) -> dict[str, Any]:
-        """Return the signed list of whose records are kept out, for a place elsewhere.
-
-        It holds tokens, no identity.
-        """
-        from erasable.workspace.identity import external_files
-
-        return external_files.export(self.context)
-
-    def import_suppression_list(self, exported: Mapping[str, Any]) -> Imported:
-        """Take in a list that `suppression_list` returned, as after a backup was restored.
-
-        See `erasable.workspace.requests.restoring.import_list`.
-        """
-        from erasable.workspace.requests import restoring
-
-        return restoring.import_list(self.context, exported)
-
-    def release(self, value: Any, *, type: str | None = None) -> list[str]:
-        """Let a person's records in again: they have given consent anew; return warnings.
-
-        See `erasable.workspace.identity.suppression.release`. The list that is kept outside is
-        written again.
-        """
-        from erasable.workspace.identity import suppression
-        from erasable.workspace.requests import external_updates
-
-        suppression.release(self.context, value, type)
-        return external_updates.export_list(self.context, ", and still names them")
-
-    # -- backups and published models ------------------------------------------------------------
+    # -- backups and copies ------------------------------------------------------------------------
 
     def back_up(self, path: str | os.PathLike[str], *, with_keys: bool = False) -> BackedUp:
-        """Write all of it into a file; see `erasable.workspace.backups.backup.back_up`."""
+        """Write the whole workspace, as of one moment, into a file.
+
+        Parameters
+        ----------
+        path : path-like
+            A new file, or a folder in which the file gets a name of workspace and time.
+        with_keys : bool, default=False
+            Include the keys. Whoever finds the file can then tell who is in it, and sign.
+
+        Returns
+        -------
+        BackedUp
+            With path, size (bytes), made_at, rows (of each table), n_files, log_size, log_root and
+            with_keys.
+
+        Raises
+        ------
+        WorkspaceError
+            The path exists or is in the workspace's folder, or the workspace does not verify.
+        WorkspaceDiskError
+            The file cannot be written.
+        """
         from erasable.workspace.backups import backup
 
         return backup.back_up(self.context, path, with_keys=with_keys)
@@ -854,10 +1434,42 @@ class Workspace:
         retire: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Restored:
-        """Make a workspace of a backup, without those who were erased since.
+        """Make a workspace of a backup, and erase again who was erased since the backup was made.
 
-        `suppressions` and `head` are what was exported last; see
-        `erasable.workspace.backups.restore.restore`.
+        Parameters
+        ----------
+        backup : path-like
+            A file that `back_up` wrote.
+        path : path-like
+            A folder that is empty or does not exist, or one in which a restore was interrupted.
+        suppressions : mapping or None
+            The newest suppression list that was exported. With None, people who were erased since
+            the backup are in the workspace again.
+        head : mapping, default=None
+            The newest signed head of the log.
+        keys : path-like, default=None
+            The key file; by default the one that ERASABLE_KEYS names, or the one in the backup.
+        database, schema, store
+            See `create`.
+        retire : sequence of str, default=()
+            Models to retire, because they cannot be trained here.
+        progress : callable, default=None
+            ``progress(what, total)`` returns a context manager that yields ``advance(n)``.
+
+        Returns
+        -------
+        Restored
+            With path, made_at, log_size, head_size, n_listed (identities on the list), requests
+            (carried out), n_records (erased again), verdicts (see `verify`), warnings and holds.
+
+        Raises
+        ------
+        EvidenceError
+            The backup, the keys, the list or the head do not verify or do not belong together;
+            nothing was restored.
+        WorkspaceError
+            The folder, schema or place is in use, or a model cannot be trained without the erased
+            records.
         """
         from erasable.workspace.backups import restore
 
@@ -867,6 +1479,47 @@ class Workspace:
             location=None if store is None else Location.parse(store), retire=retire,
             progress=progress,
         )  # fmt: skip
+
+    def copy(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        database: str,
+        schema: str | None = None,
+        store: str | None = None,
+    ) -> Copied:
+        """Copy the workspace to another folder, with the ledger in PostgreSQL; this one stays.
+
+        Parameters
+        ----------
+        path : path-like
+            A folder that is empty or does not exist.
+        database, schema
+            See `create`; the schema must be empty or not exist.
+        store : str, default=None
+            See `create`.
+
+        Returns
+        -------
+        Copied
+            With path, rows (of each table), n_files, n_receipts, log_size, log_root and hooks_due
+            (models whose hooks are due in both workspaces).
+
+        Raises
+        ------
+        WorkspaceError
+            The folder, schema or place is in use, or the workspace does not verify.
+        WorkspaceBusyError
+            Another process is at work.
+        WorkspaceServerError
+            The database or the object store cannot be reached, or refuses access.
+        """
+        from erasable.workspace.backups import copying
+
+        location = None if store is None else Location.parse(store)
+        return copying.copy(self.context, path, Address.parse(database, schema), location)
+
+    # -- published models --------------------------------------------------------------------------
 
     def publish(
         self,
@@ -878,7 +1531,32 @@ class Workspace:
     ) -> tuple[Published, list[str]]:
         """Register a model in MLflow, now and after every update.
 
-        See `erasable.workspace.models.publishing.publish`.
+        Parameters
+        ----------
+        model : str
+        to : str
+            "mlflow:" and the name of a registered model, which is new or belongs to this model.
+        tracking_uri : str, default=None
+            URI of MLflow, without a password; by default MLFLOW_TRACKING_URI at each use.
+        delete_superseded : bool, default=False
+            Delete earlier versions and their files whenever a new one is registered.
+
+        Returns
+        -------
+        published : Published
+            With model, to, tracking_uri, delete_superseded, version, registered, superseded, error
+            and log_size.
+        warnings : list of str
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such model, or no file of it.
+        WorkspaceError
+            The model is not an estimator, the registered model belongs to another, or the URI is
+            invalid.
+        WorkspaceServerError
+            MLflow is not installed, cannot be reached, or refuses access.
         """
         from erasable.workspace.models import publishing
 
@@ -887,31 +1565,12 @@ class Workspace:
         )
 
     def stop_publishing(self, model: str) -> None:
-        """Publish a model no longer; what is registered stays."""
+        """Stop publishing a model; registered versions stay."""
         from erasable.workspace.models import publishing
 
-        publishing.stop(self.context, model)
+        publishing.stop_publishing(self.context, model)
 
-    def copy(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        database: str,
-        schema: str | None = None,
-        store: str | None = None,
-    ) -> Copied:
-        """Copy all of it to another folder, with the ledger in PostgreSQL; this one stays.
-
-        Data and models are copied into that folder, or below the URL `store` of an object store.
-
-        See `erasable.workspace.backups.copying.copy`.
-        """
-        from erasable.workspace.backups import copying
-
-        location = None if store is None else Location.parse(store)
-        return copying.copy(self.context, path, Address.parse(database, schema), location)
-
-    # -- audits ----------------------------------------------------------------------------------
+    # -- audits ------------------------------------------------------------------------------------
 
     def audit(
         self,
@@ -929,10 +1588,46 @@ class Workspace:
     ) -> AuditReport:
         """Test whether a model reveals its records, or has forgotten those of a request.
 
-        A model that a program of the user's made is asked by the command `ask`, for
-        probabilities of the classes of the column `target`.
+        The result is entered in the log, without ids of records; the report is not kept.
 
-        See `erasable.workspace.audits.auditing.audit`.
+        Parameters
+        ----------
+        name : str
+        fresh : path-like or str, default=None
+            Records from the same source that the model has not learned from: a data set, or a
+            source as for `add_dataset`. An audit of membership needs them.
+        deleted : str, default=None
+            The id of a request: test whether the model has forgotten what it erased. By default,
+            test whether the model reveals records that it has learned from.
+        records : path-like or str, default=None
+            With `deleted`, a source of the erased records, for a model that deletes approximately:
+            the workspace does not have them any more.
+        attack : {"rmia", "lira"}, default=None
+            The attack on membership; by default RMIA.
+        references : int, default=None
+            How many models are trained for comparison; by default as many as the attack or `level`
+            needs.
+        level : float, default=0.05
+            The probability of a false alarm.
+        seed : int, default=0
+        ask, target : str, default=None
+            For a model that a program made: a command that returns the probabilities of the classes
+            of the column `target`; see `erasable.audit.BlackBox`. ``{model}`` is the file of the
+            model.
+
+        Returns
+        -------
+        AuditReport
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such model, file of it, or request.
+        WorkspaceError
+            The model has no scores, the request was not carried out or did not concern it, or
+            records are missing or do not fit the model.
+        InvalidParameterError, TooFewRecordsError
+            See `erasable.audit.audit_membership` and `erasable.audit.audit_deletion`.
         """
         from erasable.core.errors import InvalidParameterError
         from erasable.workspace.audits import auditing, subjects
@@ -950,6 +1645,153 @@ class Workspace:
             deleted=deleted, records=None if records is None else os.fspath(records),
             attack=attack, references=references, level=level, seed=seed, ask=asked,
         )  # fmt: skip
+
+    # -- evidence ----------------------------------------------------------------------------------
+
+    def receipt(self, request: str) -> bytes:
+        """Return the receipt of a completed request.
+
+        Parameters
+        ----------
+        request : str
+            Its id.
+
+        Returns
+        -------
+        bytes
+            A signed statement, JSON.
+
+        Raises
+        ------
+        NotInWorkspaceError
+            There is no such request.
+        WorkspaceError
+            It is not completed.
+        TamperedError
+            The receipt in the ledger is not the one that was signed.
+        """
+        from erasable.workspace.evidence import receipts
+        from erasable.workspace.requests import intake
+
+        with self.context.ledger.reading() as connection:
+            known = intake.find(connection, request)
+            body = receipts.fetch(connection, request)
+        if body is None:
+            raise errors.WorkspaceError(
+                f"request {request} is {known.state.replace('_', ' ')}; expected one that is "
+                "completed, which has a receipt; run `erasable process` first"
+            )
+        receipts.check_kept(body, request, self.public_key)
+        return body
+
+    @property
+    def public_key(self) -> bytes:
+        """The key, PEM, with which anybody can check receipts and heads of the log."""
+        return self.context.keys.public_pem
+
+    def head(self) -> dict[str, Any]:
+        """Sign the current log.
+
+        Returns
+        -------
+        dict
+            With workspace (its id), size (number of entries), root (of their Merkle tree,
+            hexadecimal), time and envelope (the signature, DSSE).
+
+        Raises
+        ------
+        TamperedError
+            The log does not continue the last signed head, or has forged entries.
+        """
+        from erasable.workspace.evidence import log
+
+        with self.context.ledger.transaction() as connection:
+            return log.head(self.context, connection)
+
+    def log_entries(self, since: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return entries of the log, in order.
+
+        Parameters
+        ----------
+        since : int, default=0
+            The position of the first entry.
+        limit : int, default=None
+            The largest number of entries; by default all.
+
+        Returns
+        -------
+        list of dict
+            Each with position, kind, subject, at, and what this kind of entry has besides.
+        """
+        from erasable.workspace.evidence import log
+
+        with self.context.ledger.reading() as connection:
+            return log.entries(connection, since, limit)
+
+    def verify_log(self, since: Mapping[str, Any] | None = None) -> list[str]:
+        """Check the log, and compare the ledger, the suppression list and the data with it.
+
+        Parameters
+        ----------
+        since : mapping, default=None
+            A head that was signed earlier: also check that the log continues it.
+
+        Returns
+        -------
+        list of str
+            What is wrong; empty if nothing is.
+        """
+        from erasable.workspace.data.holders import compare_index_with_data
+        from erasable.workspace.evidence import consistency, log, suppressions
+
+        looks = [
+            log.verify_log, consistency.compare_ledger_with_log,
+            suppressions.compare_list_with_log, compare_index_with_data,
+        ]  # fmt: skip
+        messages: list[str] = []
+        for look in looks:
+            try:
+                messages += look(self.context)
+            except LedgerError as error:  # a value that is none of its column
+                messages.append(str(error))
+        since_then = [] if since is None else log.verify_since(self.context, since)
+        return list(dict.fromkeys(messages)) + since_then
+
+    def remarks(self) -> list[str]:
+        """Return oddities in the times of the log, one line each; they prove nothing."""
+        from erasable.workspace.evidence import log
+
+        try:
+            return log.clock_remarks(self.context)
+        except LedgerError:  # verify_log says so
+            return []
+
+    # -- hooks and registries that are due ---------------------------------------------------------
+
+    def _deliver_due(self) -> list[str]:
+        """Run hooks and register models that have changed; return what failed."""
+        from erasable.workspace.requests import process
+
+        try:
+            return process.deliver_due(self.context).warnings
+        except WorkspaceBusyError:  # who carries out requests does it
+            return []
+
+    def _delivered(self, changed: DatasetChange) -> DatasetChange:
+        """Run hooks and register models if some were updated; add what failed to the warnings."""
+        if not changed.models:
+            return changed
+        return replace(changed, warnings=(*changed.warnings, *self._deliver_due()))
+
+    def _publish_due(self) -> None:
+        """Register models that a registry lacks; warn if that fails."""
+        from erasable.workspace.models import published
+
+        if published.is_any_due(self.context):
+            from erasable.workspace.models import publishing
+
+            for message in publishing.publish_due(self.context):
+                warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:

@@ -90,7 +90,7 @@ def test_gaps_that_a_model_cannot_take_are_left_out(workspace: Workspace, tmp_pa
     at = table.column_names.index("dose")
     pyarrow.csv.write_csv(table.set_column(at, "dose", holes), tmp_path / "holes.csv")
     report = workspace.audit("near", fresh=tmp_path / "holes.csv")
-    assert report.notes[0] == "5 of the fresh records have gaps, and were left out"
+    assert report.notes[0] == "5 of the fresh records have missing values, and were left out"
     assert sum((report.groups[0].separation.n_others, (N - 5) // 2)) == N - 5
 
 

@@ -75,7 +75,10 @@ def test_the_models_are_those_of_the_workspace_that_was_lost(
     counts = {each["name"]: each["n_records"] for each in lost.datasets()}
     assert {each["name"]: each["n_records"] for each in workspace.datasets()} == counts
     for model in ("range", "risk", "segments", "tree"):
-        assert using.opened(workspace.context, model)[2] == using.opened(lost.context, model)[2]
+        assert (
+            using.open_model(workspace.context, model)[2]
+            == using.open_model(lost.context, model)[2]
+        )
 
 
 @pytest.mark.soak

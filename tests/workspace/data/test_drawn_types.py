@@ -32,8 +32,8 @@ from erasable.workspace import Workspace
 from erasable.workspace.data import column_types, delimited, json_lines, pulling
 from erasable.workspace.data.catalogue import find, read_version
 from erasable.workspace.data.dialects import UNSAID, Dialect
-from erasable.workspace.models.training import of_bytes
-from erasable.workspace.models.using import opened
+from erasable.workspace.models.training import from_bytes
+from erasable.workspace.models.using import open_model
 
 N = 300
 MANY = 2000  # in a soak
@@ -157,8 +157,8 @@ class Life:
         whole = write(self.folder, self.rng, "parquet", rows).source
         self.workspace.add_dataset(f"{self.name}w", whole, id_column="id", subjects=["who"])
         names = [self.fitted(self.name), self.fitted(f"{self.name}w")]
-        made = [opened(self.workspace.context, name)[2] for name in names]
-        one, other = (of_bytes(data).digest() for data in made)
+        made = [open_model(self.workspace.context, name)[2] for name in names]
+        one, other = (from_bytes(data).digest() for data in made)
         assert one == other, self.done
         rows = [drawn_row(self.rng, 10_000 + n, self.names) for n in range(4)]
         given = [self.put(form, rows) for form in ("parquet", self.rng.choice(sorted(FORMS)))]

@@ -34,7 +34,7 @@ def test_a_model_that_saw_none_of_the_records_is_as_it_was(folder: Path) -> None
 def test_a_model_that_another_command_has_changed_is_told(folder: Path, seen: bool) -> None:
     """The control: another request for its records is carried out."""
     workspace = opened_in(folder)
-    judges = judging.judges(workspace.context, plan_of(workspace, folder, PLANS[0]))
+    judges = judging.make_judges(workspace.context, plan_of(workspace, folder, PLANS[0]))
     workspace.request(where="minutes = 1", dataset="messages")
     workspace.process()
     (found,) = (each.after(seen) for each in judges if each.name == "bayes")
@@ -98,4 +98,4 @@ def test_fresh_records_with_gaps_are_left_out(folder: Path) -> None:
     for name, n in (("sick", 48), ("value", 49)):  # of these, cost has no gap
         groups = [found[name].report[f"fresh {each}"] for each in ("forget", "retain")]
         assert sum(each.n_records for each in groups) == n
-        assert f"{50 - n} fresh records have gaps" in found[name].remarks[0]
+        assert f"{50 - n} fresh records have missing values" in found[name].remarks[0]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import ErasableError
-from erasable.workspace.domains.holdout import alike, sample
+from erasable.workspace.domains.holdout import alike, sample_rows
 from erasable.workspace.domains.predicates import Predicate
 
 TABLE = pa.table(
@@ -94,18 +94,18 @@ def test_the_columns_that_are_looked_at() -> None:
 def test_a_sample_is_one_of_records_and_not_of_rows(n: int, seed: int, data: st.DataObject) -> None:
     ids = data.draw(st.permutations(range(30)))
     rows = np.flatnonzero([each < 20 for each in ids])
-    found = sample(ids, rows, n, seed)
+    found = sample_rows(ids, rows, n, seed)
     chosen = {ids[row] for row in found}
     assert len(chosen) == min(n, 20)
     assert chosen <= set(range(20))
     others = list(range(20, 40))  # somebody else comes and goes
-    again = sample([*others, *range(20)], np.arange(20, 40), n, seed)
+    again = sample_rows([*others, *range(20)], np.arange(20, 40), n, seed)
     assert {[*others, *range(20)][row] for row in again} == chosen
 
 
 def test_another_seed_draws_others() -> None:
     ids, rows = list(range(50)), np.arange(50)
-    assert sample(ids, rows, 10, 0).tolist() != sample(ids, rows, 10, 1).tolist()
+    assert sample_rows(ids, rows, 10, 0).tolist() != sample_rows(ids, rows, 10, 1).tolist()
 
 
 CELLS = st.tuples(st.sampled_from([None, 0, 1]), st.sampled_from([None, "a", ""]), st.booleans())

@@ -28,12 +28,12 @@ from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.models import deleting
-from erasable.workspace.models.using import opened
+from erasable.workspace.models.using import open_model
 from erasable.workspace.requests import batches, process
 
 
 def model_of(workspace: Workspace, name: str) -> Any:
-    return erasable.load(io.BytesIO(opened(workspace.context, name)[2]))
+    return erasable.load(io.BytesIO(open_model(workspace.context, name)[2]))
 
 
 def fitted(folder: Path, name: str, gone: Any) -> Any:

@@ -413,14 +413,14 @@ def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
 def test_what_is_altered_after_the_first_check_stops_all(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = process.concerned
+    right = process.resources_needed
 
     def then_altered(context: Context, *args: Any, **options: Any) -> Any:
         found = right(context, *args, **options)
         alter(context, request, "tokens", WAITING)
         return found
 
-    monkeypatch.setattr(process, "concerned", then_altered)
+    monkeypatch.setattr(process, "resources_needed", then_altered)
     assert "identities or condition" in refuses(context)
 
 

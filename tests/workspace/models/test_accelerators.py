@@ -247,13 +247,13 @@ def test_what_others_have_written_is_not_taken(folder: Path, workspace: Workspac
         version = catalogue.current(connection, catalogue.find(connection, "risk"))
     assert version is not None
     assert version.key is not None
-    found = deleting.find(context, version)
+    found = deleting.find_accelerator(context, version)
     assert not isinstance(found, str)
     _, model = found
     model._held.records.matrix[:] = 7.0
     for secret, is_taken in ((b"", False), (b"guess", False), (secret_of(context.keys), True)):
         MappedFile.make(context.disk, folder_of(version.key), version.key, model, secret)
-        assert isinstance(deleting.find(context, version), str) is not is_taken
+        assert isinstance(deleting.find_accelerator(context, version), str) is not is_taken
 
 
 @pytest.mark.parametrize("has_keys", [False, True])

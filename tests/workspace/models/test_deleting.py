@@ -11,7 +11,7 @@ from erasable.workspace.evidence import log
 from erasable.workspace.evidence.ledger_checks import given
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import deleting, estimates, fitting, verifying
-from erasable.workspace.models.training import of_bytes
+from erasable.workspace.models.training import from_bytes
 from erasable.workspace.store.accelerators import FOLDER
 from workspace_models import (
     add_visits,
@@ -102,7 +102,7 @@ def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
 ):  # fmt: skip
     fitting.fit(visits, "t", estimator, datasets=["visits"], target="sick")
     model, version = found(visits, "t")
-    digests = {of_bytes(visits.store.open(prepared(visits, "t", GONE).stored)).digest()}
+    digests = {from_bytes(visits.store.open(prepared(visits, "t", GONE).stored)).digest()}
     visits.disk.remove_folder(FOLDER)
     for many, treatment in ((len(GONE), "refitted"), (len(GONE) + 1, "deleted")):
         monkeypatch.setattr(_estimators, "_MANY", many)
@@ -110,7 +110,7 @@ def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
         made = prepared(visits, "t", GONE)
         visits.disk.remove_folder(FOLDER)
         assert (made.treatment, made.exactness, made.n_records) == (treatment, "bitwise", 116)
-        digests.add(of_bytes(visits.store.open(made.stored)).digest())
+        digests.add(from_bytes(visits.store.open(made.stored)).digest())
     assert len(digests) == 1
     monkeypatch.setattr(_estimators, "_SHARE", len(GONE) / 120)  # too few of so many
     monkeypatch.setattr(_estimators, "_MANY", 1)
@@ -269,29 +269,29 @@ def test_estimates_come_from_what_was_measured(visits):
     fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
     with visits.ledger.transaction() as connection:
         connection.execute(schema.measurement.update().values(seconds=7.0))
-        assert estimates.of_model(connection, 1, 3) == 7.0
-        assert estimates.of_model(connection, 1, 0) == 0.0
-        assert estimates.of_model(connection, 99, 3) is None
+        assert estimates.seconds_of_model(connection, 1, 3) == 7.0
+        assert estimates.seconds_of_model(connection, 1, 0) == 0.0
+        assert estimates.seconds_of_model(connection, 99, 3) is None
         for seconds in (1.0, 2.0, 40.0):
             estimates.note(connection, 1, "delete", 100, 4, seconds, visits.now())
-        assert estimates.of_model(connection, 1, 3) == 2.0
+        assert estimates.seconds_of_model(connection, 1, 3) == 2.0
         for seconds in (3.0,) * 5:
             estimates.note(connection, 1, "refit", 100, 4, seconds, visits.now())
-        assert estimates.of_model(connection, 1, 3) == 3.0
+        assert estimates.seconds_of_model(connection, 1, 3) == 3.0
 
 
 def test_estimates_of_data_sets_come_from_their_rewriting(visits):
     with visits.ledger.transaction() as connection:
-        assert estimates.of_dataset(connection, 1, 10) is None
+        assert estimates.seconds_of_dataset(connection, 1, 10) is None
         connection.execute(
             schema.measurement.insert().values(
                 dataset_id=1, kind="rewrite", n_records=100, n_deleted=10, seconds=2.0,
                 at=visits.now(),
             )
         )  # fmt: skip
-        assert estimates.of_dataset(connection, 1, 0) == 0.0
-        assert estimates.of_dataset(connection, 1, 5) == 1.0
-        assert estimates.of_dataset(connection, 1, 10) == 2.0
+        assert estimates.seconds_of_dataset(connection, 1, 0) == 0.0
+        assert estimates.seconds_of_dataset(connection, 1, 5) == 1.0
+        assert estimates.seconds_of_dataset(connection, 1, 10) == 2.0
 
 
 def test_the_log_says_of_every_model_what_the_ledger_says(visits):

@@ -16,11 +16,11 @@ from erasable.preprocessing import SimpleImputer
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.models.model_columns import (
     ModelColumns,
+    ids_and_groups,
     ids_of,
-    joined,
-    named,
+    joined_table,
     target_of,
-    without,
+    without_records,
 )
 
 TYPES = {
@@ -36,7 +36,7 @@ def described(name="visits", number=1, columns=None, subjects=(("who", "id"),)):
 
 def records_of(design, tables, estimator):
     design.check(tables, estimator)
-    made = named(tables)
+    made = ids_and_groups(tables)
     labels = target_of(tables, design.target)
     target = None if labels is None else read_target(labels, made.n_rows)
     return made.twin(design.values(tables), target)
@@ -166,12 +166,14 @@ def test_several_data_sets_share_columns_and_keep_ids_apart():
 
 def test_without_takes_out_what_is_named_and_nothing_else():
     both = [(described("a", 1), table()), (described("b", 2), table())]
-    left = without(both, {1: ["b"], 2: ["a", "c"]})
+    left = without_records(both, {1: ["b"], 2: ["a", "c"]})
     assert [part["visit"].to_pylist() for _, part in left] == [["a", "c"], ["b"]]
 
 
 def test_one_table_for_programs_does_not_depend_on_the_order_of_rows():
     turned = table().take(pa.array([2, 0, 1]))
-    assert joined([(described(), turned)]).equals(joined([(described(), table())]).combine_chunks())
+    assert joined_table([(described(), turned)]).equals(
+        joined_table([(described(), table())]).combine_chunks()
+    )
     both = [(described("b", 1), turned), (described("a", 2), table())]
-    assert joined(both)["visit"].to_pylist() == ["a/a", "a/b", "a/c", "b/a", "b/b", "b/c"]
+    assert joined_table(both)["visit"].to_pylist() == ["a/a", "a/b", "a/c", "b/a", "b/b", "b/c"]

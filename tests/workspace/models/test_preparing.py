@@ -23,7 +23,7 @@ from erasable.workspace.identity.value_formats import Looks
 from erasable.workspace.models import preparing, recipes, written
 from erasable.workspace.models.names import names_of_erasable
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import of_bytes
+from erasable.workspace.models.training import from_bytes
 from workspace_models import found
 
 N = 90
@@ -89,7 +89,7 @@ def number(value):
 
 
 def loaded(context, name):
-    return of_bytes(context.store.open(found(context, name)[1].stored))
+    return from_bytes(context.store.open(found(context, name)[1].stored))
 
 
 def frame(rows, columns, empty=""):
@@ -188,7 +188,7 @@ def twin_of(recipe):
     text = json.dumps({name: recipe[name] for name in ("estimator", "params")})
     for ours, theirs in HOMES.items():
         text = text.replace(ours, theirs)
-    return written.made(json.loads(text))
+    return written.read_estimator(json.loads(text))
 
 
 def test_predictions_are_those_of_scikit_learns_pipeline(tmp_path):
@@ -360,7 +360,7 @@ def test_boosting_that_names_its_categories_is_left_as_it_is(mixed, which):
                      params={"categorical_features": which, "max_iter": 3})  # fmt: skip
     assert made.prepared == ""
     version = found(mixed.context, "grown")[1]
-    model = of_bytes(mixed.context.store.open(version.stored))
+    model = from_bytes(mixed.context.store.open(version.stored))
     assert model.n_features_in_ == 3
     assert mixed.verify(retrain=True)[-1].verdict == "equal"
 

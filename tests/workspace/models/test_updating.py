@@ -93,7 +93,7 @@ def test_models_follow_an_append_and_are_what_a_new_fit_is(
     )
     fit(other, "ridge", "bayes", "scaled", "parts", "groups")
     for name in ("ridge", "bayes", "scaled", "parts", "groups"):
-        mine, others = (training.of_bytes(bytes_of(each, name)) for each in (workspace, other))
+        mine, others = (training.from_bytes(bytes_of(each, name)) for each in (workspace, other))
         assert mine.digest() == others.digest()
 
 

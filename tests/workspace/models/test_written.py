@@ -32,7 +32,7 @@ from erasable.preprocessing import OneHotEncoder, SimpleImputer, StandardScaler
 from erasable.workspace.models import fitting, recipes
 from erasable.workspace.models.names import find_estimator, names_of_erasable
 from erasable.workspace.models.verifying import verify
-from erasable.workspace.models.written import made, written
+from erasable.workspace.models.written import read_estimator, write_estimator
 from workspace_models import erased, found, loaded, take_out_of_data
 
 
@@ -72,9 +72,9 @@ def test_every_estimator_is_written_and_made_again():
         except TypeError:  # it is made of others, as those below
             continue
         n += 1
-        node = written(one)
+        node = write_estimator(one)
         assert node["params"] == {}
-        assert same(made(through_json(node)), one)
+        assert same(read_estimator(through_json(node)), one)
     assert n > 200
 
 
@@ -97,15 +97,15 @@ PARTS = [
 
 @pytest.mark.parametrize("one", PARTS, ids=lambda one: type(one).__name__)
 def test_parts_are_written_inside(one):
-    node = written(one)
-    again = made(through_json(node))
-    assert written(again) == node
+    node = write_estimator(one)
+    again = read_estimator(through_json(node))
+    assert write_estimator(again) == node
     if "ridge" not in getattr(one, "named_steps", {}):  # whose number was NumPy's
         assert same(again, one)
 
 
 def test_arrays_become_lists():
-    node = written(GaussianNB(priors=np.array([0.25, 0.75])))
+    node = write_estimator(GaussianNB(priors=np.array([0.25, 0.75])))
     assert node["params"] == {"priors": [0.25, 0.75]}
 
 
@@ -175,13 +175,13 @@ STEP = ["scale", {"estimator": "preprocessing.StandardScaler"}]
 )
 def test_parts_of_another_form_are_refused(path, name, parts):
     with pytest.raises(InvalidParameterError, match=rf"^{name} holds .* a list of \[name, "):
-        made({"estimator": path, "params": {name: parts}})
+        read_estimator({"estimator": path, "params": {name: parts}})
 
 
 def test_parts_of_this_form_are_made():
     columns = {"estimator": "compose.ColumnTransformer", "params": {"transformers": [[*STEP, "a"]]}}
     steps = {"steps": [["columns", columns], ["ridge", {"estimator": "linear_model.Ridge"}]]}
-    assert len(made({"estimator": "pipeline.Pipeline", "params": steps})) == 2
+    assert len(read_estimator({"estimator": "pipeline.Pipeline", "params": steps})) == 2
 
 
 def test_parameters_are_set_in_what_is_passed():
@@ -212,8 +212,8 @@ FEATURES = ["age", "dose", "ward", "note"]
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_pipeline_is_fitted_deleted_from_and_verified(visits, tmp_path, ours):
     one = mixed(ours=ours)
-    made = fitting.fit(visits, "m", one, datasets=["visits"], target="sick")
-    assert made.features == FEATURES  # which it asks for by name
+    fitted = fitting.fit(visits, "m", one, datasets=["visits"], target="sick")
+    assert fitted.features == FEATURES  # which it asks for by name
     with pytest.raises(NotFittedError):
         one.digest()
     model, _ = found(visits, "m")
@@ -235,7 +235,9 @@ def test_a_recipe_is_edited_in_a_file_and_fitted_again(tmp_path):
     told("init", folder=tmp_path)
     told("dataset", "add", "rows", "rows.csv", "--id", "id", folder=tmp_path)
     parts = make_column_transformer((StandardScaler(), ["n"]), (OneHotEncoder(), ["c"]))
-    (tmp_path / "recipe.json").write_text(json.dumps(written(make_pipeline(parts, Ridge()))))
+    (tmp_path / "recipe.json").write_text(
+        json.dumps(write_estimator(make_pipeline(parts, Ridge())))
+    )
     fit = ["model", "fit", "m", "--dataset", "rows", "--target", "y", "--features", "n,c"]
     told(*fit, "--estimator", "recipe.json", folder=tmp_path)
     shown = erasable("model", "show", "m", "--recipe", folder=tmp_path).stdout

@@ -86,7 +86,7 @@ def digests(workspace: Workspace) -> dict[str, str]:
             version = catalogue.current(connection, each)
             if version is not None and each.kind == "estimator":
                 data = workspace.context.store.open(version.stored)
-                found[each.name] = training.of_bytes(data).digest()
+                found[each.name] = training.from_bytes(data).digest()
     return found
 
 

@@ -214,7 +214,7 @@ def test_it_is_one_transaction(
     def fails(*_: Any) -> Any:
         raise EvidenceError("a fault; expected none; mend it")
 
-    monkeypatch.setattr(intake, "enter", fails)
+    monkeypatch.setattr(intake, "enter_requests", fails)
     with pytest.raises(ErasableError, match="a fault"):
         backup.import_suppression_list(listed)
     assert everything(backup) == before

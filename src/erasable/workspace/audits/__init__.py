@@ -1,1 +1,1 @@
-"""Audits of a workspace's models: whether they reveal records, and whether they forgot them."""
+"""Audits of models in a workspace: whether they reveal records, or have forgotten them."""

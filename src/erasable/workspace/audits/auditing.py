@@ -1,7 +1,7 @@
-"""Audit a model of a workspace: whether it reveals its records, or has forgotten erased ones.
+"""Audits of a model in a workspace: whether it reveals its records, or has forgotten erased ones.
 
-The law kept here: an audit changes nothing but the log, and nothing that it says of single records
-is kept in the workspace: the report, with the ids of exposed records, is the caller's alone.
+The law kept here: an audit changes nothing but the log, and the workspace keeps nothing that it
+says of single records: only the caller has the report, with the ids of exposed records.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version
-from erasable.workspace.models.using import opened
+from erasable.workspace.models.using import open_model
 from erasable.workspace.requests import intake
 
 KIND = "model-audited"
 
 
-def tell(
+def log_audit(
     context: Context, name: str, version: Version, report: AuditReport, request: str | None
 ) -> None:
     """Enter an audit in the log; `request` is that whose deletion was audited."""
@@ -42,7 +42,7 @@ def tell(
         log.append(context, connection, KIND, name, body, context.now())
 
 
-def newest(connection: Connection) -> dict[str, dict[str, Any]]:
+def newest_audits(connection: Connection) -> dict[str, dict[str, Any]]:
     """Return what the log says of the newest audit of each model, by the model's name."""
     rows = connection.execute(
         select(log_entry.c.position, log_entry.c.body)
@@ -77,47 +77,7 @@ def audit(
     seed: int = 0,
     ask: AskCommand | None = None,
 ) -> AuditReport:
-    """Audit a model, and enter in the log what came of it.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-    fresh : str, default=None
-        Records from the same source that the model has not learned from: the name of a data set,
-        or a source. The audit of membership needs them.
-    deleted : str, default=None
-        The id of a request: test whether the model has forgotten what it erased. By default, test
-        whether the model reveals the records that it has learned from.
-    records : str, default=None
-        With `deleted`, a source with the erased records, for a model that forgets approximately:
-        the workspace does not have them any more.
-    attack : {"rmia", "lira"}, default=None
-        On membership; by default RMIA.
-    references : int, default=None
-        How many models are trained to compare with; by default as many as the attack has, or as
-        `level` needs.
-    level : float, default=0.05
-        The probability of a false alarm.
-    seed : int, default=0
-    ask : AskCommand, default=None
-        How a model is asked that a program of the user's made.
-
-    Returns
-    -------
-    AuditReport
-        The ids of exposed records are those of the workspace. It is not kept there.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model, file of it, or request.
-    WorkspaceError
-        The model has no scores; the request is not carried out, or did not concern the model;
-        records are missing, or are not like those of the model.
-    InvalidParameterError, TooFewRecordsError
-        See `erasable.audit.audit_membership` and `audit_deletion`.
-    """
+    """Audit a model, and enter the result in the log; see `Workspace.audit`."""
     if deleted is None:
         report, version = _of_membership(
             context, name, ask, fresh, records, attack, references, level, seed
@@ -127,7 +87,7 @@ def audit(
             context, name, ask, deleted, records, fresh, attack, references, level, seed
         )
     if not context.ledger.is_read_only:
-        tell(context, name, version, report, deleted)
+        log_audit(context, name, version, report, deleted)
     return report
 
 
@@ -183,7 +143,7 @@ def _of_deletion(
             f"the attack is {shorten(attack)}, which is one on membership; expected none with a "
             "request"
         )
-    model, version, _ = opened(context, name)
+    model, version, _ = open_model(context, name)
     with context.ledger.reading() as connection:
         _refuse_request(connection, model, request)
         what, verb = _WHAT[intake.find(connection, request).kind]

@@ -1,4 +1,4 @@
-"""Subjects of an audit: how a model is asked and trained again, and what it has learned from."""
+"""Subjects of audits: models, with the records that they have learned from."""
 
 from __future__ import annotations
 
@@ -25,69 +25,36 @@ from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.model_columns import joined, target_of
+from erasable.workspace.models.model_columns import joined_table, target_of
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import of_bytes, train
-from erasable.workspace.models.using import opened, read_source
+from erasable.workspace.models.training import from_bytes, train
+from erasable.workspace.models.using import open_model, read_source
 from erasable.workspace.store.disk import Disk
 
 
 @dataclass(frozen=True)
 class AskCommand:
-    """How a model is asked that a program of the user's made.
+    """A command that asks a model which a program made."""
 
-    Attributes
-    ----------
-    command : str
-        With ``{model}``, the file of the model; see `erasable.audit.BlackBox` for the rest.
-    target : str
-        The column that the model predicts.
-
-    Examples
-    --------
-    >>> AskCommand("score.py {model} {data} {out}", "sick").target
-    'sick'
-    """
-
-    command: str
-    target: str
+    command: str  # see `erasable.audit.BlackBox`; ``{model}`` is the file of the model
+    target: str  # the column that the model predicts
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that is audited.
-
-    Attributes
-    ----------
-    name : str
-    model : Model
-    version : Version
-    fitted : object
-        What is asked.
-    recipe : callable or None
-        Trains it again; None for an estimator, which is cloned.
-    datasets : tuple of DataSet
-        That it has learned from.
-    columns : tuple of str
-        What a record needs.
-    learned : tuple (X, y, ids)
-        The records of the versions of the data sets that it has learned from.
-    split : callable
-        Makes features and targets of a table.
-    complete : callable
-        Tells which records of a table have all that is needed.
-    """
+    """A model that is audited."""
 
     name: str
     model: Model
     version: Version
-    fitted: Any
+    fitted: Any  # what is asked
+    # trains it again; None for an estimator, which is cloned
     recipe: Callable[[Any, Any, int], Any] | None
-    datasets: tuple[DataSet, ...]
-    columns: tuple[str, ...]
-    learned: tuple[Any, Any, Any]
-    split: Callable[[DataSet, pa.Table], tuple[Any, Any]]
-    complete: Callable[[pa.Table], Any]
+    datasets: tuple[DataSet, ...]  # that it has learned from
+    columns: tuple[str, ...]  # that a record needs
+    learned: tuple[Any, Any, Any]  # X, y and ids of its records
+    split: Callable[[DataSet, pa.Table], tuple[Any, Any]]  # makes features and targets of a table
+    complete: Callable[[pa.Table], Any]  # a mask of the records that have all values
 
 
 def reads_of(name: str, *given: str | None) -> list[str]:
@@ -114,9 +81,9 @@ def subject(
 def _estimator(context: Context, name: str) -> Subject:
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-    model, version, stored = opened(context, name)
+    model, version, stored = open_model(context, name)
     design = design_of(model)
-    fitted: Any = None if design is None else of_bytes(stored)
+    fitted: Any = None if design is None else from_bytes(stored)
     reason = unfit(design, fitted)
     if design is None:
         raise WorkspaceError(
@@ -134,7 +101,7 @@ def _estimator(context: Context, name: str) -> Subject:
     def split(known: DataSet, table: pa.Table) -> tuple[Any, Any]:
         return design.given(table), np.asarray(target_of([(known, table)], target))
 
-    known, table = tables[0][0], joined(tables)
+    known, table = tables[0][0], joined_table(tables)
     return Subject(
         name, model, version, fitted, None, tuple(each for each, _ in tables),
         (*design.features, target), (*split(known, table), _ids(known, table)), split,
@@ -145,7 +112,7 @@ def _estimator(context: Context, name: str) -> Subject:
 def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subject:
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-    model, version, stored = opened(context, name)
+    model, version, stored = open_model(context, name)
     if design_of(model) is not None:
         raise InvalidParameterError(
             f"a command that asks {name!r} was given, which is an estimator; expected none"
@@ -157,7 +124,7 @@ def _program(context: Context, name: str, ask: AskCommand, folder: Path) -> Subj
         )
     recipe = ledger_checks.recorded(context, name, model.recipe, "recipe")
     tables = Reader(context).tables(model.datasets, version.dataset_versions)
-    known, table = tables[0][0], joined(tables)
+    known, table = tables[0][0], joined_table(tables)
     target = ask.target
     if target not in table.column_names:
         raise WorkspaceError(
@@ -206,7 +173,7 @@ def given(
 ) -> tuple[tuple[Any, Any, Any], list[str]]:
     """Read records from a data set that the model has not learned from, or from a source.
 
-    Return the records as (X, y, ids), and notes that a reader of the report has to know.
+    Return them as (X, y, ids), and notes for the readers of the report.
     """
     known, wanted = subject.datasets[0], list(subject.columns)
     with context.ledger.reading() as connection:
@@ -231,11 +198,11 @@ def given(
     notes = []
     if not usable.all():
         n = int((~usable).sum())
-        notes.append(f"{n:,} of the {what} have gaps, and were left out")
+        notes.append(f"{n:,} of the {what} have missing values, and were left out")
     if not usable.any():
         raise WorkspaceError(
-            f"all of the {usable.size:,} {what} have gaps in what {subject.name!r} learned from; "
-            "expected records without"
+            f"all of the {usable.size:,} {what} miss values that {subject.name!r} needs; "
+            "expected complete records"
         )
     table = table.filter(pa.array(usable))
     values = as_in(table.select(wanted), known)

@@ -133,7 +133,7 @@ def restore(
                 fitting.retire(context, name)
             if given.listed is not None:
                 _erase_again(context, given.listed, done)
-                done.warnings += corrections.lost(context, given.listed.corrections)
+                done.warnings += corrections.lost_corrections(context, given.listed.corrections)
             else:
                 process.process(context, (), delivers=False)
             done.head_size = None if given.head is None else given.head["size"]

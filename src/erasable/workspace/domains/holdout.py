@@ -1,7 +1,7 @@
-"""Records to judge a removal by that no model was trained on: from elsewhere, or none.
+"""Fresh records, to judge a removal by: those of another source that no model was trained on.
 
-The law kept here: no record of the data set is fresh, whatever share of it is held out of a choice,
-because its models were trained on all of it; nor is one that equals a record of it.
+The law kept here: no record of the data set is fresh, because its models were trained on all of it;
+nor is a record that equals one of the data set.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from erasable.workspace.data.sources import Source
 from erasable.workspace.domains.predicates import Predicate
 
 
-def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
-    """Draw rows by their ids: the same records, whatever their order and the other rows.
+def sample_rows(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
+    """Draw `n` of `rows` by their ids: the same records, whatever the order and the other rows.
 
-    `ids` are those of all rows; `rows`, int64, are the ones to draw from. Return `n` of them,
-    ascending, or all where there are no more.
+    `ids` are those of all rows; `rows` and the result are int64, and the result is ascending. If
+    there are no more than `n`, all are returned.
 
-    >>> sample(["a", "b", "c", "d"], np.array([0, 1, 3]), 2, 0)
+    >>> sample_rows(["a", "b", "c", "d"], np.array([0, 1, 3]), 2, 0)
     array([1, 3])
     """
     if rows.size <= n:
@@ -42,9 +42,7 @@ def sample(ids: Sequence[Any], rows: Any, n: int, seed: int) -> Any:
 
 
 def alike(tables: Sequence[pa.Table], columns: Sequence[str]) -> list[Any]:
-    """Give the records of some tables numbers: the same where they are equal in all columns.
-
-    The numbers are int64, an array for each table.
+    """Return int64 numbers of the records of tables: equal numbers where all columns are equal.
 
     >>> import pyarrow as pa
     >>> first, second = pa.table({"a": [1, 2, 1]}), pa.table({"a": [2, 3]})
@@ -67,25 +65,12 @@ def alike(tables: Sequence[pa.Table], columns: Sequence[str]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Fresh:
-    """Fresh records.
+    """Fresh records, without those that equal one of the data set that is judged."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        Those that are fresh, with the types of the data set that is judged.
-    forget : ndarray of bool
-        Which of them are of the domain.
-    dataset_id : int or None
-        Where they are a data set of the workspace; models that were trained on it are not judged
-        by them.
-    n_left_out : int
-        Records that equal one of the data set that is judged.
-    """
-
-    table: pa.Table = field(repr=False)
-    forget: Any = field(repr=False)
-    dataset_id: int | None
-    n_left_out: int
+    table: pa.Table = field(repr=False)  # with the types of the data set that is judged
+    forget: Any = field(repr=False)  # bool: whether a record is of the domain
+    dataset_id: int | None  # if they are a data set: models trained on it are not judged by them
+    n_left_out: int  # records that equal one of the data set
 
     @property
     def n_forget(self) -> int:
@@ -101,10 +86,9 @@ class Fresh:
 def read_fresh(
     context: Context, given: str, known: DataSet, table: pa.Table, predicate: Predicate
 ) -> Fresh:
-    """Read fresh records, and leave out those that the data set holds.
+    """Read fresh records, without those that the data set `known`, with the records `table`, holds.
 
-    `given` names a data set or a source; `known` is the data set that is judged, and `table` has
-    its records.
+    `given` names a data set or a source.
     """
     found, dataset_id = _read(context, given, known)
     own = {known.id_column, *known.subject_columns}

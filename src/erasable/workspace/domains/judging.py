@@ -1,7 +1,7 @@
 """Judging of models: how they do on each group of records, before a removal and after.
 
-The law kept here: what is said of a model is said of records of its own version of the data, and
-of fresh ones; a model that cannot be judged is named, with the reason.
+The law kept here: a model is judged by records of its own version of the data, and by fresh ones; a
+model that cannot be judged is named, with the reason.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition
-from erasable.workspace.domains.holdout import sample
+from erasable.workspace.domains.holdout import sample_rows
 from erasable.workspace.domains.planning import RemovalPlan, columns_of
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.model_columns import ModelColumns, target_of
-from erasable.workspace.models.training import of_bytes
-from erasable.workspace.models.using import opened
+from erasable.workspace.models.training import from_bytes
+from erasable.workspace.models.using import open_model
 
 MOST = 10_000
 """Records of a group that a model is judged by, drawn by their ids where there are more."""
@@ -34,40 +34,23 @@ MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a removal did to a model.
-
-    Attributes
-    ----------
-    model : str
-    report : RemovalReport or None
-        None where the model cannot be judged.
-    remarks : tuple of str
-        Why it cannot, or what the report does not show.
-    """
+    """The effect of a removal on a model."""
 
     model: str
-    report: RemovalReport | None
-    remarks: tuple[str, ...]
+    report: RemovalReport | None  # None if the model cannot be judged
+    remarks: tuple[str, ...]  # why it cannot, or what the report does not show
 
 
 class Judge:
-    """Judges one model: made before a removal, asked after it.
-
-    Parameters
-    ----------
-    context : Context
-    plan : RemovalPlan
-    name : str
-        Of a model that is live.
-    """
+    """The judge of one live model: made before a removal, asked after it."""
 
     def __init__(self, context: Context, plan: RemovalPlan, name: str) -> None:
         self._site, self._plan, self.name = context, plan, name
         self.remarks: list[str] = []
         self._before: Any = None
-        self._model, self._version, stored = opened(context, name)
+        self._model, self._version, stored = open_model(context, name)
         design = design_of(self._model)
-        self._fitted: Any = None if design is None else of_bytes(stored)
+        self._fitted: Any = None if design is None else from_bytes(stored)
         reason = unfit(design, self._fitted)
         if design is None or reason is not None:
             self.remarks.append(f"not judged: {reason}")
@@ -84,17 +67,16 @@ class Judge:
     def after(self, updated: bool) -> Judged:
         """Judge the model as it is now; raise nothing, because the records are gone by now.
 
-        `updated` says that the removal made a version of it: it makes none where the model was
-        trained on no record that left.
+        `updated` says whether the removal made a new version of the model.
         """
         if self._before is None:
             return Judged(self.name, None, tuple(self.remarks))
         try:
-            _, version, stored = opened(self._site, self.name)
+            _, version, stored = open_model(self._site, self.name)
             if version.number != self._version.number + updated:
                 self.remarks.append("another command changed the model meanwhile")
             report = removal_report(
-                self._before, of_bytes(stored), self._groups, forget_label=self._label
+                self._before, from_bytes(stored), self._groups, forget_label=self._label
             )
         except Exception as error:  # whatever it is, the records are gone, and that is to be said
             return Judged(self.name, None, (*self.remarks, f"not judged: {_line(error)}"))
@@ -139,7 +121,7 @@ class Judge:
         if rows.size > MOST:
             names = ids if ids is not None else list(range(table.num_rows))
             self.remarks.append(f"{name}: judged by {MOST:,} of {rows.size:,} records, drawn by id")
-            rows = sample(names, rows, MOST, 0)
+            rows = sample_rows(names, rows, MOST, 0)
         if not rows.size:
             return None
         part = table.take(rows)
@@ -157,7 +139,7 @@ class Judge:
         usable = self._design.complete(fresh.table, self._fitted)
         if not usable.all():
             n = int((~usable).sum())
-            self.remarks.append(f"{n:,} fresh records have gaps, and were left out")
+            self.remarks.append(f"{n:,} fresh records have missing values, and were left out")
         for name, mask in (("fresh forget", fresh.forget), ("fresh retain", ~fresh.forget)):
             rows = np.flatnonzero(mask & usable)
             found[name] = self._group(fresh.table, rows, None, name)
@@ -171,7 +153,7 @@ class Judge:
         return labels[0] if labels.size == 1 else None
 
 
-def judges(context: Context, plan: RemovalPlan) -> list[Judge]:
+def make_judges(context: Context, plan: RemovalPlan) -> list[Judge]:
     """Measure every live model of a data set, before a removal."""
     with context.ledger.reading() as connection:
         concerned = catalogue.models_of(connection, [plan.known.id])

@@ -1,4 +1,4 @@
-"""Plans of removals: which records would leave, how far that reaches, whom it concerns."""
+"""Plans of removals: the records that would leave, and what that would achieve and concern."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from erasable.workspace.data.features import (
     positive_column,
     refuse_gaps,
 )
-from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample
+from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample_rows
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.ledger.schema import request
 from erasable.workspace.models.catalogue import models_of
-from erasable.workspace.requests.batches import gather
+from erasable.workspace.requests.batches import gather_batch
 from erasable.workspace.requests.preview import Preview, preview
 
 
@@ -53,11 +53,11 @@ def choose_features(
     learned: Collection[str] = (),
     others: Collection[str | None] = (),
 ) -> tuple[str, ...]:
-    """Choose the columns that records are compared by.
+    """Choose the columns that records are compared by; `types` has neither ids nor subjects.
 
-    `types` has neither ids nor subjects. They are those named; or `column`, the one of keywords; or
-    those `learned` by models; or, without models, every numeric column; or the one of text.
-    `others`, such as columns of costs, are features only where they are named.
+    They are the ones named; or `column`, the one with keywords; or those `learned` by models; or,
+    without models, every numeric column; or the one of text. `others`, such as columns of costs,
+    are features only if they are named.
 
     >>> choose_features({"text": "string", "label": "string"}, None, None, others={"label"})
     ('text',)
@@ -88,19 +88,18 @@ def choose_features(
     )
 
 
-def vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
-    """Make vectors of records.
+def make_vectors(table: pa.Table, features: Sequence[str], components: int | None = None) -> Any:
+    """Make float64 vectors of records, of shape (n_records, n_columns); with text a csr_array.
 
     `table` has the records of both domains: numbers are scaled, and words weighted, by all of it.
-    The vectors are float64 of shape (n_records, n_columns); with text, sparse (csr_array), unless
-    `components` reduces words to so many numbers. The same records in the same order have the same
-    vectors.
+    `components` reduces words to this many numbers. The same records in the same order have the
+    same vectors.
 
     >>> import pyarrow as pa
-    >>> vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
+    >>> make_vectors(pa.table({"age": [1, 3]}), ["age"]).tolist()
     [[-1.0], [1.0]]
     >>> texts = pa.table({"text": ["two words", "one two", "three words"]})
-    >>> vectors(texts, ["text"]).shape, vectors(texts, ["text"], components=2).shape
+    >>> make_vectors(texts, ["text"]).shape, make_vectors(texts, ["text"], components=2).shape
     ((3, 4), (3, 2))
     """
     parts = []
@@ -158,55 +157,21 @@ def _reduced(words: Any, components: int, name: str) -> Any:
 
 @dataclass(frozen=True)
 class RemovalPlan:
-    """A removal that was chosen, and is not carried out.
-
-    Attributes
-    ----------
-    dataset : str
-    version : int
-        Of the data set, whose records were looked at.
-    n_records, n_forget, n_retain : int
-        In the data set; in the domain; of the others, those that it was contrasted with.
-    ids : list
-        Of the records that are to leave, first to delete first.
-    removal : DomainRemoval
-        Fitted: scores, the frontier, how much the order is to be trusted.
-    features : tuple of str
-        Columns that records were compared by.
-    components : int or None
-        Of the words of text.
-    left_out : tuple of str
-        Those of numbers or text that they might have been compared by, too; empty where features
-        were named.
-    certificate : Certificate or None
-        None where there is none; `uncertified` says why.
-    uncertified : str or None
-    n_copies : int
-        Records of the domain that would stay, each equal to one that would leave in every column
-        but ids and subjects: what they teach stays, too.
-    preview : Preview
-        What happens to the data set and to each model, and about how long that takes.
-    fresh : Fresh or None
-        Records to judge by that no model was trained on.
-    warnings : list of str
-
-    Notes
-    -----
-    Nothing of it is written anywhere. It holds records in memory, for as long as it is kept.
-    """
+    """A removal that was planned and not carried out; it holds records in memory."""
 
     dataset: str
     version: int
     n_records: int
-    n_forget: int
-    n_retain: int
-    ids: list[Any] = field(repr=False)
-    removal: DomainRemoval
+    n_forget: int  # in the domain
+    n_retain: int  # other records that the domain was contrasted with
+    ids: list[Any] = field(repr=False)  # first to delete first
+    removal: DomainRemoval  # fitted
     features: tuple[str, ...]
     components: int | None
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # other columns of numbers or text; empty if features were named
     certificate: Certificate | None
-    uncertified: str | None
+    uncertified: str | None  # why there is no certificate
+    # records of the domain that stay and equal, except for ids and subjects, one that leaves
     n_copies: int
     preview: Preview
     fresh: Fresh | None
@@ -236,49 +201,7 @@ def plan(
     delta: float = 0.05,
     random_state: int = 0,
 ) -> RemovalPlan:
-    """Choose the records by which a domain would leave a data set; nothing is changed.
-
-    Parameters
-    ----------
-    context : Context
-    dataset : str
-    where : str, default=None
-        The domain, as a condition; see `erasable.workspace.data.conditions`.
-    keywords : sequence of str, default=None
-        The domain, by words; with `where`, the records that meet both. See `Predicate`.
-    column : str, default=None
-        Of text, where keywords are.
-    features : sequence of str, default=None
-        Columns to compare records by; see `choose_features`.
-    components : int, default=None
-        Compare text by so many components of its words: `maha-mu2` and `lr-maha` need them.
-    fill : {"mean", "median", "most_frequent"}, default=None
-        What gaps in numbers are filled in with, to compare records by. The data set stays as it is.
-    score, budget, delta
-        As for `erasable.removal.DomainRemoval`.
-    cost : str, default=None
-        The column of what each record costs to delete; `budget` is then what may be paid.
-    retain_where : str, default=None
-        Which of the other records are the wanted domain; by default all of them.
-    retain_sample : int, default=None
-        Contrast the domain with so many of these alone, drawn by their ids.
-    fresh : str, default=None
-        A data set, or a file or table as for `add_dataset`, of records to judge by that no model
-        was trained on. Those that equal a record of the data set are left out.
-    random_state : int, default=0
-
-    Returns
-    -------
-    RemovalPlan
-
-    Raises
-    ------
-    NotInWorkspaceError, SourceError, WorkspaceError, InvalidInputError, InvalidParameterError
-        There is no such data set or column; the domain, or what is left, has no two records; a
-        budget is out of range, or cannot be reached.
-    WorkspaceBusyError
-        Another process is at work.
-    """
+    """Choose the records by which a domain would leave a data set; see `Workspace.plan_removal`."""
     as_score(score)
     check_fill(fill)
     predicate = Predicate.of(where, keywords, column)
@@ -303,7 +226,7 @@ def plan(
     compared = table.take(np.concatenate([forget, retain]))
     numbers = [name for name in chosen if str(compared[name].type) != TEXT]
     compared, messages = fill_gaps(compared, numbers, fill)
-    both = vectors(compared, chosen, components)
+    both = make_vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
             f"score={score!r} needs a covariance, and words have too many columns for one; "
@@ -322,7 +245,7 @@ def plan(
     foreseen = preview(context, [(tokens_of(context, known.name, ids), None)])
     _refuse_confused(foreseen, len(ids), known)
     with context.ledger.reading() as connection:
-        held = held_among(context, connection, known, table.take(forget[removal.selected_]))
+        held = count_on_hold(context, connection, known, table.take(forget[removal.selected_]))
     messages = [*messages, *(on_hold(each, n) for each, n in held.items())]
     return RemovalPlan(
         known.name, known.version, table.num_rows, int(forget.size), int(retain.size), ids,
@@ -347,17 +270,16 @@ def on_hold(request: str, n: int) -> str:
     )
 
 
-def held_among(
+def count_on_hold(
     context: Context, connection: Connection, known: DataSet, records: pa.Table
 ) -> dict[str, int]:
-    """Count the records that requests on hold ask for, by the id of the request.
+    """Count the records that each request on hold asks for, by its id; others are left out.
 
-    The records are as the data set keeps them: subjects are tokens. The dict has the ids of
-    requests with one or more.
+    The subjects in `records` are tokens, as the data set keeps them.
     """
     waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
     rows = connection.execute(select(request).where(waiting)).all()
-    batch = gather(context, connection, rows, locking.datasets([known.name]))
+    batch = gather_batch(context, connection, rows, locking.datasets([known.name]))
     own = context.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())
     columns = [own, *(records[column].to_pylist() for column in known.subject_columns)]
     counts = Counter(
@@ -427,7 +349,7 @@ def _retained(
     if where is not None:
         stays &= Condition.parse(where, table.schema).mask(table).to_numpy(False)
     rows = np.flatnonzero(stays)
-    return rows if n is None else sample(table[known.id_column].to_pylist(), rows, n, seed)
+    return rows if n is None else sample_rows(table[known.id_column].to_pylist(), rows, n, seed)
 
 
 def _refuse_few(n_forget: int, n_retain: int, n_records: int, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Predicates of a domain: its records meet a condition, and hold one of some keywords."""
+"""Predicates of domains: a record meets a condition, contains one of some keywords, or both."""
 
 from __future__ import annotations
 
@@ -17,20 +17,8 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """Tells the records of a domain from the others.
+    """A test that tells the records of a domain from the others.
 
-    Attributes
-    ----------
-    where : str or None
-        See `erasable.workspace.data.conditions`.
-    keywords : tuple of str
-        Words or phrases, any of which will do, whatever their case; with ``*`` at the end, as the
-        beginning of a word.
-    column : str or None
-        Of text, where keywords are looked for.
-
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> table = pa.table({"text": ["Win a PRIZE", "prizes!", None, "lunch?"], "n": [1, 2, 3, 4]})
     >>> Predicate.of(None, ["prize"], "text").mask(table).tolist()
@@ -39,9 +27,10 @@ class Predicate:
     [False, True, False, False]
     """
 
-    where: str | None
+    where: str | None  # see `erasable.workspace.data.conditions`
+    # lowercase words or phrases; ``*`` at the end: the beginning of a word
     keywords: tuple[str, ...]
-    column: str | None
+    column: str | None  # of text, with the keywords
 
     @classmethod
     def of(cls, where: str | None, keywords: Sequence[str] | None, column: str | None) -> Predicate:

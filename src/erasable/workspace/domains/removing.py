@@ -1,4 +1,4 @@
-"""Carry a planned removal out: one request for its records, and what it did to each model."""
+"""Removals of domains, carried out: one request for the records, and its effect on the models."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
-from erasable.workspace.domains.judging import Judged, judges
+from erasable.workspace.domains.judging import Judged, make_judges
 from erasable.workspace.domains.planning import (
     RemovalPlan,
-    held_among,
+    count_on_hold,
     on_hold,
     state_of,
     tokens_of,
@@ -29,58 +29,24 @@ _GIVEN_UP = "the removal of a domain could not be carried out"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A removal that was carried out.
+    """A removal that was carried out."""
 
-    Attributes
-    ----------
-    request : str
-        The id of the request, for its receipt.
-    n_records : int
-        Erased.
-    treatments : list of dict
-        Per model, as `erasable.workspace.requests.process.Processed` has them.
-    models : list of Judged
-        Per model: removal and preservation.
-    seconds : float
-    warnings : list of str
-    """
-
-    request: str
+    request: str  # its id
     n_records: int
-    treatments: list[dict[str, Any]]
+    treatments: list[dict[str, Any]]  # as in `Processed`
     models: list[Judged]
     seconds: float
     warnings: list[str]
 
 
 def remove(context: Context, plan: RemovalPlan) -> Removed:
-    """Erase the records of a plan from the data set and every model, and say what that did.
-
-    It is a request like any other, of no regulation: in the ledger and the log, with a receipt;
-    the records are kept out of the data set from then on.
-
-    Parameters
-    ----------
-    context : Context
-    plan : RemovalPlan
-
-    Returns
-    -------
-    Removed
-
-    Raises
-    ------
-    WorkspaceError
-        Nothing was chosen, records have changed since, requests for some of them were put on hold
-        since, or a model cannot be updated; no data set and no model has changed, and the request,
-        if it was taken in, is cancelled.
-    """
+    """Erase the records of a plan everywhere; see `Workspace.remove_domain`."""
     if not plan.ids:
         raise WorkspaceError(
             "the plan chooses no record, because its budget is met without a deletion; expected "
             "one or more to delete; nothing was changed, ask for more"
         )
-    judged = judges(context, plan)
+    judged = make_judges(context, plan)
     _refuse_held(context, plan)
     request: intake.Request | None = None
     try:
@@ -93,7 +59,7 @@ def remove(context: Context, plan: RemovalPlan) -> Removed:
                 )
             now = context.now()
             kind = catalogue.record_type(known.name)
-            (request,) = intake.enter(
+            (request,) = intake.enter_requests(
                 context,
                 connection,
                 [
@@ -128,7 +94,7 @@ def _refuse_held(context: Context, plan: RemovalPlan) -> None:
         records = catalogue.read_version(context, connection, known.id)
         ids = pa.array(plan.ids, records[known.id_column].type)
         leaving = records.filter(pc.is_in(records[known.id_column], ids))
-        held = held_among(context, connection, known, leaving)
+        held = count_on_hold(context, connection, known, leaving)
     for request, n in held.items():
         if on_hold(request, n) not in plan.warnings:
             raise WorkspaceError(

@@ -31,13 +31,7 @@ NOT_THE_MODELS = (LedgerError, WorkspaceBusyError, WorkspaceDiskError, Workspace
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A row of the table `model`.
-
-    Examples
-    --------
-    >>> Model(1, "risk", "uncovered", {}, None, None, [1], "uncovered", 0, None, None).is_live
-    False
-    """
+    """A row of the table `model`."""
 
     id: int
     name: str
@@ -60,13 +54,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A row of the table `model_version`.
-
-    Examples
-    --------
-    >>> Version(1, 2, "fit", [1], "k", "00", "", "", "command", {}, 9, 0.5, None, None).stored
-    Stored(key='k', sha256='00')
-    """
+    """A row of the table `model_version`."""
 
     model_id: int
     number: int
@@ -85,7 +73,7 @@ class Version:
 
     @property
     def stored(self) -> StoredArtifact:
-        """Where the file of the model is; NotInWorkspaceError if a newer version superseded it."""
+        """The file of the model; NotInWorkspaceError if a newer version superseded it."""
         if self.key is None or self.sha256 is None:
             raise NotInWorkspaceError(
                 f"version {self.number} of the model is gone; expected the newest"
@@ -93,7 +81,7 @@ class Version:
         return StoredArtifact(self.key, self.sha256)
 
 
-def known(connection: Connection, name: str) -> Model | None:
+def find_or_none(connection: Connection, name: str) -> Model | None:
     """Return the model of a name, None if there is none."""
     query = select(*_columns(schema.model, Model)).where(schema.model.c.name == name)
     row = connection.execute(query).first()
@@ -102,7 +90,7 @@ def known(connection: Connection, name: str) -> Model | None:
 
 def find(connection: Connection, name: str) -> Model:
     """Return the model of a name."""
-    found = known(connection, name)
+    found = find_or_none(connection, name)
     if found is None:
         names = ", ".join(each.name for each in every(connection)) or "none"
         raise NotInWorkspaceError(f"there is no model {name!r}; expected one of: {names}")
@@ -143,17 +131,13 @@ AT_ONCE, REFRESH, NEVER = "at-once", "refresh", "never"
 POLICIES = (AT_ONCE, REFRESH, NEVER)
 
 
-def of(model: Model) -> str:
-    """Return the policy of a model, which the ledger names where it is another than usual."""
+def policy_of(model: Model) -> str:
+    """Return the policy of a model."""
     return model.policy or REFRESH
 
 
-def stored(policy: str) -> str | None:
-    """Return a policy as the ledger keeps it.
-
-    >>> stored("refresh"), stored("never")
-    (None, 'never')
-    """
+def stored_policy(policy: str) -> str | None:
+    """Return a policy as the ledger keeps it: None for "refresh"."""
     if policy not in POLICIES:
         raise InvalidParameterError(
             f"the policy is {policy[:40]!r}; expected one of: {', '.join(POLICIES)}"
@@ -167,15 +151,15 @@ def new_version(
     model_id: int,
     number: int,
     cause: str,
-    stored: StoredArtifact,
+    artifact: StoredArtifact,
     **values: Any,
 ) -> None:
-    """Write a version of a model down, and supersede the one before."""
+    """Record a version of a model, and supersede the one before."""
     supersede(context, connection, model_id)
     connection.execute(
         insert(schema.model_version).values(
-            model_id=model_id, number=number, cause=cause, key=stored.key, sha256=stored.sha256,
-            software=software(), created_at=context.now(), **values,
+            model_id=model_id, number=number, cause=cause, key=artifact.key,
+            sha256=artifact.sha256, software=software(), created_at=context.now(), **values,
         )
     )  # fmt: skip
     at = schema.model.c.id == model_id
@@ -183,9 +167,9 @@ def new_version(
 
 
 def supersede(context: Context, connection: Connection, model_id: int) -> None:
-    """Drop the file and the salt of the version in use: its digest can no longer be checked.
+    """Drop the file and the salt of the current version: its digest can no longer be checked.
 
-    What went wrong with it does not count for the next one.
+    Its failures do not count for the next version.
     """
     versions = schema.model_version
     live = (versions.c.model_id == model_id) & versions.c.key.is_not(None)
@@ -203,20 +187,22 @@ def supersede(context: Context, connection: Connection, model_id: int) -> None:
 def retire(
     context: Context, connection: Connection, model_id: int, name: str, now: datetime
 ) -> None:
-    """Write down that there is a model no longer; let go of data that only this model needed.
+    """Retire a model, and drop data that only this model needed.
 
-    `leavers.tidy` of its data sets is to come after it.
+    Call `gone_subjects.tidy` for its data sets afterwards.
     """
     supersede(context, connection, model_id)
     at = schema.model.c.id == model_id
     connection.execute(update(schema.model).where(at).values(state="retired"))
-    tell(context, connection, "model-retired", name, now)
+    log_model(context, connection, "model-retired", name, now)
     for each in find(connection, name).datasets:
         drop_unused(context, connection, each)
 
 
-def tell(context: Context, connection: Connection, kind: str, name: str, now: datetime) -> None:
-    """Log what a model is now, and seal its file, in the caller's transaction."""
+def log_model(
+    context: Context, connection: Connection, kind: str, name: str, now: datetime
+) -> None:
+    """Log the current state of a model, and seal its file, in the caller's transaction."""
     model = find(connection, name)
     version = current(connection, model)
     body = entries.model(context.keys, asdict(model), None if version is None else asdict(version))

@@ -1,9 +1,9 @@
-"""Take records out of models, beside what is there, and put the outcome in its place.
+"""Deletion of records from models: prepared beside the current files, then put in place.
 
-The law kept here: what comes out is the model that its recipe makes of the records that are left,
-or no model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
-transaction. Too few records to learn from never stop an erasure: the model is retired. Nothing else
-retires it: records that come, or are corrected, so that it cannot learn, are an error.
+The law kept here: the result is the model that the recipe makes of the remaining records, or no
+model at all. `prepare_model` changes no pointer; `adopt` changes all of them in the caller's
+transaction. A model with too few records is retired, so that it never stops an erasure. New or
+corrected records that it cannot learn from are an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import estimates, recipes
-from erasable.workspace.models.catalogue import Model, Version, new_version, retire, tell
+from erasable.workspace.models.catalogue import Model, Version, log_model, new_version, retire
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
 from erasable.workspace.models.model_columns import (
     ModelColumns,
@@ -46,7 +46,7 @@ from erasable.workspace.models.model_columns import (
     ids_of,
     reads_blocks,
     refuse_empty_targets,
-    without,
+    without_records,
 )
 from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
@@ -58,11 +58,10 @@ from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 def keep_accelerator(
     context: Context, key: str, model: Erasable, file: MappedFile | None = None
 ) -> None:
-    """Write the accelerator of the artifact with a key, where the store is a folder.
+    """Write the accelerator of the artifact with a key, if the store is a folder.
 
-    It is left out for a model that learns again of all records, and where the disk is full: then
-    the one that the model was opened from goes with its version. `file` is the file that the model
-    was opened from, of which parts have changed.
+    None is written for a model that learns again of all records, or if the disk is full. `file` is
+    the file that the model was opened from, with changed parts.
     """
     if not isinstance(context.store, LocalStore):
         return
@@ -77,13 +76,13 @@ def keep_accelerator(
             context.disk.remove_folder(folder_of(key))
 
 
-def is_there(context: Context, version: Version) -> bool:
+def has_accelerator(context: Context, version: Version) -> bool:
     """Tell whether a version seems to have an accelerator, without reading it."""
     return version.key is not None and context.disk.path(folder_of(version.key)).is_dir()
 
 
-def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
-    """Return the accelerator of a version, and the model with its records; or why there is none."""
+def find_accelerator(context: Context, version: Version) -> tuple[MappedFile, Erasable] | str:
+    """Return the accelerator of a version and the model with its records, or why there is none."""
     if not isinstance(context.store, LocalStore) or version.key is None:
         return "it is kept in folders only"
     if version.software != software():
@@ -102,7 +101,7 @@ def find(context: Context, version: Version) -> tuple[MappedFile, Erasable] | st
 
 @dataclass(frozen=True, slots=True)
 class ModelOutcome:
-    """A model as it is to be, and what was done to it."""
+    """A model after a change, before it is put in place."""
 
     treatment: str
     exactness: str
@@ -113,13 +112,13 @@ class ModelOutcome:
     file: MappedFile | None = None  # an accelerator of which parts have changed
 
     def keep(self, context: Context, key: str) -> None:
-        """Have an accelerator for the artifact with a key, once the ledger refers to it."""
+        """Write an accelerator for the artifact with a key, once the ledger refers to it."""
         if self.fitted is not None:
             keep_accelerator(context, key, self.fitted, self.file)
 
 
-def of_training(model: Model, made: Made) -> ModelOutcome:
-    """Say what came of training a model again."""
+def outcome_of_training(model: Model, made: Made) -> ModelOutcome:
+    """Describe the result of training a model again."""
     treatment = "retrained" if model.kind == "command" else "refitted"
     exactness = "trained again"
     if model.kind == "estimator":
@@ -128,12 +127,14 @@ def of_training(model: Model, made: Made) -> ModelOutcome:
     return ModelOutcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
 
 
-def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFile, Erasable] | None:
-    """Open the model's accelerator, where it can be used."""
-    found = find(context, version)
+def open_accelerator(
+    context: Context, model: Model, version: Version
+) -> tuple[MappedFile, Erasable] | None:
+    """Open the model's accelerator, if it can be used."""
+    found = find_accelerator(context, version)
     if not isinstance(found, str):
         return found
-    if is_there(context, version):
+    if has_accelerator(context, version):
         warnings.warn(
             f"the accelerator of {model.name!r} cannot be used ({found}): all of its records "
             "are read, and it is made again",
@@ -143,20 +144,20 @@ def at_rest(context: Context, model: Model, version: Version) -> tuple[MappedFil
     return None
 
 
-def of_change(
+def outcome_of_change(
     loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
 ) -> ModelOutcome:
-    """Say what came of changing a model, that was loaded or has an accelerator."""
+    """Describe the result of changing a model that was loaded or has an accelerator."""
     return ModelOutcome(
         treatment, loaded.exactness, to_bytes(loaded), loaded.digest(), algorithm_of(loaded),
         loaded, file,
     )  # fmt: skip
 
 
-def loaded_with(
+def load_with_records(
     context: Context, model: Model, version: Version, records: Records
 ) -> Erasable | None:
-    """Load a model with its records; None where it has to be fitted again."""
+    """Load a model with its records; None if it has to be fitted again."""
     data = context.store.open(version.stored)
     try:
         # The files of the model and of the data have the hashes that the ledger knows.
@@ -173,10 +174,7 @@ def loaded_with(
 
 
 def is_own(estimator: Erasable, version: Version) -> bool:
-    """Tell whether a model can delete by itself, as it was made.
-
-    A pipeline that ends in a `Refit` is fitted again.
-    """
+    """Tell whether a model can delete records itself; a pipeline that ends in a `Refit` cannot."""
     steps = getattr(estimator, "steps", None)  # without importing pipelines for it
     return (
         not is_refit(steps[-1][1] if steps else estimator)
@@ -200,54 +198,26 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A model without some records, or with others, to be put in the place of the one before.
-
-    Attributes
-    ----------
-    model_id, number : int
-        Whose, and the version that it follows.
-    name : str
-    treatment : {"deleted", "updated", "corrected", "refitted", "retrained", "retired", \
-            "not covered"}
-    exactness : str
-        How the model compares with one that never saw the records: "bitwise", "converged", as its
-        estimator says; "trained again" where only its program knows; "gone"; "unknown".
-    n_deleted : int
-        Records that left, or came, or have other values.
-    stored : Stored or None
-    salt, commitment : str or None
-        Of the new version.
-    before : str or None
-        Commitment of the version before.
-    algorithm : str
-    dataset_versions : list of int
-    n_records : int
-        Left.
-    seconds : float
-    reason : str
-        Why it is retired.
-
-    Examples
-    --------
-    >>> Prepared(1, 1, "risk", "retired", "gone", 2, before="c0").n_records
-    0
-    """
+    """A model with changed records, to be put in the place of the current version."""
 
     model_id: int
-    number: int
+    number: int  # of the version that it follows
     name: str
+    # "deleted", "updated", "corrected", "refitted", "retrained", "retired" or "not covered"
     treatment: str
+    # "bitwise" or "converged", as its estimator says; "trained again" by a program; "gone";
+    # "unknown"
     exactness: str
-    n_deleted: int
+    n_deleted: int  # records that left, came, or have other values
     stored: StoredArtifact | None = None
-    salt: str | None = None
+    salt: str | None = None  # of the new version
     commitment: str | None = None
-    before: str | None = None
+    before: str | None = None  # commitment of the version before
     algorithm: str = ""
     dataset_versions: list[int] = field(default_factory=list)
-    n_records: int = 0
+    n_records: int = 0  # remaining
     seconds: float = 0.0
-    reason: str = ""
+    reason: str = ""  # why it is retired
 
 
 def foresee(
@@ -264,7 +234,7 @@ def foresee(
         return "retrained", "trained again"
     estimator = recipes.make(model.recipe)
     deletes = _deletes(estimator, version, n_deleted) or (
-        is_own(estimator, version) and is_there(context, version)
+        is_own(estimator, version) and has_accelerator(context, version)
     )
     return "deleted" if deletes else "refitted", estimator.exactness
 
@@ -277,31 +247,12 @@ def prepare_model(
     reader: Reader | None = None,
     arriving: Arriving | None = None,
 ) -> Prepared:
-    """Make a model without some records, and with others.
+    """Make a model without the records `gone` (ids by data set), and with those `arriving`.
 
-    Parameters
-    ----------
-    context : Context
-    model, version : rows of the ledger
-        `version` is None for a model that is not covered.
-    gone : dict of data set to ids
-        As they are in the data sets.
-    reader : Reader, default=None
-        Of a batch: the models of one data set read it once.
-    arriving : Arriving, default=None
-        What it is to learn besides.
-
-    Returns
-    -------
-    Prepared
-        Its file is in the store; nothing points to it yet.
-
-    Raises
-    ------
-    WorkspaceError
-        The model's file is damaged, a command fails; nothing has changed.
-    InvalidInputError, TooFewRecordsError
-        It cannot learn from what comes.
+    `version` is None for a model that is not covered. `reader` is of a batch: the models of one
+    data set read it once. The file of the result is in the store; nothing points to it yet. Raise
+    WorkspaceError if the model's file is damaged or a command fails, InvalidInputError or
+    TooFewRecordsError if it cannot learn from what comes; nothing has changed then.
     """
     from erasable.workspace.evidence import commitments
 
@@ -364,7 +315,7 @@ def adopt(
             commitment=prepared.commitment, algorithm=prepared.algorithm,
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
-        tell(context, connection, "model-updated", prepared.name, now)
+        log_model(context, connection, "model-updated", prepared.name, now)
     kind = _KINDS[prepared.treatment] if cause in ("erase", "correct") else "update"
     estimates.note(
         connection, prepared.model_id, kind, prepared.n_records, prepared.n_deleted,
@@ -389,7 +340,7 @@ def _without(
         outcome = _deleted(context, model, version, reader, tables, design, gone)
         if outcome is not None:
             return outcome
-    left = without(tables, gone)
+    left = without_records(tables, gone)
 
     def records_left(design: ModelColumns, estimator: Erasable) -> Records:
         records = reader.records(design, estimator)
@@ -403,7 +354,7 @@ def _without(
         return records.take(np.delete(np.arange(records.n_rows), rows))
 
     recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
-    return of_training(model, train(context, recipe, left, design, records_left))
+    return outcome_of_training(model, train(context, recipe, left, design, records_left))
 
 
 def _following(
@@ -422,13 +373,13 @@ def _following(
         n_changed = arriving.n_records + sum(len(list(ids)) for ids in gone.values())
         file, loaded = _opened(context, model, version, reader, design, n_changed)
         if loaded is not None and carry_over(loaded, known, design, gone, arriving):
-            return of_change(loaded, file, arriving.treatment)
+            return outcome_of_change(loaded, file, arriving.treatment)
     tables = arriving.reader.to_learn_from(model.datasets, arriving.versions, design)
     if design is not None:
         refuse_empty_targets(tables, design.target)
     recipe = ledger_checks.recorded(context, model.name, model.recipe, "recipe")
     made = train(context, recipe, tables, design, arriving.reader.records)
-    return of_training(model, made)
+    return outcome_of_training(model, made)
 
 
 def _opened(
@@ -443,13 +394,13 @@ def _opened(
     fresh = recipes.make(model.recipe)
     if not (may_follow(fresh) and is_own(fresh, version)):
         return None, None
-    found = at_rest(context, model, version)
+    found = open_accelerator(context, model, version)
     if found is not None:
         return found
     if not _deletes(fresh, version, n_changed):
         return None, None
     reader.to_learn_from(model.datasets, version.dataset_versions, design)
-    return None, loaded_with(context, model, version, reader.records(design, fresh))
+    return None, load_with_records(context, model, version, reader.records(design, fresh))
 
 
 def _deleted_at_rest(
@@ -458,7 +409,7 @@ def _deleted_at_rest(
     """Delete from the model's accelerator, without its records; None where there is none."""
     if not is_own(recipes.make(model.recipe), version):
         return None
-    found = at_rest(context, model, version)
+    found = open_accelerator(context, model, version)
     if found is None:
         return None
     file, loaded = found
@@ -468,7 +419,7 @@ def _deleted_at_rest(
         loaded.delete(ids_of(known, gone))
     except ElsewhereError:
         return None  # it needs vectors that this machine would make otherwise
-    return of_change(loaded, file)
+    return outcome_of_change(loaded, file)
 
 
 def _deleted(
@@ -484,11 +435,11 @@ def _deleted(
     fresh = recipes.make(model.recipe)
     if not _deletes(fresh, version, sum(len(list(ids)) for ids in gone.values())):
         return None
-    loaded = loaded_with(context, model, version, reader.records(design, fresh))
+    loaded = load_with_records(context, model, version, reader.records(design, fresh))
     if loaded is None:
         return None
     loaded.delete(ids_of([known for known, _ in tables], gone))
-    return of_change(loaded)
+    return outcome_of_change(loaded)
 
 
 def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
@@ -500,8 +451,8 @@ def _deletes(estimator: Erasable, version: Version, n_deleted: int) -> bool:
 def goes_alone(model: Model) -> bool:
     """Tell whether a model is prepared while no other one of its kind is.
 
-    Programs of others, scikit-learn's estimators among them, may change what all threads share:
-    the number of threads of BLAS, NumPy's random numbers.
+    Programs of others, such as scikit-learn's estimators, may change what all threads share: the
+    number of threads of BLAS, NumPy's random numbers.
     """
     if model.kind != "estimator":
         return True

@@ -1,4 +1,4 @@
-"""Estimates of the time that erasures take, from the times they took."""
+"""Estimates of the time of erasures, from measured times."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def note(
     )  # fmt: skip
 
 
-def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | None:
-    """Estimate the seconds that an erasure takes of a model.
+def seconds_of_model(connection: Connection, model_id: int, n_deleted: int) -> float | None:
+    """Estimate the seconds of an erasure from a model; None if nothing was measured.
 
     The median of the newest erasures; before any, the seconds of the newest fit, which an erasure
-    exceeds only by reading the model. None where nothing was measured.
+    exceeds only by reading the model.
     """
     if n_deleted == 0:
         return 0.0
@@ -49,11 +49,11 @@ def of_model(connection: Connection, model_id: int, n_deleted: int) -> float | N
     return statistics.median(seconds) if seconds else None
 
 
-def of_dataset(connection: Connection, dataset_id: int, n_deleted: int) -> float | None:
-    """Estimate the seconds that an erasure takes of a data set.
+def seconds_of_dataset(connection: Connection, dataset_id: int, n_deleted: int) -> float | None:
+    """Estimate the seconds of an erasure from a data set; None if nothing was measured.
 
-    In proportion to the records of the fragments that were rewritten; by what any data set took
-    where this one was never rewritten. None where nothing was measured.
+    In proportion to the records of the rewritten fragments; from other data sets if this one was
+    never rewritten.
     """
     if n_deleted == 0:
         return 0.0

@@ -1,7 +1,7 @@
-"""Fit models in a workspace, and register those that are trained elsewhere.
+"""Fits of models in a workspace, and registration of those that are trained elsewhere.
 
 The law kept here: a fit that ends has a version in the ledger, a file in the store and an entry in
-the log, together; one that does not end has changed nothing. The version before goes, with the
+the log, together; one that does not end has changed nothing. The version before is dropped with the
 salt of its commitment.
 """
 
@@ -38,7 +38,7 @@ from erasable.workspace.models import (
     unused,
     written,
 )
-from erasable.workspace.models.catalogue import Model, new_version, tell
+from erasable.workspace.models.catalogue import Model, log_model, new_version
 from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_targets
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
@@ -126,31 +126,7 @@ def _shell_syntax(command: str, for_shell: bool) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FittedVersion:
-    """What a fit did.
-
-    Attributes
-    ----------
-    name : str
-    version : int
-    n_records : int
-    seconds : float
-    features : list of str or None
-    target : str or None
-    commitment : str or None
-        To the digest of the model.
-    left_out : list of str
-        Columns that it does not learn from, but for those that name records and people.
-    warnings : list of str
-        What was decided about columns where no features were named, a line each.
-    prepared : str
-        What is done with which columns before the model learns from them, in one line; empty where
-        it learns from the table as it is, or the recipe was there already.
-
-    Examples
-    --------
-    >>> FittedVersion("risk", 1, 442, 0.2, ["age"], "disease", None).version
-    1
-    """
+    """The result of a fit."""
 
     name: str
     version: int
@@ -158,9 +134,12 @@ class FittedVersion:
     seconds: float
     features: list[str] | None
     target: str | None
-    commitment: str | None
+    commitment: str | None  # to the digest of the model
+    # columns that are no features, except those that name records and people
     left_out: list[str] = field(default_factory=list)
+    # decisions about columns if no features were named, a line each
     warnings: list[str] = field(default_factory=list)
+    # steps before the model, in one line; empty without any, or if the recipe existed
     prepared: str = ""
 
 
@@ -197,53 +176,7 @@ def fit(
     hook: str | None = None,
     policy: str | None = None,
 ) -> FittedVersion:
-    """Train a model; under a name that is known, train it again, on the newest data.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-    estimator : str, estimator or dict, default=None
-        See `recipes.parse`; or a Python function "module:function", which is called with a
-        pyarrow.Table and returns bytes, or a fitted estimator of erasable. By default, as with
-        the other parameters, what it was.
-    datasets : sequence of str
-        Names; several must have the same columns.
-    target : str, default=None
-        Column to predict.
-    features : sequence of str, default=None
-        Columns to learn from: by default all but ids, subjects, the target, and text that tells
-        most records apart. Where the table is not prepared, by default every numeric one, or the
-        one column of text where the estimator learns from documents.
-    params : dict, default=None
-        Parameters of the estimator; see `recipes.parse`. What is to be an estimator is named:
-        ``{"estimator": "sklearn.svm.SVC", "estimator__C": 2}``.
-    prepare : {"auto", "none"}, default="auto"
-        Whether a model that cannot learn from the table as it is, because of gaps, text, days or
-        times, gets steps before it that can; see `preparing`. They are part of its recipe then. A
-        pipeline is left as it is.
-    hook : str, default=None
-        A command with {model}, run after every update, without a shell.
-    policy : {"at-once", "refresh", "never"}, default=None
-        When it follows its data sets to a new version; see `updating`. By default what it was;
-        of a new model "refresh".
-
-    Returns
-    -------
-    Fitted
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such data set; or no such model, and no estimator was named.
-    InvalidParameterError
-        There is no such estimator or parameter.
-    WorkspaceError
-        The columns are not there, or are not to be learned from; or the hook needs a shell, or a
-        program that is not there.
-    InvalidDataError
-        Records that the estimator cannot learn from.
-    """
+    """Train a model; see `Workspace.fit`. For `estimator` see also `recipes.parse`."""
     check_name(name)
     preparing.check_choice(prepare)
     if hook is not None:
@@ -265,19 +198,13 @@ def register(
     hook: str | None = None,
     policy: str | None = None,
 ) -> FittedVersion:
-    """Register a model that is trained elsewhere.
-
-    `retrain` is a command with {data}, a Parquet file, and {out}, the file that it writes the model
-    to; it is run now, and at every erasure. Without it, the model is not covered. `hook` is a
-    command with {model}, run after every update. No command is run in a shell. See `fit` for
-    `policy`.
-    """
+    """Register a model that is trained elsewhere; see `Workspace.register`."""
     check_name(name)
     for what, command in (("command", retrain), ("hook", hook)):
         if command is not None:
             check_command(command, what)
     with context.ledger.reading() as connection:
-        if catalogue.known(connection, name) is not None:
+        if catalogue.find_or_none(connection, name) is not None:
             raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
     if retrain is not None:
         return _fit(
@@ -292,20 +219,12 @@ def register(
                 connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None, "none"
             )
             _put_model(context, connection, name, plan, "uncovered", None, 0)
-            tell(context, connection, "model-registered", name, context.now())
+            log_model(context, connection, "model-registered", name, context.now())
     return FittedVersion(name, 0, 0, 0.0, None, None, None)
 
 
 def retire(context: Context, name: str) -> None:
-    """Give a model up: its file is erased, and no later request concerns it.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model.
-    WorkspaceError
-        It is retired already.
-    """
+    """Retire a model: its file is erased, and later requests do not concern it."""
     with _with_its_data(context, name):
         context.clean()
         with context.ledger.transaction() as connection:
@@ -363,7 +282,7 @@ def _fit(
             estimates.note(
                 connection, model_id, "fit", made.n_records, 0, made.seconds, context.now()
             )
-            tell(context, connection, "model-fitted", name, context.now())
+            log_model(context, connection, "model-fitted", name, context.now())
             for each in plan.concerned:
                 drop_unused(context, connection, each.id)
             messages = []
@@ -435,8 +354,8 @@ def _plan(
     policy: str | None,
     prepare: str,
 ) -> _Plan:
-    before = catalogue.known(connection, name)
-    stored = None if policy is None else catalogue.stored(policy)
+    before = catalogue.find_or_none(connection, name)
+    stored = None if policy is None else catalogue.stored_policy(policy)
     if features is not None and not features:
         raise WorkspaceError("features name no column; expected one or more")
     chosen = None if features is None else list(features)

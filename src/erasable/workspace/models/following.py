@@ -1,7 +1,6 @@
-"""Have a model follow records that come, or have other values, without learning again of all.
+"""Updates of models with new or corrected records, without learning again of all records.
 
-The law kept here: what comes out is the model that its recipe makes of the records as they are
-then.
+The law kept here: the result is the model that its recipe makes of the records as they are then.
 """
 
 from __future__ import annotations
@@ -30,27 +29,15 @@ from erasable.workspace.models.reading import Reader
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """What a model is to learn besides.
+    """Records that a model is to learn."""
 
-    Attributes
-    ----------
-    reader : Reader
-        Of data sets as they will be.
-    versions : sequence of int
-        Of the data sets, which the model is of then.
-    come : dict of data set to pyarrow.Table
-        Records that the model does not have, or not any more.
-    corrected : dict of data set to pyarrow.Table
-        Records that it has with other values.
-    treatment : str
-        What is done to a model that need not learn again: "updated" or "corrected".
-    """
-
-    reader: Reader
-    versions: Sequence[int]
+    reader: Reader  # of data sets as they will be
+    versions: Sequence[int]  # of the data sets, afterwards
+    # by data set: records that the model does not have, or no longer
     come: Mapping[int, pa.Table] = field(default_factory=dict)
+    # by data set: records with other values
     corrected: Mapping[int, pa.Table] = field(default_factory=dict)
-    treatment: str = "updated"
+    treatment: str = "updated"  # "updated" or "corrected", if the model need not learn again
 
     @property
     def n_come(self) -> int:
@@ -64,12 +51,7 @@ class Arriving:
 
 
 def may_follow(estimator: Erasable) -> bool:
-    """Tell whether an estimator can learn further records, as far as its class tells.
-
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> may_follow(MinMaxScaler())
-    True
-    """
+    """Tell whether an estimator can learn further records, as far as its class tells."""
     return type(estimator)._can_add is not Erasable._can_add
 
 
@@ -80,11 +62,11 @@ def carry_over(
     gone: Mapping[int, Iterable[Any]],
     arriving: Arriving,
 ) -> bool:
-    """Have a model learn what comes, and forget what goes; nobody else may hold its records.
+    """Have a model learn what comes and forget what goes; nobody else may hold its records.
 
-    `loaded` has its records, and is changed in place; `gone` maps data sets to ids. Return False
-    where the model has to learn again: `loaded` is of no use then. Raise TooFewRecordsError where
-    too few records would be left.
+    `loaded` has its records, and is changed in place; `gone` maps data sets to ids. Return False if
+    the model has to learn again: then `loaded` is of no use. Raise TooFewRecordsError if too few
+    records would remain.
     """
     if arriving.n_records and not loaded._can_add():
         return False

@@ -1,8 +1,8 @@
-"""Tell the user's own program that a model has changed.
+"""Hooks: programs of the user that run after a model has changed.
 
-The law kept here: whose hook is to run is in the ledger from the moment that the model is another,
-until the hook has ended well. A process that dies before has it run by the next one; one that dies
-during it, or a hook that fails, has it run again.
+The law kept here: the ledger has that a hook is due from the moment that the model changes until
+the hook has succeeded. If a process dies before or during the hook, or the hook fails, it is run
+again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def due(context: Context, connection: Connection) -> list[str]:
 
 def hook_of(connection: Connection, name: str) -> str | None:
     """Return the hook of a model; None where it has none, or there is no such model any more."""
-    model = catalogue.known(connection, name)
+    model = catalogue.find_or_none(connection, name)
     return model.hook if model is not None and model.is_live else None
 
 
@@ -56,12 +56,11 @@ def _every(context: Context, connection: Connection) -> list[str]:
 
 
 def run_due(context: Context, but: Collection[str] = ()) -> dict[str, str | None]:
-    """Run the hooks of models that have changed, and have a hook still.
+    """Run the hooks that are due of models that still have one, except of the models in `but`.
 
     The command's ``{model}`` is a file with the model, without records, in a folder that is removed
-    when the command has ended. Hold the lock of requests. The hooks of the models in `but` stay
-    due. Return None for each model whose hook ended well, and otherwise what went wrong, in a line;
-    the model has changed all the same.
+    when the command has ended. Hold the lock of requests. Return None for each model whose hook
+    succeeded, and otherwise the error, in a line.
     """
     with context.ledger.reading() as connection:
         ledger_checks.check_settings(
@@ -100,7 +99,7 @@ def _run(context: Context, name: str, hook: Trusted[str]) -> str | None:
     """Run a hook; return what went wrong, if anything."""
     try:
         with context.scratch() as folder:
-            Disk(folder).write("model", using.opened(context, name)[2])
+            Disk(folder).write("model", using.open_model(context, name)[2])
             run_command(hook, context.root, model=folder / "model")
     except TamperedError:
         raise

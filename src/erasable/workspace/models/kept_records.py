@@ -1,10 +1,10 @@
-"""Models that keep records by their nature: to hand one out is to hand these out, too.
+"""Detection of records inside models: their files contain these records.
 
-An estimator of erasable is written without its records, unless it learns nothing else: nearest
-neighbours and kernel regression. One of scikit-learn may hold them in what it has learned: nearest
-neighbours and Gaussian processes hold all, support vector machines some.
-Whether one does is seen by what it holds, not by its name: a value for each record, or a table
-whose rows are records, as they came or as the steps of a pipeline before it have made them.
+An estimator of erasable is written without its records, unless it is made of them: nearest
+neighbours and kernel regression. One of scikit-learn may hold them in its learned attributes:
+nearest neighbours and Gaussian processes hold all, support vector machines some. A model is judged
+by its contents, not by its name: a value for each record, or a table whose rows are records, as
+they came or as the steps of a pipeline before it have made them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 def single_values(state: dict[str, Any], seen: Callable[[], Iterator[Any]]) -> list[str]:
-    """Name the fields of a state that hold a value of a single record, sorted.
+    """Return the fields of a state that hold a value of a single record, sorted.
 
     `state` is that of `Erasable.state`. `seen` returns the tables or documents that the model and
     its steps have seen.
@@ -190,10 +190,7 @@ def keeps_records(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> bool
 
 
 def fields_of_one_record(fitted: Any, read: Callable[[], pa.Table | list[str]]) -> list[str]:
-    """Name the fields of a model with a value that only one record has, sorted.
-
-    See `single_values`.
-    """
+    """Return the fields of a model with a value that only one record has, sorted."""
     return single_values(fitted.state(), lambda: _seen(fitted, read()))
 
 

@@ -1,7 +1,7 @@
-"""Versions of a registered model in MLflow: the only place that calls MLflow.
+"""Versions of registered models in MLflow; no other module calls MLflow.
 
-The law kept here: a version that another made is neither changed nor deleted; what MLflow says of a
-failure is told in one line, without a credential.
+The law kept here: a version that another made is neither changed nor deleted; errors of MLflow
+become one line without a credential.
 """
 
 from __future__ import annotations
@@ -36,21 +36,10 @@ _CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 class Registry:
-    """A registered model.
+    """A registered model; raise WorkspaceServerError if MLflow is not installed.
 
-    Parameters
-    ----------
-    name : str
-        Of the registered model.
-    uri : str
-        Of the tracking server or store; `MLFLOW_REGISTRY_URI` names another registry.
-    workspace, model : str
-        Whose versions are ours.
-
-    Raises
-    ------
-    WorkspaceServerError
-        MLflow is not installed.
+    `uri` is of the tracking server or store (`MLFLOW_REGISTRY_URI` names another registry).
+    Versions with the tags of `workspace` and `model` are ours.
     """
 
     def __init__(self, name: str, uri: str, workspace: str, model: str) -> None:
@@ -79,8 +68,8 @@ class Registry:
     def claim(self, *, make: bool = True) -> None:
         """Make the registered model, unless it is ours already.
 
-        With `make` false, it was made before: refuse a missing one, which is in another registry,
-        whose versions would stay in use and be forgotten.
+        With `make` false, refuse a missing one: it is in another registry, whose versions would
+        stay in use.
         """
         with _explained():
             known = self._known() if make or self._is_there() else None
@@ -103,8 +92,8 @@ class Registry:
     def find(self, commitment: str) -> str | None:
         """Return the registered version of a commitment, None if there is none.
 
-        A process that died after it had registered a version has not written it down. The number
-        would not do: where a backup was restored, it is given twice.
+        A process that died may have registered a version without recording it. Version numbers do
+        not identify it: after a restore they are given twice.
         """
         with _explained():
             for each in self._versions():
@@ -118,7 +107,7 @@ class Registry:
         """Register a new version, set the alias to it, and return its version in MLflow.
 
         `data` is the folder that the loader reads; `folder`, which must not exist yet, takes
-        MLflow's files on the way. `number` is that of the version in the workspace.
+        MLflow's temporary files. `number` is that of the version in the workspace.
         """
         from erasable import __version__
 
@@ -139,11 +128,11 @@ class Registry:
             return str(made.version)
 
     def supersede(self, newest: str | None, *, erased: bool, delete: bool) -> list[str]:
-        """Move the alias to a version, and mark or delete those before it.
+        """Move the alias to a version, and mark or delete those before; return those that are left.
 
-        `newest` is None where there is no model any more. `erased` says that records were erased
-        which those before were trained on; `delete` removes those versions with their files, as far
-        as MLflow reaches. Return the versions that are left besides the newest.
+        `newest` is None if there is no model any more. `erased` says that records were erased which
+        earlier versions were trained on; `delete` removes these versions and their files, as far as
+        MLflow allows.
         """
         with _explained():
             if newest is not None:

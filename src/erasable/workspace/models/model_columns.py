@@ -1,7 +1,7 @@
-"""From the tables of data sets to what models learn from.
+"""Columns of data sets that models learn from, and the features, targets and ids made of them.
 
 The law kept here: what a model learns from is a function of the records, not of their order or of
-the fragments they are kept in. Columns of a table that identify people are never features.
+their fragments. Columns of a table that identify people are never features.
 """
 
 from __future__ import annotations
@@ -37,12 +37,7 @@ Tables: TypeAlias = "list[tuple[DataSet, pa.Table]]"
 
 
 def reads_blocks(estimator: BaseEstimator) -> tuple[bool, bool]:
-    """Tell whether an estimator learns from features in files, and on a cluster.
-
-    >>> from erasable.linear_model import Ridge
-    >>> reads_blocks(Ridge())
-    (True, True)
-    """
+    """Tell whether an estimator learns from features in files, and on a cluster."""
     if not isinstance(estimator, Erasable):
         return False, False
     return estimator._can_read_blocks(), estimator._can_read_blocks(remote=True)
@@ -50,30 +45,13 @@ def reads_blocks(estimator: BaseEstimator) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class ModelColumns:
-    """Which columns a model learns from.
-
-    Attributes
-    ----------
-    features : tuple of str
-    target : str or None
-    documents : bool
-        Whether the one feature is text, of which the model takes every value for a document.
-    reads_blocks : bool
-        Whether the model learns from features that are not all in memory.
-    reads_remote_blocks : bool
-        Whether it does so where they are on a cluster.
-
-    Examples
-    --------
-    >>> ModelColumns(("age",), "disease", False).target
-    'disease'
-    """
+    """The columns that a model learns from."""
 
     features: tuple[str, ...]
     target: str | None
-    documents: bool
-    reads_blocks: bool = False
-    reads_remote_blocks: bool = False
+    documents: bool  # whether the one feature is text, and each value a document
+    reads_blocks: bool = False  # whether it learns from features that are not all in memory
+    reads_remote_blocks: bool = False  # whether it learns from features on a cluster
 
     @classmethod
     def choose(
@@ -129,10 +107,10 @@ class ModelColumns:
         return wanted if self.target is None else [*wanted, self.target]
 
     def check(self, tables: Tables, estimator: BaseEstimator, *, stored: bool = False) -> None:
-        """Refuse tables that the model cannot learn from.
+        """Refuse tables that the model cannot learn from: InvalidDataError, TooFewRecordsError.
 
-        `stored` says that the features are stored elsewhere; their gaps are found when they are
-        read. Raise InvalidDataError for gaps, TooFewRecordsError where there is no record.
+        `stored` says that the features are stored elsewhere; their missing values are found when
+        they are read.
         """
         if not sum(table.num_rows for _, table in tables):
             raise TooFewRecordsError(
@@ -145,7 +123,7 @@ class ModelColumns:
         refuse_gaps(stacked(tables, names), names, advice)
 
     def complete(self, table: pa.Table, estimator: BaseEstimator) -> Any:
-        """Return a mask of the records without gaps in columns that must have none."""
+        """Return a mask of the records without missing values that the model needs."""
         usable = np.ones(table.num_rows, dtype=bool)
         for name in self._without_gaps(estimator):
             usable &= ~pc.is_null(table[name], nan_is_null=True).to_numpy()
@@ -164,16 +142,16 @@ class ModelColumns:
         return self.given(stacked(tables, self.features))
 
     def given(self, table: pa.Table) -> Any:
-        """Return what a model is given of records: documents, or a table or matrix of features.
+        """Return the input of a model: documents, or a table or matrix of features.
 
-        Days and times are numbers to it.
+        Days and times become numbers.
         """
         if self.documents:
             return table[self.features[0]].cast(pa.string()).to_pylist()
         return expand_arrays(times_as_numbers(table.select(list(self.features))))
 
 
-def named(tables: Tables) -> Records:
+def ids_and_groups(tables: Tables) -> Records:
     """Read ids and groups alone; see `Records.twin`."""
     ids = names_of(tables)
     return Records(np.zeros((len(ids), 1)), ids=ids, groups=groups_of(tables))
@@ -188,7 +166,7 @@ def target_of(tables: Tables, target: str | None) -> Any:
 
 
 def _named_categories(estimator: BaseEstimator) -> list[str]:
-    """Return the columns that boosting is told to take as categories, by name."""
+    """Return the names of columns that boosting takes as categories."""
     given = getattr(estimator, "categorical_features", None)
     cells = [] if given is None or isinstance(given, str) else list(given)
     return [cell for cell in cells if isinstance(cell, str)]
@@ -233,7 +211,9 @@ def ids_of(datasets: Sequence[DataSet], gone: Mapping[int, Iterable[Any]]) -> li
     ]
 
 
-def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[DataSet, pa.Table]]:
+def without_records(
+    tables: Tables, gone: Mapping[int, Iterable[Any]]
+) -> list[tuple[DataSet, pa.Table]]:
     """Return tables without the records that are to be erased."""
     left = []
     for known, table in tables:
@@ -246,8 +226,8 @@ def without(tables: Tables, gone: Mapping[int, Iterable[Any]]) -> list[tuple[Dat
     return left
 
 
-def joined(tables: Tables) -> pa.Table:
-    """Make one table for a program of the user's: whole, in the order of ids.
+def joined_table(tables: Tables) -> pa.Table:
+    """Make one table, sorted by ids, for a program of the user.
 
     Several data sets must have the same columns; their ids are prefixed by their names.
     """
@@ -275,7 +255,7 @@ def names_of(tables: Tables) -> Any:
 
 
 def groups_of(tables: Tables) -> list[str] | None:
-    """Return of each record of tables who it leaves with; None where nobody is known."""
+    """Return the group that each record leaves with; None if no data set has subjects."""
     if not any(known.subjects for known, _ in tables):
         return None
     ids, groups = names_of(tables), list[str | None]()

@@ -1,4 +1,4 @@
-"""Find an estimator by the name that a user gives it, or say which ones there are.
+"""Names of estimators and models.
 
 The law kept here: a name chooses among the public estimators of erasable and scikit-learn, and
 runs nothing else.
@@ -25,10 +25,10 @@ _NETWORKS = "neural"  # which `erasable` does not list, because it needs torch
 
 
 def find_estimator(name: str) -> type[BaseEstimator]:
-    """Return the class that a dotted name means.
+    """Return the class of a dotted name.
 
-    The name is below ``erasable.`` ("cluster.KMeans"), in full, or in full of scikit-learn
-    ("sklearn.svm.SVC"). A class of erasable may be named alone where only one has the name.
+    The name is below ``erasable.`` ("cluster.KMeans"), or full ("sklearn.svm.SVC"). A class of
+    erasable may be named alone if only one has the name.
 
     >>> find_estimator("cluster.KMeans")
     <class 'erasable.cluster._kmeans.KMeans'>
@@ -138,11 +138,7 @@ def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:
 
 
 def names_of_scikit_learn() -> list[str]:
-    """Return the full names of scikit-learn's estimators.
-
-    >>> "sklearn.svm.SVC" in names_of_scikit_learn()
-    True
-    """
+    """Return the full names of scikit-learn's estimators."""
     from sklearn.utils.discovery import all_estimators
 
     return [
@@ -153,19 +149,12 @@ def names_of_scikit_learn() -> list[str]:
 
 
 def names_of_erasable() -> list[str]:
-    """Return the names of erasable's estimators, without the "erasable." before them.
-
-    >>> "linear_model.Ridge" in names_of_erasable()
-    True
-    """
+    """Return the names of erasable's estimators, without the "erasable." before them."""
     return list(_ours())
 
 
 def check_name(name: str) -> None:
-    """Refuse a name of a model that is empty, too long, or has other characters.
-
-    >>> check_name("risk-2")
-    """
+    """Refuse a name of a model that is empty, too long, or has other characters."""
     if not _NAME.fullmatch(name):
         raise WorkspaceError(
             f"{name[:60]!r} cannot be the name of a model; expected letters, digits, '.', '_' and "

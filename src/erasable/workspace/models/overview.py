@@ -1,4 +1,4 @@
-"""Describe models from the ledger, for lists and pages."""
+"""Descriptions of models from the ledger, for lists and pages."""
 
 from __future__ import annotations
 
@@ -16,20 +16,10 @@ from erasable.workspace.models.catalogue import Model
 
 @dataclass(frozen=True, slots=True)
 class Staleness:
-    """What has happened to the data sets of a model since the versions that it learned from.
+    """Changes of the data sets of a model since the versions that it learned from.
 
-    Erasures and corrections are not counted: a model has followed these.
+    Erasures and corrections are not counted: the model has followed them.
 
-    Attributes
-    ----------
-    model : str
-    n_versions : int
-        That it is behind.
-    n_added, n_changed, n_removed : int or None
-        Records, one by one, version by version; None where an earlier erasable did not count.
-
-    Examples
-    --------
     >>> Staleness("risk", 2, 10, 0, 1).words
     '10 added, 1 removed'
     >>> Staleness("risk", 1, None, None, None).words
@@ -37,7 +27,8 @@ class Staleness:
     """
 
     model: str
-    n_versions: int
+    n_versions: int  # that it is behind
+    # records, summed over the versions; None if an earlier erasable did not count
     n_added: int | None
     n_changed: int | None
     n_removed: int | None
@@ -59,8 +50,8 @@ class Staleness:
         return ", ".join(told) or "no record differs"
 
 
-def of(connection: Connection, model: Model) -> Staleness | None:
-    """Tell how far a model is behind; None where it is not, or cannot be."""
+def staleness_of(connection: Connection, model: Model) -> Staleness | None:
+    """Return how far a model is behind; None if it is not, or cannot be."""
     version = catalogue.current(connection, model) if model.is_live else None
     if version is None:
         return None
@@ -86,32 +77,22 @@ def of(connection: Connection, model: Model) -> Staleness | None:
 
 def is_stale(connection: Connection, model: Model) -> bool:
     """Tell whether a model learned from an earlier version of a data set."""
-    return of(connection, model) is not None
+    return staleness_of(connection, model) is not None
 
 
-def every(connection: Connection) -> list[Staleness]:
-    """Return how far each model is behind that is, by name."""
-    found = (of(connection, each) for each in catalogue.every(connection))
+def stale_models(connection: Connection) -> list[Staleness]:
+    """Return how far each stale model is behind, sorted by name."""
+    found = (staleness_of(connection, each) for each in catalogue.every(connection))
     return [each for each in found if each is not None]
 
 
 def models(connection: Connection) -> list[dict[str, Any]]:
-    """Describe every model, sorted by name.
-
-    A description has name, kind, estimator, state ("ready", "stale", "retired", "uncovered"),
-    version, n_records, datasets (name: version), features, target, commitment, hook, policy,
-    staleness (in words, or None) and created_at.
-    """
+    """Describe every model, sorted by name; see `Workspace.models`."""
     return [_described(connection, each) for each in catalogue.every(connection)]
 
 
 def model(connection: Connection, name: str) -> dict[str, Any]:
-    """Describe a model: what `models` says, its recipe, versions, and what erasures cost.
-
-    Besides, `columns` has what is done with which columns first, by name; `left_out` has the
-    columns that it does not learn from, with their types, and `others_targets` its features that
-    other models predict, with their names.
-    """
+    """Describe a model; see `Workspace.model`."""
     found = catalogue.find(connection, name)
     v, m = model_version.c, measurement.c
     versions = select(
@@ -136,7 +117,7 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
     version = catalogue.current(connection, found)
     described = [data.get(connection, each) for each in found.datasets]
     used = [None] * len(described) if version is None else version.dataset_versions
-    behind = of(connection, found)
+    behind = staleness_of(connection, found)
     state = found.state if behind is None else "stale"
     recipe = found.recipe
     named = recipe.get("estimator") or recipe.get("entry") or recipe.get("command") or ""
@@ -157,7 +138,7 @@ def _described(connection: Connection, found: Model) -> dict[str, Any]:
         "target": found.target,
         "commitment": None if version is None else version.commitment,
         "hook": found.hook,
-        "policy": None if version is None else catalogue.of(found),
+        "policy": None if version is None else catalogue.policy_of(found),
         "staleness": None if behind is None else behind.words,
         "created_at": found.created_at,
     }

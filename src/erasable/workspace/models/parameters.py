@@ -1,7 +1,7 @@
-"""Parameters of a recipe: plain JSON, of which some name estimators that others are made of.
+"""Parameters of recipes: plain JSON, in which names of estimators stand for estimators.
 
 The law kept here: a parameter is a value or the name of a public estimator of scikit-learn or
-erasable; what it names is made anew, with parameters of its own, and nothing else of it runs.
+erasable; a named estimator is made anew, with parameters of its own, and nothing else of it runs.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _STRUCTURE = frozenset({"steps", "memory", "verbose", "transform_input"})
 
 
-def plain(name: str, given: Any) -> Any:
-    """Read a parameter as a user typed it: as JSON where possible, else as text.
+def parse_parameter(name: str, given: Any) -> Any:
+    """Read a parameter as a user typed it: as JSON if possible, else as text.
 
-    >>> plain("C", "0.5"), plain("kernel", "linear"), plain("max_depth", "None")
-    (0.5, 'linear', None)
+    >>> parse_parameter("C", "0.5"), parse_parameter("max_depth", "None")
+    (0.5, None)
     """
     if isinstance(given, BaseEstimator) or inspect.isclass(given):
         cls = given if inspect.isclass(given) else type(given)
@@ -59,9 +59,9 @@ def plain(name: str, given: Any) -> Any:
 
 
 def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimator:
-    """Make an estimator, or a pipeline of several, of what it cannot be made without.
+    """Make an estimator, or a pipeline of several, with the parameters it cannot be made without.
 
-    The pipeline is erasable's where all of them are.
+    The pipeline is erasable's if all of them are.
 
     >>> build(["sklearn.multiclass.OneVsRestClassifier"], {"estimator": "sklearn.svm.SVC"})
     OneVsRestClassifier(estimator=SVC())
@@ -79,7 +79,7 @@ def build(paths: Sequence[str], params: Params, prefix: str = "") -> BaseEstimat
 
 
 def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Name the steps of a pipeline: the step, the prefix of its parameters, and its path.
+    """Yield the steps of a pipeline: name, prefix of its parameters, and path.
 
     >>> list(steps_of(["cluster.KMeans"]))
     [('kmeans', '', 'cluster.KMeans')]
@@ -95,13 +95,7 @@ def steps_of(paths: Sequence[str], prefix: str = "") -> Iterator[tuple[str, str,
 
 
 def is_refit(part: Any) -> bool:
-    """Tell whether something is a `Refit`, without importing that where it is not in use.
-
-    >>> from erasable import Refit
-    >>> from sklearn.svm import SVC
-    >>> is_refit(Refit(SVC())), is_refit(SVC())
-    (True, False)
-    """
+    """Tell whether something is a `Refit`, without importing `erasable.refit`."""
     return isinstance(part, Erasable) and class_path(type(part)) == _REFIT
 
 
@@ -167,9 +161,9 @@ def _value(name: str, params: Params) -> Any:
 
 
 def _settable(model: Any) -> dict[str, str]:
-    """Map the names that users know parameters by to those of the model.
+    """Map the names of parameters for users to those of the model.
 
-    Users need not know of `Refit`: its estimator's parameters are those of the step. Seeds of
+    A `Refit` has no name for users: its estimator's parameters are those of the step. Seeds of
     estimators of scikit-learn, and of members, are left out: the estimator around them draws these.
     """
     known = {"": model, **model.get_params(deep=True)}

@@ -1,8 +1,8 @@
-"""Prepare tables of numbers, text, days and times for models that learn from numbers.
+"""Preparation of tables of numbers, text, days and times for models that learn from numbers.
 
-The law kept here: what is done with a column is decided at a fit, from its type and its values, and
-is part of the recipe from then on; a deletion decides nothing. No later record breaks it: gaps are
-filled and unknown categories ignored, whether there were any or not.
+The law kept here: the treatment of a column is decided at a fit, from its type and its values, and
+is part of the recipe from then on; a deletion decides nothing. Later records never break it:
+missing values are filled and unknown categories ignored, whether there were any or not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from erasable.workspace.models.model_columns import ModelColumns, identifying, s
 from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.recipes import Recipe
-from erasable.workspace.models.written import Node, written
+from erasable.workspace.models.written import Node, write_estimator
 
 CHOICES = ("auto", "none")
 """Choices of a fit: "auto" prepares a table that a model cannot learn from as it is."""
@@ -99,35 +99,16 @@ _STEPS: dict[str, dict[str, tuple[list[Node], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a fit has decided about the columns of a table.
+    """The decisions of a fit about the columns of a table."""
 
-    Attributes
-    ----------
-    recipe : dict or None
-        Of the pipeline; None where the model learns from the columns as they are.
-    features : tuple of str
-    told : str
-        What is done with which columns, in one line.
-    left_out : dict of column to str
-        Why columns are no features.
-
-    Examples
-    --------
-    >>> Preparation(None, ("age",)).told
-    ''
-    """
-
-    recipe: Recipe | None
+    recipe: Recipe | None  # of the pipeline; None if the model learns from the columns as they are
     features: tuple[str, ...]
-    told: str = ""
-    left_out: dict[str, str] = field(default_factory=dict)
+    told: str = ""  # the treatment of the columns, in one line
+    left_out: dict[str, str] = field(default_factory=dict)  # why columns are no features
 
 
 def check_choice(prepare: str) -> None:
-    """Refuse a choice that is not one of `CHOICES`.
-
-    >>> check_choice("auto")
-    """
+    """Refuse a choice that is not one of `CHOICES`."""
     if prepare not in CHOICES:
         raise InvalidParameterError(
             f"prepare is {str(prepare)[:40]!r}; expected {' or '.join(CHOICES)}"
@@ -143,8 +124,8 @@ def prepare(
 ) -> Preparation | None:
     """Decide how a table is prepared for a model, and write that into its recipe.
 
-    `recipe` is that of the model alone. The features are by default all columns but ids, subjects,
-    the target, an index, and text that differs in most records. Return None where nothing is
+    `recipe` is that of the model alone. The features are by default all columns except ids,
+    subjects, the target, an index, and text that differs in most records. Return None if nothing is
     decided here: a pipeline prepares its table itself, as do estimators of documents or arrays; or
     all columns are numbers, and too many for memory.
     """
@@ -182,7 +163,7 @@ def prepare(
 
 
 def kind_of_model(estimator: BaseEstimator) -> str | None:
-    """Return the kind of preparation that a model needs; None where it does its own, if any.
+    """Return the kind of preparation that a model needs; None if it prepares its table itself.
 
     >>> from erasable.linear_model import Ridge
     >>> from erasable.pipeline import make_pipeline
@@ -211,7 +192,7 @@ def kind_of_model(estimator: BaseEstimator) -> str | None:
     if get_tags(inner).input_tags.positive_only:
         return "counts"
     if package in ("tree", "ensemble") and not hasattr(inner, "estimators"):
-        # scikit-learn's boosting cannot learn from a column of nothing but gaps.
+        # scikit-learn's boosting cannot learn from a column without any value.
         learns_gaps = tags.allow_nan and not tags.sparse and path.startswith("erasable.")
         return "splits with gaps" if learns_gaps else "splits"
     return "distributions" if name == "GaussianNB" else "distances"
@@ -303,11 +284,11 @@ def _in_front(
     before = _node("compose.ColumnTransformer", transformers=parts)
     inside = class_path(type(model)).startswith("erasable.ensemble.Sharded")
     if not (inside and model.n_slices == 1):  # slices are learned by `partial_fit`
-        steps_in_a_row = [["prepare", before], [_called(model).lower(), written(model)]]
+        steps_in_a_row = [["prepare", before], [_called(model).lower(), write_estimator(model)]]
         return _node("pipeline.Pipeline", steps=steps_in_a_row), "; ".join(told)
     learner = recipes.forgetting(model.estimator)
-    steps_in_a_row = [["prepare", before], [_called(learner).lower(), written(learner)]]
-    around = written(model)
+    steps_in_a_row = [["prepare", before], [_called(learner).lower(), write_estimator(learner)]]
+    around = write_estimator(model)
     around["params"]["estimator"] = _node("pipeline.Pipeline", steps=steps_in_a_row)
     return around, "; ".join(told)
 

@@ -1,7 +1,4 @@
-"""Published models: rows of the ledger on where they are, and what a registry has and lacks.
-
-No credential is kept.
-"""
+"""Published models: rows of the ledger on their registries. No credential is kept."""
 
 from __future__ import annotations
 
@@ -17,37 +14,17 @@ from erasable.workspace.models import catalogue
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Where a model is published.
-
-    Attributes
-    ----------
-    model : str
-    to : str
-        "mlflow:" and the name of the registered model.
-    tracking_uri : str or None
-        None: what MLFLOW_TRACKING_URI says each time.
-    delete_superseded : bool
-    version : int or None
-        Of the model, that was registered last.
-    registered : str or None
-        The version that it is there.
-    superseded : list of str
-        Versions of ours that are there besides.
-    error : str or None
-        Why the last attempt failed.
-    log_size : int
-        Entries of the log when the last version was registered.
-    """
+    """A model that is published in a registry."""
 
     model: str
-    to: str
-    tracking_uri: str | None
+    to: str  # "mlflow:" and the name of the registered model
+    tracking_uri: str | None  # None: MLFLOW_TRACKING_URI at each use
     delete_superseded: bool
-    version: int | None
-    registered: str | None
-    superseded: list[str]
-    error: str | None
-    log_size: int
+    version: int | None  # of the model, that was registered last
+    registered: str | None  # that version in the registry
+    superseded: list[str]  # other versions of ours in the registry
+    error: str | None  # of the last attempt
+    log_size: int  # entries of the log at the last registration
 
 
 def every(context: Context, connection: Connection) -> dict[str, Published]:
@@ -59,9 +36,9 @@ def every(context: Context, connection: Connection) -> dict[str, Published]:
 def record_published(
     context: Context, connection: Connection, targets: Iterable[Published]
 ) -> None:
-    """Write down what is published, in the caller's transaction.
+    """Record where a model is published, or that it is not, in the caller's transaction.
 
-    Where a model was published until now, what is registered stays: that is written down, too.
+    Versions that stay registered where it was published before are recorded, too.
     """
     kept = sorted(targets, key=lambda one: one.model)
     left = set(context.ledger.get(connection, "published_before", []))
@@ -78,7 +55,7 @@ def record_published(
 
 def is_due(connection: Connection, target: Published) -> bool:
     """Tell whether the registry lacks the newest version, or has one of a model that is retired."""
-    model = catalogue.known(connection, target.model)
+    model = catalogue.find_or_none(connection, target.model)
     if model is None:
         return False
     return target.version != (model.version if model.is_live else None)

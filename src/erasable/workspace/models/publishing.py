@@ -1,8 +1,8 @@
-"""Publish models to where they are used: each new version becomes one of a registered model.
+"""Publishing of models: each new version becomes a version of a registered model.
 
-The law kept here: a registry that fails never fails an erasure. What it has and lacks is in the
-ledger; what it lacks is registered by the next `process`. No credential is kept, and no identity
-is told.
+The law kept here: a registry that fails never fails an erasure. The ledger says what the registry
+has and lacks; the next `process` registers what it lacks. No credential is kept, and no identity is
+published.
 """
 
 from __future__ import annotations
@@ -45,39 +45,11 @@ def publish(
     tracking_uri: str | None = None,
     delete_superseded: bool = False,
 ) -> tuple[Published, list[str]]:
-    """Register a model now, and again after every update.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-        Of the model.
-    to : str
-        "mlflow:" and the name of a registered model that is not there yet, or is this one's.
-    tracking_uri : str, default=None
-        Of MLflow, without a password; by default what MLFLOW_TRACKING_URI says each time.
-    delete_superseded : bool, default=False
-        Delete the versions before, and their files, whenever there is a new one.
-
-    Returns
-    -------
-    Published
-    list of str
-        What the user has to know, a line each.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model, or no file of it.
-    WorkspaceError
-        It is no estimator, the registered model is another's, or the URI cannot be used.
-    WorkspaceServerError
-        MLflow is not installed, cannot be reached, or refuses.
-    """
+    """Register a model now, and after every update; see `Workspace.publish`."""
     registered = _name_of(to)
     uri = None if tracking_uri is None else _checked(context, tracking_uri)
     with context.lock([locking.PUBLISHING], reads=locking.models([name])):
-        model, version, data = using.opened(context, name)
+        model, version, data = using.open_model(context, name)
         if design_of(model) is None:
             raise WorkspaceError(
                 f"{name!r} was made by a program of its own; expected an estimator, which MLflow "
@@ -100,7 +72,7 @@ def publish(
         return done, using.cautions(context, model, version, data) + messages
 
 
-def stop(context: Context, name: str) -> None:
+def stop_publishing(context: Context, name: str) -> None:
     """Stop publishing a model; registered versions stay."""
     with context.lock([locking.PUBLISHING]), context.ledger.transaction() as connection:
         catalogue.find(connection, name)
@@ -117,7 +89,7 @@ def stop(context: Context, name: str) -> None:
 def publish_due(context: Context) -> list[str]:
     """Register what registries lack; return faults and remarks, a line each.
 
-    Where another process is at it, leave it to that one, or to the next `process`.
+    If another process is doing so, leave it to that one, or to the next `process`.
     """
     names = [each.model for each in _due(context)]
     if not names:
@@ -194,7 +166,7 @@ def _push(context: Context, target: Published, *, anew: bool = True) -> tuple[Pu
 def _register(
     context: Context, registry: Any, target: Published, receipts: list[dict[str, str]]
 ) -> str:
-    model, version, data = using.opened(context, target.model)
+    model, version, data = using.open_model(context, target.model)
     design = design_of(model)
     assert design is not None
     commitment = str(version.commitment)
@@ -233,9 +205,9 @@ def _registered_last(connection: Connection, name: str, to: str) -> int | None:
 
 
 def _receipts_since(connection: Connection, model_id: int, since: int) -> list[dict[str, str]]:
-    """Return request, treatment and digest of the receipts about a model from a place in the log.
+    """Return request, treatment and digest of the receipts about a model, from a log position on.
 
-    The digest is that of the statement, as the log has it.
+    The digest is that of the statement, as in the log.
     """
     ended = connection.execute(
         select(log_entry.c.subject, log_entry.c.body)

@@ -1,7 +1,7 @@
-"""Read data for models: once for all models of a batch, as far as they learn from the same.
+"""Data for models: read once for all models of a batch that learn from the same.
 
-The law kept here: what a reader hands out is its caller's alone. It is filled from the files of
-one moment, which are immutable, and dropped with the batch.
+The law kept here: what a reader returns belongs to its caller. It is read from the files of one
+moment, which are immutable, and dropped with the batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from erasable.workspace.data.catalogue import DataSet, FragmentRow
 from erasable.workspace.data.catalogue import read_fragments as read_parts
 from erasable.workspace.data.features import NUMBERS
 from erasable.workspace.data.prepared_versions import Ahead
-from erasable.workspace.models.model_columns import ModelColumns, Tables, named, target_of
+from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_and_groups, target_of
 from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
@@ -39,23 +39,12 @@ from erasable.workspace.store.objects import store_at
 
 @dataclass(frozen=True)
 class StoredFragment(BlockSource):
-    """A fragment, as a worker reads it from the store of a workspace.
+    """A fragment, as a worker reads it from the store of a workspace."""
 
-    Attributes
-    ----------
-    root : str
-        Of the workspace, which a worker needs where the store is a folder in it.
-    location : Location or None
-        Of the object store.
-    stored : Stored
-    schema : pyarrow.Schema
-        Names of the columns, and the types that they have in the data set.
-    """
-
-    root: str
-    location: Location | None
+    root: str  # of the workspace, for a store in its folder
+    location: Location | None  # of the object store
     stored: StoredArtifact
-    schema: pa.Schema
+    schema: pa.Schema  # of the data set
 
     def table(self) -> pa.Table:
         """Read it, held against its hash; numbers become what they are in records."""
@@ -76,7 +65,7 @@ def goes_to_workers(
     return context.workers is not None and reads_remote_blocks and kinds <= set(NUMBERS)
 
 
-def on_workers_of(
+def read_on_workers(
     context: Context,
     found: Sequence[tuple[DataSet, Sequence[FragmentRow]]],
     features: Sequence[str],
@@ -158,10 +147,9 @@ def are_too_many(
     features: Sequence[str],
     reads_blocks: bool,
 ) -> bool:
-    """Tell whether the features of records are more than memory is to hold.
+    """Tell whether the features of records need more memory than allowed.
 
-    Refuse more than the user allows where they have to be in memory, and a single fragment that is
-    more.
+    Refuse this if they have to be in memory, or if a single fragment needs more.
     """
     sizes = [part.n_records for _, parts in found for part in parts]
     kinds = [dict(known.columns).get(name, "") for known, _ in found for name in features]
@@ -196,20 +184,11 @@ def half_of_memory() -> int:
 
 
 class Reader:
-    """Reads data sets, and keeps what the next model may ask for.
+    """A reader of data sets, which keeps what the next model may need.
 
-    Parameters
-    ----------
-    context : Context
-    held : dict of key to pyarrow.Table, default=None
-        Fragments that the batch has read already.
-    ahead : Ahead, default=None
-        By default data sets are read as they are.
-
-    Notes
-    -----
-    It keeps in memory the columns of one list of data sets, with the ids, and the features of one
-    model: those that were asked for last.
+    It keeps the columns of one list of data sets, with the ids, and the features of one model:
+    those that were read last. `held` has fragments that the batch has read already; with `ahead`,
+    data sets are read as they will be.
     """
 
     def __init__(
@@ -293,7 +272,7 @@ class Reader:
         design.check(self._tables, estimator, stored=stored)
         key = (design.features, design.documents, stored)
         if self._named is None:
-            self._named = named(self._tables)
+            self._named = ids_and_groups(self._tables)
         on_workers = stored and self._site.workers is not None  # where two models share nothing
         if self._values is None or self._features != key or on_workers:
             self._values, self._features = self._read(design, stored), key
@@ -306,7 +285,7 @@ class Reader:
             return design.values(self._tables)
         features = list(design.features)
         if self._site.workers is not None:
-            return on_workers_of(self._site, self._found, features)
+            return read_on_workers(self._site, self._found, features)
         matrix = features_of(self._site, self._found, self._held, features)
         ids = np.arange(matrix.shape[0])
         return Records.from_table(RecordArrays(matrix, None, ids, None, feature_names=features))

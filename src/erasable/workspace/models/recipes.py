@@ -1,4 +1,4 @@
-"""Recipes: what makes a model, as plain JSON, from what a user types.
+"""Recipes of models: plain JSON, made of what a user types.
 
 The law kept here: a recipe holds names and values, never code and never a pickle; an estimator
 that is made of it a second time learns the same, because the seeds are in it.
@@ -21,8 +21,15 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.workspace.models.names import find_estimator
-from erasable.workspace.models.parameters import BETWEEN, SEED, build, plain, set_params, steps_of
-from erasable.workspace.models.written import made, written
+from erasable.workspace.models.parameters import (
+    BETWEEN,
+    SEED,
+    build,
+    parse_parameter,
+    set_params,
+    steps_of,
+)
+from erasable.workspace.models.written import read_estimator, write_estimator
 
 Recipe = dict[str, Any]
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -30,13 +37,12 @@ _FILE = ".json"
 
 
 def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
-    """Make a recipe, which is plain JSON, of an estimator, or of several in a row.
+    """Make a recipe of an estimator, or of several in a row.
 
     `estimator` is a dotted name (see `find_estimator`), or several joined by "->" or ",", which
-    make a pipeline; an estimator, with its parameters; a dict as `written` makes it; a recipe; or
-    the path of a recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted
-    at each deletion. Parameters that are strings are read as JSON where possible; see
-    `erasable.workspace.models.parameters`.
+    make a pipeline; an estimator object; a dict as `write_estimator` makes it; a recipe; or the
+    path of a recipe, which ends in ".json". Estimators of scikit-learn that learn are refitted at
+    each deletion. Parameters that are strings are read as JSON if possible; see `parameters`.
 
     >>> parse("cluster.KMeans", {"n_clusters": "3"})
     {'kind': 'estimator', 'estimator': ['erasable.cluster.KMeans'], 'params': {'n_clusters': 3}}
@@ -61,7 +67,7 @@ def parse(estimator: Any, params: Mapping[str, Any] | None = None) -> Recipe:
     recipe: Recipe = {
         "kind": "estimator",
         "estimator": found,
-        "params": {name: plain(name, given) for name, given in (params or {}).items()},
+        "params": {name: parse_parameter(name, given) for name, given in (params or {}).items()},
     }
     make(recipe)
     return recipe
@@ -76,7 +82,7 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
     paths, params = recipe["estimator"], recipe["params"]
     model: Any
     if isinstance(paths, str):
-        model, params = forgetting(made({"estimator": paths, "params": params})), {}
+        model, params = forgetting(read_estimator({"estimator": paths, "params": params})), {}
     elif all(path.startswith("sklearn.") for path in paths):
         model = _refit(build(paths, params))
     else:
@@ -91,13 +97,7 @@ def make(recipe: Mapping[str, Any]) -> Erasable:
 
 
 def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
-    """Return a recipe with the seeds that a fit has drawn.
-
-    >>> recipe = parse("cluster.KMeans", {"n_clusters": 1})
-    >>> fitted = make(recipe).set_params(random_state=17).fit([[1.0], [2.0]])
-    >>> with_seeds(recipe, fitted)["seeds"]
-    {'random_state': 17}
-    """
+    """Return a recipe with the seeds that a fit has drawn."""
     parts = {"": fitted, **fitted.get_params(deep=True)}
     seeds = {
         f"{name}__{SEED}".removeprefix("__"): int(part.seed_)
@@ -108,11 +108,7 @@ def with_seeds(recipe: Mapping[str, Any], fitted: Erasable) -> Recipe:
 
 
 def parse_entry(entry: str) -> Recipe:
-    """Make a recipe of a Python function, written "module:function".
-
-    >>> parse_entry("training:fit")
-    {'kind': 'entry', 'entry': 'training:fit'}
-    """
+    """Make a recipe of a Python function, written "module:function"."""
     if not _ENTRY.fullmatch(entry):
         raise InvalidParameterError(
             f"the entry point is {shorten(entry)}; expected module:function; name one that way"
@@ -121,11 +117,7 @@ def parse_entry(entry: str) -> Recipe:
 
 
 def find_entry(entry: str) -> Callable[[Any], Any]:
-    """Import the function of an entry point.
-
-    >>> find_entry("json:dumps")({"a": 1})
-    '{"a": 1}'
-    """
+    """Import the function of an entry point."""
     module, _, name = entry.partition(":")
     try:
         found: Any = getattr(importlib.import_module(module), name, None)
@@ -140,11 +132,7 @@ def find_entry(entry: str) -> Callable[[Any], Any]:
 
 
 def parse_command(command: str) -> Recipe:
-    """Make a recipe of a command that trains from a Parquet file and writes a model file.
-
-    >>> parse_command("train.sh {data} {out}")["command"]
-    'train.sh {data} {out}'
-    """
+    """Make a recipe of a command that trains from a Parquet file and writes a model file."""
     missing = [word for word in ("{data}", "{out}") if word not in command]
     if missing:
         raise InvalidParameterError(
@@ -157,7 +145,9 @@ def parse_command(command: str) -> Recipe:
 def _parse_parts(given: Any, params: Mapping[str, Any] | None) -> Recipe:
     """Make a recipe of an estimator, or of how one is written."""
     if isinstance(given, Mapping):
-        part = made({name: given[name] for name in ("estimator", "params") if name in given})
+        part = read_estimator(
+            {name: given[name] for name in ("estimator", "params") if name in given}
+        )
     elif isinstance(given, BaseEstimator):
         part = given
     else:
@@ -165,11 +155,11 @@ def _parse_parts(given: Any, params: Mapping[str, Any] | None) -> Recipe:
             f"the estimator is {shorten(given)}; expected an estimator of erasable or "
             "scikit-learn, its name, or how `erasable model show` writes it"
         )
-    node = written(part)
+    node = write_estimator(part)
     if params:
-        model = forgetting(made(node))
-        set_params(model, {name: plain(name, value) for name, value in params.items()})
-        node = written(model)
+        model = forgetting(read_estimator(node))
+        set_params(model, {name: parse_parameter(name, value) for name, value in params.items()})
+        node = write_estimator(model)
     recipe = {"kind": "estimator", **node}
     make(recipe)
     return recipe
@@ -207,7 +197,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def forgetting(part: Any) -> Erasable:
-    """Wrap in `Refit` what learns and cannot forget: an estimator, or steps of a pipeline.
+    """Wrap in `Refit` what learns and cannot delete: an estimator, or steps of a pipeline.
 
     >>> from sklearn.svm import SVC
     >>> forgetting(SVC())

@@ -1,7 +1,7 @@
-"""Predict with an exported model where MLflow loads it, in a Python without the workspace.
+"""Prediction with an exported model that MLflow loads, without the workspace.
 
-MLflow calls `_load_pyfunc`. The law kept here: what comes out is what `erasable model predict`
-says. Nothing is unpickled: the folder holds the exported model, and the names of its columns.
+MLflow calls `_load_pyfunc`. The law kept here: predictions equal those of `erasable model predict`.
+Nothing is unpickled: the folder holds the exported model, and the names of its columns.
 """
 
 from __future__ import annotations
@@ -19,15 +19,7 @@ MODEL, DESIGN = "model", "design.json"
 
 
 class Served:
-    """A model that predicts for tables.
-
-    Parameters
-    ----------
-    fitted : estimator
-        With a method ``predict``.
-    design : Design
-        What it learned from.
-    """
+    """A fitted model, and the columns that it learned from, which predicts for tables."""
 
     def __init__(self, fitted: Any, design: ModelColumns) -> None:
         self._fitted = fitted
@@ -36,8 +28,8 @@ class Served:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
         """Predict for the rows of a table; return an array of shape (n_rows,).
 
-        `model_input` is a DataFrame of pandas, or what pyarrow makes a table of; columns that the
-        model did not learn from are ignored, and so is `params`, which MLflow passes.
+        `model_input` is a pandas DataFrame, or anything that pyarrow makes a table of; other
+        columns are ignored, and so is `params`, which MLflow passes.
         """
         import numpy as np
 
@@ -78,8 +70,8 @@ def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
 
     Serving from a registry means trusting it: MLflow runs the code that the folder names.
     """
-    from erasable.workspace.models.training import of_bytes
+    from erasable.workspace.models.training import from_bytes
 
     said = json.loads(Path(path, DESIGN).read_bytes())
     design = ModelColumns(tuple(said["features"]), said["target"], said["documents"])
-    return Served(of_bytes(Path(path, MODEL).read_bytes()), design)
+    return Served(from_bytes(Path(path, MODEL).read_bytes()), design)

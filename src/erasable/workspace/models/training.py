@@ -1,7 +1,7 @@
-"""Train a model of its recipe: an estimator, a Python function, or a command.
+"""Training of a model by its recipe: an estimator, a Python function, or a command.
 
-The law kept here: what comes out depends on the recipe and the records. Whatever a command is
-handed lies in a scratch folder, and is gone when it has ended.
+The law kept here: the result depends only on the recipe and the records. Files for a command are in
+a scratch folder, which is removed when it has ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.locking import environment
 from erasable.workspace.models import recipes
-from erasable.workspace.models.model_columns import ModelColumns, Tables, joined
+from erasable.workspace.models.model_columns import ModelColumns, Tables, joined_table
 from erasable.workspace.store.disk import Disk
 
 _PACKAGES = ("numpy", "scikit-learn", "scipy")
@@ -38,33 +38,12 @@ _PACKAGES = ("numpy", "scikit-learn", "scipy")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a training made.
+    """A trained model."""
 
-    Attributes
-    ----------
-    data : bytes
-        The file of the model.
-    digest : str
-        Of an estimator its own, of anything else that of its file.
-    algorithm : str
-        What made it; a model of another algorithm cannot be compared.
-    recipe : dict
-        With the seeds that were drawn.
-    features : tuple of str or None
-    n_records : int
-    seconds : float
-    fitted : Erasable or None
-
-    Examples
-    --------
-    >>> Made(b"", digest_of("command", b""), "command", {}, None, 3, 0.1, None).digest[:16]
-    'command:e3b0c442'
-    """
-
-    data: bytes
-    digest: str
-    algorithm: str
-    recipe: dict[str, Any]
+    data: bytes  # the file of the model
+    digest: str  # of an estimator its own, otherwise of its file
+    algorithm: str  # models of different algorithms are not compared
+    recipe: dict[str, Any]  # with the seeds that were drawn
     features: tuple[str, ...] | None
     n_records: int
     seconds: float
@@ -80,8 +59,8 @@ def train(
 ) -> Made:
     """Train the model of a recipe.
 
-    `design` is None but for an estimator; `records_for` makes the records that it learns from.
-    Raise TooFewRecordsError where there are too few records for the model to exist.
+    `design` is None except for an estimator; `records_for` makes the records that it learns from.
+    Raise TooFewRecordsError if the model cannot exist on so few records.
     """
     began = time.perf_counter()
     n_records = sum(part.num_rows for _, part in tables)
@@ -99,7 +78,7 @@ def train(
             design.features, n_records, time.perf_counter() - began, model,
         )  # fmt: skip
     if kind == "entry":
-        result = _by_entry(recipe["entry"], joined(tables))
+        result = _by_entry(recipe["entry"], joined_table(tables))
         if isinstance(result, Erasable):
             made, digest = to_bytes(result), result.digest()
             algorithm, seconds = algorithm_of(result), time.perf_counter() - began
@@ -111,7 +90,7 @@ def train(
             )
         data = bytes(result)
     else:
-        data = _by_command(context, Trusted(recipe["command"]), joined(tables))
+        data = _by_command(context, Trusted(recipe["command"]), joined_table(tables))
     seconds = time.perf_counter() - began
     return Made(data, digest_of(kind, data), kind, dict(recipe), None, n_records, seconds, None)
 
@@ -131,23 +110,11 @@ def _by_entry(entry: str, data: pa.Table) -> Any:
 
 
 def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
-    """Run a command of the user's, without a shell; its output goes to standard error.
+    """Run a command of the user, without a shell; its output goes to standard error.
 
-    Parameters
-    ----------
-    trusted : Trusted of str
-        Words, in which ``{name}`` stands for a path.
-    root : Path
-        The folder of the workspace that runs it.
-    **places : Path
+    In its words ``{name}`` stands for a path of `places`; `root` is the folder of the workspace.
+    Raise WorkspaceError if it cannot be started, or its exit code is not 0.
 
-    Raises
-    ------
-    WorkspaceError
-        It cannot be started, or ends with another exit code than 0.
-
-    Examples
-    --------
     >>> run(Trusted("false"), Path.cwd())
     Traceback (most recent call last):
     erasable.core.errors.WorkspaceError: the command 'false' exited with 1; ...
@@ -174,27 +141,19 @@ def run(trusted: Trusted[str], root: Path, **places: Path) -> None:
 
 
 def to_bytes(model: Erasable) -> bytes:
-    """Return the file of a model; `of_bytes` reads it."""
+    """Return the file of a model; `from_bytes` reads it."""
     held = io.BytesIO()
     model.save(held)
     return held.getvalue()
 
 
-def of_bytes(data: bytes) -> Erasable:
-    """Load a model of a file of the workspace's own, without records.
-
-    The caller has held its hash against the one that the ledger knows: `ArtifactStore.open` does.
-    """
+def from_bytes(data: bytes) -> Erasable:
+    """Load a model, without records, from the bytes of a file whose hash the caller has checked."""
     return load(io.BytesIO(data), trusted=True)
 
 
 def algorithm_of(model: Erasable) -> str:
-    """Return the class of a model, and the version of its algorithm.
-
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> algorithm_of(MinMaxScaler())
-    'erasable.preprocessing.MinMaxScaler/1'
-    """
+    """Return the class of a model, and the version of its algorithm."""
     parts = {f"{class_path(type(model))}/{model.algorithm_version}"}
     own = parts.copy()
     for part in model.get_params(deep=True).values():
@@ -209,11 +168,7 @@ def digest_of(kind: str, data: bytes) -> str:
 
 
 def software() -> dict[str, str]:
-    """Return the versions of the software that a model is made with.
-
-    >>> sorted(software())
-    ['erasable', 'machine', 'numpy', 'python', 'scikit-learn', 'scipy']
-    """
+    """Return the versions of the software that a model is made with."""
     return {
         "erasable": erasable.__version__,
         "machine": platform.machine(),

@@ -21,8 +21,8 @@ def left_out(
 ) -> dict[str, str]:
     """Return the columns of data sets that a model does not learn from, with their types.
 
-    Columns that name records or people are not among them. A program of the user's, which has no
-    list of features, gets all of them.
+    Columns that name records or people are left out. A program of the user, which has no list of
+    features, gets all columns.
 
     >>> from erasable.workspace.data.catalogue import DataSet
     >>> columns = (("id", "int64"), ("age", "int64"), ("name", "string"), ("sick", "bool"))

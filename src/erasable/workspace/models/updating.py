@@ -1,7 +1,7 @@
-"""Bring models up to the newest version of their data sets, with it or later.
+"""Updates of models to the newest version of their data sets, with it or later.
 
-The law kept here: a model that is updated is, bit for bit, what a fit on the data sets as they are
-would be. With a data set it changes in one transaction: both are as they were, or both are new.
+The law kept here: an updated model is, bit for bit, a fit on the data sets as they are. Updated
+with a data set, it changes in the same transaction: both are as they were, or both are new.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from erasable.workspace.models.catalogue import (
     REFRESH,
     Model,
     Version,
-    tell,
+    log_model,
 )
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
@@ -42,7 +42,7 @@ from erasable.workspace.models.reading import Reader
 
 def set_policy(context: Context, name: str, policy: str) -> None:
     """Set when a model follows its data sets; refuse one that is retired or trained elsewhere."""
-    wanted = catalogue.stored(policy)
+    wanted = catalogue.stored_policy(policy)
     with context.lock(locking.models([name])), context.ledger.transaction() as connection:
         found = catalogue.find(connection, name)
         _refuse_without_version(found)
@@ -51,29 +51,11 @@ def set_policy(context: Context, name: str, policy: str) -> None:
             return
         at = schema.model.c.id == found.id
         connection.execute(update(schema.model).where(at).values(policy=wanted))
-        tell(context, connection, "model-changed", name, context.now())
+        log_model(context, connection, "model-changed", name, context.now())
 
 
 def append(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
-    """Add records to a data set, and have models follow: those that do at once, or every one.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-    source : Source
-    every : bool, default=False
-        Have all models follow but those that never do.
-
-    Returns
-    -------
-    Change
-
-    Raises
-    ------
-    WorkspaceError
-        A model cannot follow; nothing has changed. See also `datasets.append`.
-    """
+    """Add records to a data set, and update models: those with "at-once", or with `every` all."""
     return _changed(context, name, source, datasets.append, "append", every=every)
 
 
@@ -83,26 +65,7 @@ def sync(context: Context, name: str, source: Source, *, every: bool = False) ->
 
 
 def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Have models follow to the newest versions of their data sets, one after the other.
-
-    Parameters
-    ----------
-    context : Context
-    names : sequence of str, default=None
-        By default all that are behind, but those that never follow.
-
-    Returns
-    -------
-    list of dict
-        Of each model that has changed: model, version, treatment, exactness, n_records, seconds.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model.
-    WorkspaceError
-        A model is retired, trained elsewhere or never follows; or it cannot, and all others did.
-    """
+    """Update models to the newest versions of their data sets; see `Workspace.refresh`."""
 
     def chosen(connection: Connection) -> list[Model]:
         if names is None:
@@ -110,13 +73,13 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
                 each
                 for each in catalogue.every(connection)
                 if each.is_live
-                and catalogue.of(each) != NEVER
+                and catalogue.policy_of(each) != NEVER
                 and overview.is_stale(connection, each)
             ]
         found = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
         for each in found:
             _refuse_without_version(each)
-            if catalogue.of(each) == NEVER:
+            if catalogue.policy_of(each) == NEVER:
                 raise WorkspaceError(
                     f"the model {each.name!r} never follows its data sets; expected one that may; "
                     f"give it another policy with `erasable model policy {each.name} refresh`, or "
@@ -153,15 +116,7 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
 
 
 class ModelFollowers(Followers):
-    """Models that follow a data set into its next version.
-
-    Parameters
-    ----------
-    context : Context
-        Whose lock of the models and their data sets is held.
-    models : sequence of Model
-    cause : {"append", "sync", "refresh"}
-    """
+    """Models that follow a data set into its next version; their locks are held."""
 
     def __init__(self, context: Context, models: Sequence[Model], cause: str) -> None:
         self._context, self._models, self._cause = context, models, cause
@@ -232,7 +187,7 @@ def _changed(
         return [
             each
             for each in catalogue.models_of(connection, [known.id])
-            if each.is_live and catalogue.of(each) in follows
+            if each.is_live and catalogue.policy_of(each) in follows
         ]
 
     own = locking.datasets([name])
@@ -252,7 +207,7 @@ def _changed(
             behind = [
                 each.name
                 for each in catalogue.models_of(connection, [known.id])
-                if catalogue.of(each) != NEVER and overview.is_stale(connection, each)
+                if catalogue.policy_of(each) != NEVER and overview.is_stale(connection, each)
             ]
     return replace(changed, models=tuple(followers.treatments), stale=tuple(behind))
 

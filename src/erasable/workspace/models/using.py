@@ -1,4 +1,4 @@
-"""Use a model: predict with it here, or write it, without records, for use elsewhere."""
+"""Use of models: prediction here, and export, without records, for use elsewhere."""
 
 from __future__ import annotations
 
@@ -18,55 +18,29 @@ from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.kept_records import fields_of_one_record, keeps_records
-from erasable.workspace.models.model_columns import joined
+from erasable.workspace.models.model_columns import joined_table
 from erasable.workspace.models.reading import Reader
-from erasable.workspace.models.training import of_bytes
+from erasable.workspace.models.training import from_bytes
 from erasable.workspace.store.own_files import refuse_own, write_for_user
 
 _NAMED = 4  # fields in a warning
 
 
 def export(context: Context, name: str, path: str | os.PathLike[str]) -> list[str]:
-    """Write a model to a file.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-    path : path-like
-        Replaced if it exists. Of an estimator, `erasable.load` reads it.
-
-    Returns
-    -------
-    list of str
-        Warnings for the user who hands the file on, a line each: it holds records, or values that
-        only one record has.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such model, or no file of it.
-    WorkspaceError
-        The path is of the workspace itself, a folder, or in a folder that is not there.
-    WorkspaceBusyError
-        Another process is at work; no model from before its end is handed out after it.
-    WorkspaceDiskError
-        The file cannot be written.
-    """
+    """Write a model to a file; see `Workspace.export`."""
     refuse_own(path, context.root)
     with context.lock(reads=locking.models([name])):
-        model, version, data = opened(context, name)
+        model, version, data = open_model(context, name)
         messages = cautions(context, model, version, data)
         write_for_user(path, context.root, data)
     return messages
 
 
-def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
+def open_model(context: Context, name: str) -> tuple[Model, Version, bytes]:
     """Return a model, its version and its file, all of one moment.
 
-    A process at work beside us may put another version in its place and remove the file between two
-    looks; then the newer one is taken. Raise NotInWorkspaceError where there is no such model, or
-    no file of it.
+    If another process puts a new version in place meanwhile, the new one is taken. Raise
+    NotInWorkspaceError if there is no such model, or no file of it.
     """
     model, version = _found(context, name)
     while True:
@@ -79,13 +53,10 @@ def opened(context: Context, name: str) -> tuple[Model, Version, bytes]:
 
 
 def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID) -> pa.Table:
-    """Predict for the records of a file or a table in a database.
-
-    The table has the id column, where the source has it, and ``prediction``.
-    """
+    """Predict for the records of a source; see `Workspace.predict`."""
     from erasable.workspace.data.catalogue import get
 
-    model, _, data = opened(context, name)
+    model, _, data = open_model(context, name)
     design = design_of(model)
     if design is None:
         raise WorkspaceError(
@@ -95,7 +66,7 @@ def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID)
     with context.ledger.reading() as connection:
         known = get(connection, model.datasets[0])
     table = read_source(source, known, design.features, name, dialect)
-    fitted: Any = of_bytes(data)
+    fitted: Any = from_bytes(data)
     if not hasattr(fitted, "predict"):
         raise WorkspaceError(
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
@@ -116,7 +87,7 @@ def read_source(
 ) -> pa.Table:
     """Read the records of a source that a model is to predict for; refuse missing columns.
 
-    The id column of `known`, a data set that the model has learned from, is read as text where the
+    The id column of `known`, a data set that the model has learned from, is read as text if the
     source has it.
     """
     from erasable.workspace.data.admission import plain_columns
@@ -153,10 +124,10 @@ def cautions(context: Context, model: Model, version: Version, data: bytes) -> l
 
     def learned_from() -> Any:
         tables = Reader(context).tables(model.datasets, version.dataset_versions, design)
-        return design.given(joined(tables))
+        return design.given(joined_table(tables))
 
     try:
-        fitted = of_bytes(data)
+        fitted = from_bytes(data)
         holds = keeps_records(fitted, learned_from)
         fields = [] if holds else fields_of_one_record(fitted, learned_from)
     except ArtifactError:  # of another version of erasable, which may be there where it goes

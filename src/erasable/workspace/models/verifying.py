@@ -1,7 +1,7 @@
-"""Fit every model again on what is left, and compare: the proof that a workspace has forgotten.
+"""Verification of models by fits on the remaining records.
 
-The law kept here: a verdict is about the file that is in use. It is held against the commitment
-that the log has, and against a model that the recipe makes of the records that are in the data.
+The law kept here: a verdict is about the file that is in use. It is compared with the commitment in
+the log, and with a model that the recipe makes of the records in the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from erasable.workspace.models.training import (
     Made,
     algorithm_of,
     digest_of,
-    of_bytes,
+    from_bytes,
     software,
     train,
 )
@@ -33,32 +33,11 @@ from erasable.workspace.models.training import (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a verification came to.
-
-    Attributes
-    ----------
-    model : str
-    verdict : str
-        "equal"; "different": no refit comes to this model, which with a program of the user's may
-        be the program's doing (`detail` says so); "other version": it was made by other
-        software, which comes to other numbers, or on another kind of machine, or needs software
-        that is not here; "damaged": the file is not what was written, or what it holds is not
-        what was committed to; "approximate": it was fitted with a method that forgets about, and
-        has used it; "not covered": it was trained elsewhere; "not checked": its command was not
-        run again; "retired": it was given up.
-    detail : str
-        One line, or empty.
-    seconds : float
-
-    Examples
-    --------
-    >>> Verdict("risk", "equal", "", 0.1).holds
-    True
-    """
+    """The result of verifying a model; see `Workspace.verify`."""
 
     model: str
     verdict: str
-    detail: str
+    detail: str  # one line, or empty
     seconds: float
 
     @property
@@ -74,9 +53,9 @@ class Verdict:
 def verify(
     context: Context, names: Sequence[str] | None = None, *, retrain: bool = False
 ) -> list[Verdict]:
-    """Fit models again on what is left, and compare bit for bit; return verdicts sorted by name.
+    """Verify models; return verdicts sorted by name.
 
-    `retrain` runs commands again, too; their models are the same where the files are. Faults of the
+    `retrain` also runs commands again; their models are compared by their files. Faults of the
     ledger, the disk or the server are raised: they say nothing of a model.
     """
     with context.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
@@ -121,7 +100,7 @@ def _judge(
         return "other version", _line(error)
     try:
         data = context.store.open(version.stored)
-        stored = of_bytes(data) if _is_ours(version) else None
+        stored = from_bytes(data) if _is_ours(version) else None
         digest = digest_of(model.kind, data) if stored is None else stored.digest()
     except NOT_THE_MODELS:
         raise

@@ -1,7 +1,7 @@
 """Estimators as plain JSON, and back: classes by name, parameters by value, parts nested.
 
-The law kept here: what is written holds values and names public estimators of erasable and
-scikit-learn, and is no code; what is made of it is written alike.
+The law kept here: the JSON holds values and names of public estimators of erasable and
+scikit-learn, and no code; an estimator made of it is written alike.
 """
 
 from __future__ import annotations
@@ -29,19 +29,14 @@ _MARKS = frozenset({"number", "tuple", "slice", "mapping", "function"})
 _GATHERED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-def written(estimator: BaseEstimator, where: str = "") -> Node:
-    """Write an estimator: its class, and the parameters that are not as they are by default.
+def write_estimator(estimator: BaseEstimator, where: str = "") -> Node:
+    """Write an estimator as ``{"estimator": path, "params": {...}}``; its parts are written alike.
 
-    The node is ``{"estimator": path, "params": {...}}``; its parts are written alike. What the
-    estimator has learned is not written.
+    Parameters with their default values, and what the estimator has learned, are not written.
 
     >>> from erasable.linear_model import Ridge
-    >>> from erasable.pipeline import make_pipeline
-    >>> written(Ridge(alpha=2.0))
+    >>> write_estimator(Ridge(alpha=2.0))
     {'estimator': 'erasable.linear_model.Ridge', 'params': {'alpha': 2.0}}
-    >>> written(make_pipeline(Ridge(alpha=print)))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: ridge__alpha is a function, ...
     """
     cls = type(estimator)
     path = class_path(cls)
@@ -60,17 +55,11 @@ def written(estimator: BaseEstimator, where: str = "") -> Node:
     return {_CLASS: path, _PARAMS: params}
 
 
-def made(node: Any, where: str = "") -> Any:
-    """Make an estimator of what was written, or typed; it is not fitted.
+def read_estimator(node: Any, where: str = "") -> Any:
+    """Make an unfitted estimator of what `write_estimator` returns, or a user typed.
 
-    `node` is as `written` returns it; names of classes may be as short as `find_estimator` takes
-    them.
-
-    >>> made({"estimator": "linear_model.Ridge", "params": {"alpha": 2.0}})
+    >>> read_estimator({"estimator": "linear_model.Ridge", "params": {"alpha": 2.0}})
     Ridge(alpha=2.0)
-    >>> made({"estimator": "linear_model.Ridge", "params": {"alpa": 2.0}})
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: there is no parameter 'alpa'; ... mean alpha?
     """
     if not _is_node(node) or not isinstance(node.get(_PARAMS, {}), Mapping):
         raise InvalidParameterError(
@@ -100,14 +89,7 @@ def made(node: Any, where: str = "") -> Any:
 
 
 def chain(node: Node) -> list[str]:
-    """Return the classes that learn one after another.
-
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from sklearn.svm import SVC
-    >>> chain(written(make_pipeline(StandardScaler(), SVC())))
-    ['sklearn.preprocessing.StandardScaler', 'sklearn.svm.SVC']
-    """
+    """Return the classes that learn one after another."""
     params = node.get(_PARAMS, {})
     parts = [each[1] for each in _items(params.get("steps"))]
     if node[_CLASS] == _REFIT and _is_node(params.get(_CLASS)):
@@ -116,11 +98,11 @@ def chain(node: Node) -> list[str]:
 
 
 def by_columns(node: Node) -> dict[str, tuple[list[str], Any]]:
-    """Return what a column transformer that comes first does with which columns, by name.
+    """Return the steps and columns of a column transformer that comes first, by name.
 
     >>> from erasable.compose import make_column_transformer
     >>> from erasable.preprocessing import MinMaxScaler
-    >>> by_columns(written(make_column_transformer((MinMaxScaler(), ["age"]))))
+    >>> by_columns(write_estimator(make_column_transformer((MinMaxScaler(), ["age"]))))
     {'minmaxscaler': (['erasable.preprocessing.MinMaxScaler'], ['age'])}
     """
     params = node.get(_PARAMS, {})
@@ -136,25 +118,18 @@ def by_columns(node: Node) -> dict[str, tuple[list[str], Any]]:
 
 
 def asked_columns(node: Node) -> list[str]:
-    """Return the names of the columns that a column transformer which comes first asks for.
-
-    >>> from erasable.compose import make_column_transformer
-    >>> from erasable.preprocessing import MaxAbsScaler, MinMaxScaler
-    >>> both = make_column_transformer((MinMaxScaler(), ["age"]), (MaxAbsScaler(), "dose"))
-    >>> asked_columns(written(both))
-    ['age', 'dose']
-    """
+    """Return the names of the columns of a column transformer that comes first."""
     given = [columns for _, columns in by_columns(node).values()]
     listed = [columns if isinstance(columns, list) else [columns] for columns in given]
     return list(dict.fromkeys(name for each in listed for name in each if isinstance(name, str)))
 
 
 def settings(node: Node, where: str = "") -> dict[str, Any]:
-    """Return the parameters that were set and are no parts, by the names that `-p` takes.
+    """Return the parameters that were set, except parts, by the names that `-p` takes.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
-    >>> settings(written(make_pipeline(SVC(C=2.0))))
+    >>> settings(write_estimator(make_pipeline(SVC(C=2.0))))
     {'svc__C': 2.0}
     """
     found: dict[str, Any] = {}
@@ -246,7 +221,7 @@ def _write(value: Any, where: str) -> Any:
     if isinstance(value, np.generic):
         return _write(value.item(), where)
     if isinstance(value, BaseEstimator):
-        return written(value, f"{_told(where)}__" if where else "")
+        return write_estimator(value, f"{_told(where)}__" if where else "")
     if isinstance(value, list):
         return [_write(each, where) for each in value]
     if isinstance(value, tuple):
@@ -254,10 +229,10 @@ def _write(value: Any, where: str) -> Any:
     if isinstance(value, slice):
         return {"slice": [_write(each, where) for each in (value.start, value.stop, value.step)]}
     if isinstance(value, Mapping):
-        made = {key: _write(each, where) for key, each in value.items()}
-        if all(isinstance(key, str) for key in made) and not (_is_node(made) or _is_mark(made)):
-            return made
-        return {"mapping": [[_write(key, where), each] for key, each in made.items()]}
+        items = {key: _write(each, where) for key, each in value.items()}
+        if all(isinstance(key, str) for key in items) and not (_is_node(items) or _is_mark(items)):
+            return items
+        return {"mapping": [[_write(key, where), each] for key, each in items.items()]}
     if hasattr(value, "__array__"):
         return _write(np.asarray(value).tolist(), where)
     if callable(value) and hasattr(value, "__name__"):
@@ -309,7 +284,7 @@ def _read(given: Any, where: str) -> Any:
     if not isinstance(given, Mapping):
         return given
     if _is_node(given):
-        return made(given, f"{_told(where)}__" if where else "")
+        return read_estimator(given, f"{_told(where)}__" if where else "")
     if not _is_mark(given):
         return {key: _read(each, where) for key, each in given.items()}
     ((mark, content),) = given.items()

@@ -63,7 +63,7 @@ def gather(context: Context) -> dict[str, Any]:
             "datasets": catalogue.datasets(connection),
             "waiting": _waiting(connection, counts),
             "verification": context.ledger.get(connection, "verification"),
-            "audits": audits.newest(connection),
+            "audits": audits.newest_audits(connection),
             "head": head,
             "entries": entries[::-1],
         }

@@ -1,1 +1,1 @@
-"""Requests to erase: taken in, answered in time, carried out everywhere, and attested."""
+"""Requests for erasure and correction: taken in, answered, carried out and attested."""

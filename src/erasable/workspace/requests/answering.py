@@ -1,4 +1,4 @@
-"""Answer requests that are not carried out, or later: each answer is one short transaction."""
+"""Answers to pending requests: denial, cancellation, hold, extension; each is one transaction."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from erasable.workspace.requests.intake import Request, check_text, find
 
 
 def deny(context: Context, request_id: str, reason: str) -> Request:
-    """Refuse a pending request, for a reason that the answer gives."""
+    """Refuse a pending request; the reason is in the answer."""
     return _end(context, request_id, "denied", reason)
 
 
 def cancel(context: Context, request_id: str, reason: str | None = None) -> Request:
-    """Take back a request, because its requester wants that; see `deny`."""
+    """Withdraw a pending request."""
     return _end(context, request_id, "cancelled", reason)
 
 
 def hold(context: Context, request_id: str, reason: str) -> Request:
-    """Have a request wait: a legal duty to keep the records, an identity in doubt."""
+    """Put a pending request on hold."""
     check_text(reason, "reason", needed=True)
     return _change(context, request_id, "request-held", {"hold": reason})
 
 
 def resume(context: Context, request_id: str) -> Request:
-    """End the waiting of a request that is on hold; raise WorkspaceError if it is not."""
+    """Take a request off hold; raise WorkspaceError if it is not on hold."""
     with context.ledger.reading() as connection:
         known = find(connection, request_id)
     if known.state == "pending" and known.hold is None:
@@ -46,15 +46,7 @@ def resume(context: Context, request_id: str) -> Request:
 
 
 def extend(context: Context, request_id: str, reason: str) -> Request:
-    """Move the due date of a request: two further months (GDPR), or 45 days (CCPA).
-
-    The requester must be told so, and why, before it is due.
-
-    Raises
-    ------
-    WorkspaceError
-        It is extended already, has no due date, or is not pending.
-    """
+    """Move the due date of a request, once; see `Workspace.extend`."""
     check_text(reason, "reason", needed=True)
     with context.ledger.reading() as connection:
         known = find(connection, request_id)
@@ -72,7 +64,7 @@ def extend(context: Context, request_id: str, reason: str) -> Request:
 
 
 def drop_values(connection: Connection, requests: Sequence[str]) -> None:
-    """Have the files of corrections that have ended be removed by the next cleaning."""
+    """Have the next cleaning remove the files of corrections that have ended."""
     query = select(request_table.c.values_key).where(request_table.c.values_key.is_not(None))
     keys = [row.values_key for row in rows_in(connection, query, request_table.c.id, requests)]
     if keys:

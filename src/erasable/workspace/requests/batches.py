@@ -1,7 +1,7 @@
-"""Batches: the requests that are carried out together, and what they want erased.
+"""Batches: requests that are carried out together, and what they erase or correct.
 
-The law kept here: a request that is taken up and cannot be carried out waits again, so that it can
-still be denied, cancelled or held.
+The law kept here: a request that was started and cannot be carried out is pending again, so that it
+can still be denied, cancelled or held.
 """
 
 from __future__ import annotations
@@ -53,22 +53,10 @@ Models = list[tuple[Model, Version | None, dict[int, list[Any]]]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which of the requests that wait are carried out.
+    """The requests to carry out, of those that are pending."""
 
-    Attributes
-    ----------
-    only : sequence of str or None
-        Ids; None for all.
-    but : set of str
-        Ids of those that are left out.
-
-    Examples
-    --------
-    >>> Choice(None, frozenset({"R-1"})).only
-    """
-
-    only: Sequence[str] | None = None
-    but: Set[str] = frozenset()
+    only: Sequence[str] | None = None  # ids; None for all
+    but: Set[str] = frozenset()  # ids that are left out
 
 
 @dataclass(slots=True)
@@ -97,7 +85,7 @@ class Batch:
         return self.requests[request].corrects is not None
 
     def ahead(self, connection: Connection) -> Ahead:
-        """Return the data sets as they will be, once their fragments are written."""
+        """Return the data sets as they will be when their fragments are written."""
         return Ahead(
             parts={
                 each.dataset.id: each.parts_after(fragment_rows(connection, each.dataset.id))
@@ -108,12 +96,12 @@ class Batch:
     def arriving(
         self, connection: Connection, model: Model, version: Version | None, reader: Reader
     ) -> Arriving | None:
-        """Return what a model is to learn of corrections; None where these do not concern it."""
+        """Return what a model is to learn of corrections; None if they do not concern it."""
         if version is None or not self.corrections:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
-        concerned = [each for each in self.erasures if each.dataset.id in used]
-        if not any(each.n_corrected_at(used[each.dataset.id]) for each in concerned):
+        resources_needed = [each for each in self.erasures if each.dataset.id in used]
+        if not any(each.n_corrected_at(used[each.dataset.id]) for each in resources_needed):
             return None
         design = deleting.design_of(model)
         corrected = {
@@ -121,16 +109,16 @@ class Batch:
                 with_types_of(connection, each.dataset, used[each.dataset.id]),
                 None if design is None else design.columns(each.dataset),
             )
-            for each in concerned
+            for each in resources_needed
         }
-        leave = any(each.ids_at(used[each.dataset.id]) for each in concerned)
+        leave = any(each.ids_at(used[each.dataset.id]) for each in resources_needed)
         return Arriving(
             reader, version.dataset_versions, corrected=corrected,
             treatment="deleted" if leave else "corrected",
         )  # fmt: skip
 
     def n_per_request(self, model: Model, version: Version | None) -> dict[str, int]:
-        """Count the records of each request that a version of a model was trained on, if any."""
+        """Count the records of each request that a version of a model was trained on."""
         if version is None:
             return dict.fromkeys(self.requests, 0)
         at = dict(zip(model.datasets, version.dataset_versions, strict=True))
@@ -142,16 +130,16 @@ class Batch:
         return counts
 
 
-def concerned(
+def resources_needed(
     context: Context,
     only: Choice,
     *,
     patient: bool = False,
     checked: dict[str, Any] | None = None,
 ) -> set[str]:
-    """Return what has to be claimed to carry out the requests that wait: data sets and models.
+    """Return the resources to lock for the pending requests: data sets and models.
 
-    Their rows, which were held against the log, are put into `checked`, by their ids.
+    The rows of the requests, checked against the log, are put into `checked` by their ids.
     """
     with context.ledger.reading() as connection:
         rows = _waiting(connection, only, context.now() if patient else None)
@@ -164,12 +152,12 @@ def concerned(
         if not rows:
             return set()
         named = {row.corrects["dataset"] for row in waiting_corrections.waiting(connection)}
-        batch = gather(context, connection, rows, within=())
+        batch = gather_batch(context, connection, rows, within=())
         return {*_concerned(connection, batch), *locking.datasets(named)}
 
 
 def new_name() -> str:
-    """Return a name for a batch that no other has."""
+    """Return a new, unique name of a batch."""
     return f"B-{secrets.token_hex(8)}"
 
 
@@ -183,17 +171,17 @@ def plan(
     checked: Mapping[str, Any] | None = None,
     told: list[str] | None = None,
 ) -> Batch | BatchFailure | None:
-    """Take up the requests that are pending and not held; None where there are none.
+    """Start the requests that are pending and not on hold; None if there are none.
 
-    Rows that `concerned` has checked, and that are the same still, are not checked again. Into
-    `told` goes, a line each, what was put on hold. If the requests concern more by now than was
-    claimed, return a Setback; nothing is taken up.
+    Rows in `checked` that have not changed are not checked again. A line for each request that was
+    put on hold is appended to `told`. If the requests concern more than `claimed`, nothing is
+    started, and a BatchFailure is returned.
     """
     now = context.now()
     with context.ledger.reading() as connection:
         rows = _waiting(connection, only, now if patient else None)
         _check_scopes(rows)
-        batch = gather(context, connection, rows, claimed)
+        batch = gather_batch(context, connection, rows, claimed)
         concerns = _concerned(connection, batch)
     if claimed is not None and not concerns <= set(claimed):
         return BatchFailure(concerns=concerns)
@@ -224,10 +212,10 @@ def plan(
 def check_claimed(
     connection: Connection, batch: Batch, claimed: Collection[str]
 ) -> BatchFailure | None:
-    """See whether people have more by now, in the transaction that puts the batch in place.
+    """Check for new records and identities of people, in the transaction of the swap.
 
-    Records may have come into a data set that was not claimed, and identities by a link. What is
-    in the data sets that were claimed has stayed as it was when people were followed.
+    Records may have come into a data set that was not claimed, and identities by a link. Data sets
+    that were claimed are unchanged.
     """
     concerns = _concerned(connection, batch)
     people = [each for each in batch.people.values() if each.reach > persons.ALONE]
@@ -241,9 +229,9 @@ def _pairs(person: Person) -> list[tuple[str, str]]:
 
 
 def _waiting(connection: Connection, chosen: Choice, now: datetime | None) -> list[Any]:
-    """Return requests to carry out, also those of a process that has died over them.
+    """Return the rows of requests to carry out, also those that a dead process had started.
 
-    Given the time, without those that have failed, and are not tried again yet.
+    With `now`, without those that have failed and are not to be tried again yet.
     """
     query = select(request_table).where(
         request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
@@ -274,10 +262,10 @@ def _concerned(connection: Connection, batch: Batch) -> set[str]:
 
 
 def put_back(context: Context, name: str) -> str | None:
-    """Make requests of a batch wait again that are not in place, so that they can be answered.
+    """Make the requests of a batch pending again, unless they are in place.
 
-    Return the state of the batch: "pending" if they wait again, another if they are in place, and
-    None if none was taken up.
+    Return the state of the batch: "pending", a later one if they are in place, None if none was
+    started.
     """
     now = context.now()
     r = request_table.c
@@ -307,9 +295,9 @@ def _check_scopes(rows: Sequence[Any]) -> None:
 def _hold_doubtful(
     context: Context, connection: Connection, rows: list[Any], people: Mapping[str, Person]
 ) -> dict[str, str]:
-    """Have those wait of which it is to be asked whom they mean; return why, by request.
+    """Put doubtful requests on hold; return the reasons by id.
 
-    They fit two people by now, because their type was not said; or others share an identity.
+    They fit two people, because their type was not given, or others share an identity.
     """
     held = {}
     for row in rows:
@@ -335,7 +323,7 @@ def asked_about(person: Person) -> str:
 
 
 def hold_back(context: Context, connection: Connection, request: str, why: str) -> bool:
-    """Put a request on hold, in the caller's transaction, for a reason that it names.
+    """Put a request on hold, in the caller's transaction.
 
     Return False, and change nothing, if it was answered meanwhile or is on hold already.
     """
@@ -357,15 +345,15 @@ def _is_doubtful(connection: Connection, row: Any) -> bool:
     return subjects.fit_two_people(found)
 
 
-def gather(
+def gather_batch(
     context: Context,
     connection: Connection,
     rows: Sequence[Any],
     within: Collection[str] | None = None,
 ) -> Batch:
-    """Say what requests ask for: all identities of every person, conditions and corrections.
+    """Make a batch of requests: all identities of each person, conditions and corrections.
 
-    People are followed through the data sets of which `within` has the claims, by default all.
+    People are followed through the data sets whose locks are in `within`, by default all.
     """
     of_persons = [row for row in rows if row.tokens is not None]
     found = persons.persons_of(
@@ -405,11 +393,8 @@ def _damaged(known: DataSet, error: WorkspaceError | None) -> BatchFailure:
     return BatchFailure("dataset", known.id, known.name, " ".join(str(error).split()), error)
 
 
-def look(context: Context, connection: Connection, batch: Batch) -> BatchFailure | None:
-    """Find the records of a batch in every data set; nothing is written.
-
-    Return a Setback if a data set is damaged.
-    """
+def find_records(context: Context, connection: Connection, batch: Batch) -> BatchFailure | None:
+    """Find the records of a batch in every data set; return a BatchFailure if one is damaged."""
     if batch.damaged is not None:
         return batch.damaged
     for known in all_datasets(connection):
@@ -451,7 +436,7 @@ def check_missed(context: Context, connection: Connection, batch: Batch) -> None
         )
 
 
-def affected(connection: Connection, batch: Batch) -> Models:
+def affected_models(connection: Connection, batch: Batch) -> Models:
     """Return the models that hold records of a batch, and which ids of which data sets."""
     erasures = {erasure.dataset.id: erasure for erasure in batch.erasures}
     found = []

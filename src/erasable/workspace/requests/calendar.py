@@ -1,8 +1,7 @@
-"""Due dates of requests, and the notice that one is later.
+"""Due dates of requests, and notices of extensions.
 
-Times are UTC and keep their time of day: a deadline that the law puts at the end of a day is met
-earlier, never later. That a period which ends on a holiday runs on to the next working day is
-left out for the same reason.
+Times are UTC and keep their time of day: a deadline at the end of a day is met earlier, never
+later. For the same reason a period that ends on a holiday is not moved to the next working day.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _LAWS = {
 def due(regulation: str, received_at: datetime) -> datetime | None:
     """Return the time by which a request is to be answered, or None if no law sets one.
 
-    "gdpr" gives one month (Art. 12(3)), counted as Regulation 1182/71 Art. 3 counts: to the same
-    date of the next month, or to its last day where there is no such date. "ccpa" gives 45 days,
-    and "none" sets no time. `received_at` needs a time zone.
+    "gdpr" gives one month (Art. 12(3)), counted as in Regulation 1182/71 Art. 3: to the same date
+    of the next month, or to its last day if there is no such date. "ccpa" gives 45 days.
+    `received_at` needs a time zone.
 
     >>> due("gdpr", datetime(2026, 1, 31, 9, tzinfo=UTC)).isoformat()
     '2026-02-28T09:00:00+00:00'
@@ -45,10 +44,7 @@ def due(regulation: str, received_at: datetime) -> datetime | None:
 
 
 def extended(regulation: str, due_at: datetime) -> datetime:
-    """Return the due date of a request whose period was extended, which is allowed once.
-
-    `due_at` is what `due` returned. "gdpr" gives two further months (Art. 12(3)), and "ccpa"
-    another 45 days.
+    """Return a due date extended once: by two months ("gdpr", Art. 12(3)) or by 45 days ("ccpa").
 
     >>> extended("gdpr", datetime(2026, 2, 28, 9, tzinfo=UTC)).isoformat()
     '2026-04-28T09:00:00+00:00'

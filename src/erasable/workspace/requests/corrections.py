@@ -1,7 +1,7 @@
-"""Take corrections in: which records of a data set are to hold what (GDPR, Article 16).
+"""Corrections (GDPR, Article 16): new values of records of a data set.
 
-The law kept here: what a correction says lies in a file of the store, beside the data that it is
-for, and nowhere else. It goes when the request ends.
+The law kept here: the values of a correction are in one file of the store, and nowhere else. The
+file is removed when the request ends.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, recipes
-from erasable.workspace.models.catalogue import NEVER, Model, of
+from erasable.workspace.models.catalogue import NEVER, Model, policy_of
 from erasable.workspace.models.following import may_follow
-from erasable.workspace.models.model_columns import named, target_of, without_label
+from erasable.workspace.models.model_columns import ids_and_groups, target_of, without_label
 from erasable.workspace.requests import intake, restoring
 from erasable.workspace.requests.intake import Request
 
@@ -63,42 +63,7 @@ def acknowledge(
     received_at: datetime | None = None,
     dialect: Dialect = UNSAID,
 ) -> tuple[Request, list[str]]:
-    """Take in one correction, of any number of records.
-
-    Parameters
-    ----------
-    context : Context
-    dataset : str
-    source : str, default=None
-        A file with the id of each record and the columns that are to be corrected.
-    ids : sequence of int or str
-        In the place of a file, which records.
-    values : dict of column to value, default=None
-        What each of them is to hold; None is a gap.
-    regulation, hold, received_at
-        See `intake.acknowledge`.
-    dialect : Dialect, default=Dialect()
-        How a text file is written, where it is not as those of the data set.
-
-    Returns
-    -------
-    request : Request
-    warnings : list of str
-        What may not be as it was meant, a line each.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such data set.
-    InvalidIdsError
-        Records are not there, or named twice.
-    InvalidDataError
-        Columns are not there, name records or people, or hold arrays; values of another type.
-    WorkspaceError
-        All records hold these values already.
-    SourceError
-        The file cannot be read.
-    """
+    """Take in one correction of any number of records; see `Workspace.correct`."""
     received, due = intake.times(context, regulation, hold, received_at)
     if (source is None) == (not ids) or (source is None) != bool(values):
         raise InvalidIdsError(
@@ -124,15 +89,12 @@ def acknowledge(
         }  # fmt: skip
         with context.ledger.transaction() as connection:
             ledger_checks.check(context, connection)
-            (request,) = intake.enter(context, connection, [row])
+            (request,) = intake.enter_requests(context, connection, [row])
     return request, warnings
 
 
-def lost(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each correction that a restored backup does not have.
-
-    `listed` is `erasable.workspace.identity.external_files.Listed.corrections`.
-    """
+def lost_corrections(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each correction of an exported list that a restored backup lacks."""
     r = request_table.c
     with context.ledger.reading() as connection:
         done = set(connection.execute(select(r.id).where(r.state == "completed")).scalars())
@@ -219,7 +181,7 @@ def _check(
     ids = table[name]
     if not n or ids.null_count or len(pc.unique(ids)) < n:
         raise InvalidIdsError(
-            f"the correction names {n} records, some of them twice, or has gaps in {name!r}; "
+            f"the correction names {n} records, some of them twice or without {name!r}; "
             "expected one or more, each once"
         )
     found, _ = _records(context, connection, known, ids)
@@ -259,11 +221,11 @@ def _records(
     read, beside = [schema.empty_table()], [schema.empty_table()]
     for part in catalogue.fragment_rows(connection, known.id, known.version):
         there = fragments.read(context, part.key, part.sha256, [name])[name].cast(ids.type)
-        named = pc.is_in(there, ids)
-        if pc.any(named).as_py():
+        wanted = pc.is_in(there, ids)
+        if pc.any(wanted).as_py():
             whole = fragments.read(context, part.key, part.sha256).select(schema.names)
-            read.append(whole.cast(schema).filter(named))
-            beside.append(whole.cast(schema).filter(pc.invert(named)).slice(0, _BESIDE))
+            read.append(whole.cast(schema).filter(wanted))
+            beside.append(whole.cast(schema).filter(pc.invert(wanted)).slice(0, _BESIDE))
     return pa.concat_tables(read).sort_by(name), pa.concat_tables(beside).slice(0, _BESIDE)
 
 
@@ -298,7 +260,7 @@ def _advice(known: DataSet, model: Model, used: int) -> str:
     if used == known.version:
         return give_up
     follow = f"have the model follow its data first with `erasable model refresh {model.name}`"
-    if of(model) == NEVER:
+    if policy_of(model) == NEVER:
         follow = f"{follow}, once `erasable model policy {model.name} refresh` lets it"
     return f"{follow}, or {give_up}"
 
@@ -331,7 +293,7 @@ def _learn(
                 values = design.values(sample)
                 labels = target_of(sample, design.target)
                 target = None if labels is None else read_target(labels, values.n_rows)
-                recipes.make(model.recipe).fit(named(sample).twin(values, target))
+                recipes.make(model.recipe).fit(ids_and_groups(sample).twin(values, target))
         except (InvalidInputError, TooFewRecordsError) as error:
             if some is was or (isinstance(error, TooFewRecordsError) and not far):
                 return

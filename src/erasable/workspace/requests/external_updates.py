@@ -1,7 +1,7 @@
-"""The outbox: what a change owes outside of the workspace.
+"""Changes owed to other systems: hooks to run, models to register, the suppression list to export.
 
-These are hooks to run, models to register and the list of the erased to export. A task that fails
-does not undo the change. It is reported in a line; hooks and models stay due until they succeed.
+A task that fails does not undo the change. It is reported in a line; hooks and models stay due
+until they succeed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def deliver(
     before: Mapping[str, str | None] | None = None,
     updated: Collection[str] = (),
 ) -> tuple[list[str], list[str]]:
-    """Carry out all that is due; return models whose hooks ended well, and warnings.
+    """Carry out all that is due; return models whose hooks were run, and warnings.
 
-    Hold the lock of requests. With `erased`, export the list of the erased, too. `before` is what
+    Hold the lock of requests. With `erased`, also export the suppression list. `before` is what
     `hooks.run_due` returned earlier in this run: a hook that failed then is run again only if its
     model is in `updated`.
     """
@@ -45,9 +45,9 @@ def deliver(
 
 
 def export_list(context: Context, effect: str = "") -> list[str]:
-    """Write the list of the erased into the folder that was named for it; return warnings."""
+    """Write the suppression list into the export folder; return warnings."""
     try:
         external_files.write(context)
     except (EvidenceError, WorkspaceDiskError) as error:  # what was asked is done, and written down
-        return [f"the list of the erased was not exported{effect}: {error}"]
+        return [f"the suppression list was not exported{effect}: {error}"]
     return []

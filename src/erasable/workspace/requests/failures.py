@@ -1,7 +1,7 @@
-"""Failures of models and data sets, and when they are tried again.
+"""Failures of models and data sets, and the times of new attempts.
 
-The law kept here: requests that wait for a model that fails keep no others waiting. A failure is
-told until it is over; after so many attempts it is dead, and waits for an operator.
+The law kept here: only the requests that concern what failed wait for it. A failure is reported
+until it is over; after a number of attempts it is dead, until an operator retries it.
 """
 
 from __future__ import annotations
@@ -29,50 +29,22 @@ _LONGEST = 2000  # characters of an error that are kept
 
 @dataclass(slots=True)
 class BatchFailure:
-    """Why a batch was not carried out; its requests wait again.
+    """The reason why a batch was not carried out; its requests are pending again."""
 
-    Attributes
-    ----------
-    target : {"model", "dataset"} or None
-        What cannot be updated. None: by now the requests concern more than was claimed.
-    target_id : int
-    name : str
-    error : str or None
-        What went wrong, in a line. None: it has failed before, and is not to be tried yet.
-    cause : Exception or None
-        What was raised, where that was in this process.
-    failure : Failure or None
-        What was written down of it.
-    waiting : set of str
-        Requests of the batch that concern it.
-    corrections : set of str
-        Those of them that are corrections.
-    requests : list of str
-        All requests of the batch, in the order they came in.
-    held : str or None
-        That the one correction of the batch is on hold now, and why.
-    n_others : int
-        Requests that do not concern it, and were carried out.
-    concerns : set of str
-        Claims that the batch needs, where it needs more than it has.
-
-    Examples
-    --------
-    >>> BatchFailure("model", 3, "risk", "no such column").target_id
-    3
-    """
-
+    # "model" or "dataset"; None: the requests concern more than was locked
     target: str | None = None
     target_id: int = 0
     name: str = ""
-    error: str | None = None
-    cause: Exception | None = None
-    failure: Failure | None = None
-    waiting: set[str] = field(default_factory=set)
-    corrections: set[str] = field(default_factory=set)
+    error: str | None = None  # one line; None: it failed before, and is not to be tried yet
+    cause: Exception | None = None  # the exception, if raised in this process
+    failure: Failure | None = None  # what was recorded of it
+    waiting: set[str] = field(default_factory=set)  # requests of the batch that concern the target
+    corrections: set[str] = field(default_factory=set)  # those of `waiting` that are corrections
+    # all requests of the batch, in the order received
     requests: list[str] = field(default_factory=list)
-    held: str | None = None
-    n_others: int = 0
+    held: str | None = None  # the line that says that the one correction was put on hold, and why
+    n_others: int = 0  # requests that do not concern it, and were carried out
+    # the locks that the batch needs, if more than it has
     concerns: set[str] = field(default_factory=set)
 
     @property
@@ -105,23 +77,14 @@ class BatchFailure:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often, and how soon, what failed is tried again.
+    """Number and times of attempts.
 
-    Attributes
-    ----------
-    attempts : int
-        After so many it is dead.
-    backoff : float
-        Seconds to the second attempt; from one to the next it doubles.
-
-    Examples
-    --------
     >>> [RetryPolicy(4, 5.0).seconds_after(n) for n in (1, 2, 3, 4)]
     [5.0, 10.0, 20.0, None]
     """
 
-    attempts: int = 5
-    backoff: float = 5.0
+    attempts: int = 5  # after this many it is dead
+    backoff: float = 5.0  # seconds before the second attempt; doubled for each later one
 
     def seconds_after(self, attempts: int) -> float | None:
         """Return how long to wait after so many attempts; None where it is dead."""
@@ -130,39 +93,19 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A model or a data set that could not be updated.
+    """A model or a data set that could not be updated."""
 
-    Attributes
-    ----------
-    target : {"model", "dataset"}
-    name : str
-    state : {"waiting", "dead"}
-    attempts : int
-    error : str
-        Of the last attempt.
-    failed_at : datetime
-    again_at : datetime or None
-        When it is tried again; None where it is dead.
-    n_requests : int
-        That wait for it.
-
-    Examples
-    --------
-    >>> Failure("model", "risk", "dead", 5, "no", datetime(2026, 1, 1), None, 2).state
-    'dead'
-    """
-
-    target: str
+    target: str  # "model" or "dataset"
     name: str
-    state: str
+    state: str  # "waiting" or "dead"
     attempts: int
-    error: str
+    error: str  # of the last attempt
     failed_at: datetime
-    again_at: datetime | None
-    n_requests: int
+    again_at: datetime | None  # None if it is dead
+    n_requests: int  # that wait for it
 
 
-def note(
+def record_failure(
     context: Context,
     connection: Connection,
     failed: BatchFailure,
@@ -170,11 +113,7 @@ def note(
     waiting: Iterable[str],
     patience: RetryPolicy,
 ) -> Failure:
-    """Write down that a task of a batch failed.
-
-    Those requests of it that concern the task wait until it is tried again, with those that wait
-    already.
-    """
+    """Record that a task of a batch failed; the requests that concern it wait."""
     now = context.now()
     at = (failure.c.target == failed.target) & (failure.c.target_id == failed.target_id)
     before = connection.execute(select(failure.c.attempts).where(at)).scalar() or 0
@@ -188,7 +127,7 @@ def note(
     else:
         named = {"target": failed.target, "target_id": failed.target_id}
         connection.execute(insert(failure).values(**named, **values))
-    join(connection, failed, batch, waiting)
+    join_waiting(connection, failed, batch, waiting)
     return next(each for each in listing(connection, (str(failed.target), failed.target_id)))
 
 
@@ -240,10 +179,10 @@ def retry(context: Context, names: Iterable[str] = ()) -> list[Failure]:
     return chosen
 
 
-def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple[str, int]]:
-    """Return what has failed, and is not to be tried yet: model or data set, and its number.
+def not_due_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple[str, int]]:
+    """Return what has failed and is not to be tried yet: ("model" or "dataset", id).
 
-    For a batch that erases, only that for which an erasure waits: where corrections alone do, it
+    For a batch that erases, only that for which an erasure waits: what only corrections wait for
     may have failed because of them.
     """
     later = or_(failure.c.again_at.is_(None), failure.c.again_at > now)
@@ -261,7 +200,7 @@ def not_yet(connection: Connection, now: datetime, *, erases: bool) -> set[tuple
     return {(row.target, row.target_id) for row in found}
 
 
-def join(
+def join_waiting(
     connection: Connection,
     failed: BatchFailure,
     batch: Iterable[str],
@@ -269,7 +208,7 @@ def join(
 ) -> None:
     """Have some requests of a batch wait for what failed, and no others of it.
 
-    Requests that are not of the batch wait on: else two requests would take turns for ever.
+    Requests of other batches wait on: otherwise two requests would take turns for ever.
     """
     at = (task.c.target == failed.target) & (task.c.target_id == failed.target_id)
     delete_in(connection, task.c.request_id, sorted(batch), at, task.c.state == "failed")

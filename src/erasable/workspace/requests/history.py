@@ -1,8 +1,7 @@
-"""Counts of the people in a data set who have asked to be erased: what past requests still say.
+"""Counts of the people in a data set who asked to be erased.
 
-Of whom is gone the ledger keeps that a request met records of a data set, and nothing of those
-records or of the person. So there are counts by data set, and by nothing finer: who has left can
-no longer be sorted by age or by class.
+The ledger keeps that a request met records of a data set, and nothing of the records or of the
+person. So there are counts by data set, but not by age or class.
 """
 
 from __future__ import annotations
@@ -28,20 +27,8 @@ _WAITING = ("pending", "in_progress")  # their people are still in the data
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How many people asked, of how many whose data was held, and in which time.
+    """Numbers of people who asked, and whose records were held, in a period.
 
-    Attributes
-    ----------
-    dataset : str
-    requested : int
-        People whose records were erased on their request, or who wait for it.
-    held : int
-        These, and those whose records are there now.
-    since, until : datetime
-        From when on requests count; and now.
-
-    Examples
-    --------
     >>> from datetime import UTC
     >>> History("visits", 3, 40, datetime(2026, 1, 1, tzinfo=UTC),
     ...         datetime(2026, 3, 2, tzinfo=UTC)).days
@@ -49,9 +36,9 @@ class History:
     """
 
     dataset: str
-    requested: int
-    held: int
-    since: datetime
+    requested: int  # people who were erased on request, or wait for it
+    held: int  # these, and those with records now
+    since: datetime  # requests count from then on
     until: datetime
 
     @property
@@ -61,33 +48,11 @@ class History:
 
 
 def history(context: Context, name: str, since: datetime | None = None) -> History:
-    """Count who asked to be erased, of those whose records a data set held.
+    """Count people who asked to be erased, of those whose records a data set held.
 
-    People are those whom the first of the subject columns names. Requests that were denied,
-    cancelled, or met no record of the data set do not count, nor do conditions (``where``), which
-    no person asked for. A person who was erased, let in again and came back counts as two.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-        Of the data set.
-    since : datetime, default=None
-        Requests received before are not counted, nor are those who had left by them. By default
-        all since the data set came in.
-
-    Returns
-    -------
-    History
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such data set.
-    WorkspaceBusyError
-        Another process is at work.
-    WorkspaceError
-        It has no subject column, or `since` is no time in the past.
+    People are those named by the first subject column. Denied and cancelled requests, those that
+    met no record, and conditions do not count. A person who was erased, released and came back
+    counts as two.
     """
     now = context.now()
     with context.lock(reads=locking.datasets([name])), context.ledger.reading() as connection:
@@ -113,9 +78,9 @@ def history(context: Context, name: str, since: datetime | None = None) -> Histo
 
 
 def _people(context: Context, connection: Connection, known: catalogue.DataSet) -> set[str]:
-    """Return the subjects whose records the newest version holds.
+    """Return the subjects with records in the newest version.
 
-    Read from the data: the ledger's index of holders has older versions in it, too.
+    They are read from the data: the ledger's index of holders also has older versions.
     """
     column = known.subject_columns[0]
     table = catalogue.read_version(context, connection, known.id, columns=[column])

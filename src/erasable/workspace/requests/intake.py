@@ -1,7 +1,7 @@
-"""Take requests in, and answer those that are not carried out: each is one short transaction.
+"""Intake of requests, and their rows in the ledger.
 
-The law kept here: a request that has been acknowledged is in the ledger and in the log, on the
-disk; it ends completed, denied or cancelled, and each of these is in the log too.
+The law kept here: a request that was acknowledged is in the ledger and the log, on the disk; it
+ends completed, denied or cancelled, and the log says so.
 """
 
 from __future__ import annotations
@@ -40,80 +40,34 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One identity whose records are to be erased, and what is said of it alone.
-
-    Attributes
-    ----------
-    value : str or number
-    type : str or None
-    reference : str or None
-        What you call the request, such as the number of a ticket; it stays.
-    received_at : datetime or None
-    place : str or None
-        Where it was read, for errors.
-
-    Examples
-    --------
-    >>> Ask("ann@x.org", "email", reference="T-17").place
-    """
+    """One identity whose records are to be erased."""
 
     value: Any
     type: str | None = None
-    reference: str | None = None
+    reference: str | None = None  # a name for the request, such as the number of a ticket; it stays
     received_at: datetime | None = None
-    place: str | None = None
+    place: str | None = None  # where it was read, for errors
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, without what it asks for: that may tell who asked.
-
-    Attributes
-    ----------
-    id : str
-    state : str
-        pending, in_progress, swapped, purged, completed, no_match, denied or cancelled. It is
-        "no_match" where it was completed, and nothing was found to erase.
-    regulation : str
-        gdpr, ccpa or none.
-    received_at : datetime
-    due_at : datetime or None
-    extended_at : datetime or None
-    hold : str or None
-        Why it waits.
-    reason : str or None
-        Why it was denied or cancelled.
-    matched : int or None
-        Records erased, once that is known.
-    completed_at : datetime or None
-    types : list of str or None
-        Under which types an identity was looked for; None of a condition.
-    corrects : dict or None
-        Of a correction, the data set and the columns; None of an erasure.
-    reference : str or None
-        What whoever took it in calls it.
-
-    Examples
-    --------
-    >>> from datetime import UTC, datetime
-    >>> at = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> Request("R-1", "pending", "none", at, None, None, None, None, None, None).is_open
-    True
-    """
+    """A request, without the identity or the condition."""
 
     id: str
+    # pending, in_progress, swapped, purged, completed, no_match (completed, without a
+    # record), denied, cancelled
     state: str
-    regulation: str
+    regulation: str  # gdpr, ccpa or none
     received_at: datetime
     due_at: datetime | None
     extended_at: datetime | None
-    hold: str | None
-    reason: str | None
-    matched: int | None
+    hold: str | None  # why it is on hold
+    reason: str | None  # why it was denied or cancelled
+    matched: int | None  # records erased, once known
     completed_at: datetime | None
-    types: list[str] | None = None
-    corrects: dict[str, Any] | None = None
-    reference: str | None = None
+    types: list[str] | None = None  # that an identity was looked for under; None for a condition
+    corrects: dict[str, Any] | None = None  # data set and columns of a correction
+    reference: str | None = None  # the name given to it at intake
 
     @property
     def kind(self) -> str:
@@ -154,44 +108,7 @@ def acknowledge(
     hold: str | None = None,
     received_at: datetime | None = None,
 ) -> list[Request]:
-    """Take in requests, all of them or none: one per identity, or one for a condition.
-
-    Parameters
-    ----------
-    context : Context
-    values : sequence
-        Identities; an `Ask` says more of one than the parameters do of all. An unknown one is taken
-        in too: it will be answered "no match".
-    type : str, default=None
-        Type of the identities; by default every type is tried that has been in use so far: in a
-        data set, or by a link. The requests say which these were.
-    reach : int, default=None
-        By how many people an identity may be shared for others to be followed from it, by default
-        1; a request that meets one that more share waits on hold. 0 erases the records of the
-        identities as they are given, and follows nothing. See `workspace.data.persons`.
-    regulation : {"gdpr", "ccpa", "none"}
-        One month, 45 days, or no due date.
-    where, dataset : str, default=None
-        In the place of identities, a condition on the records of a data set.
-    hold : str, default=None
-        Why the request must wait.
-    received_at : datetime, default=None
-        When it reached you, by default now.
-
-    Returns
-    -------
-    list of Request
-
-    Raises
-    ------
-    InvalidIdsError
-        A value cannot be an identity, is one of two subjects, or is of a type that no data set
-        has; or `reach` came with a condition.
-    InvalidInputError
-        `reach` is less than 0, or so large that the ledger does not keep it.
-    NotInWorkspaceError
-        There is no such data set.
-    """
+    """Take in requests, all or none; see `Workspace.request`. A value may be an `Ask`."""
     check_reach(reach, where)
     asks = as_asks(values)
     common = times(context, regulation, hold, received_at)
@@ -214,7 +131,7 @@ def acknowledge(
                 "received_at": received, "due_at": due, "hold": hold, "type": own, "reach": reach,
                 "reference": each.reference, "changed_at": now, "types": tried.get(own),
             })  # fmt: skip
-        return enter(context, connection, rows)
+        return enter_requests(context, connection, rows)
 
 
 def _times_of(
@@ -240,9 +157,9 @@ def as_asks(values: Sequence[Any]) -> list[Ask]:
 
 
 def _located(look: Callable[[Sequence[Ask]], _Found], asks: Sequence[Ask]) -> _Found:
-    """Look at identities; an error says where the first one was read that is refused.
+    """Apply `look` to identities; its error says where the first refused one was read.
 
-    What is refused among others is refused alone, too: it is found by halving.
+    That one is found by halving: an identity that is refused among others is refused alone, too.
     """
     refusals = InvalidIdsError, InvalidInputError
     try:
@@ -265,7 +182,7 @@ def _located(look: Callable[[Sequence[Ask]], _Found], asks: Sequence[Ask]) -> _F
 
 
 def check_reach(reach: int | None, where: str | None) -> None:
-    """Refuse a reach that is none, or that a condition has no use for."""
+    """Refuse a negative or too large reach, and a reach with a condition."""
     if reach is None:
         return
     if where is not None:
@@ -294,12 +211,12 @@ def times(
     return received, calendar.due(regulation, received)
 
 
-def enter(
+def enter_requests(
     context: Context, connection: Connection, rows: Sequence[dict[str, Any]]
 ) -> list[Request]:
     """Enter requests into the ledger and the log, in the caller's transaction.
 
-    The rows are of table `request`, without id, salt and state, which every new one gets here.
+    `rows` are of the table `request`, without id, salt and state.
     """
     entered: list[Request] = []
     with context.progress("entering requests", len(rows)) as advance:

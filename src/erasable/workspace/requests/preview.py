@@ -1,4 +1,4 @@
-"""Preview of what a request would do, and what is kept of a person."""
+"""Previews of what requests would do, and of what is kept of a person."""
 
 from __future__ import annotations
 
@@ -18,72 +18,41 @@ from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
-from erasable.workspace.requests.batches import affected, asked_about, gather, look
+from erasable.workspace.requests.batches import (
+    affected_models,
+    asked_about,
+    find_records,
+    gather_batch,
+)
 from erasable.workspace.requests.intake import OPEN, asked
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What would happen to one data set or model.
+    """The effect of requests on one data set or model."""
 
-    Attributes
-    ----------
-    target : {"dataset", "model"}
-    name : str
-    n_records : int
-        That would leave it.
-    treatment, exactness : str
-    seconds : float or None
-        Estimated from what was measured before; None where nothing was.
-
-    Examples
-    --------
-    >>> Effect("model", "risk", 3, "deleted", "bitwise", 0.1).treatment
-    'deleted'
-    """
-
-    target: str
+    target: str  # "dataset" or "model"
     name: str
-    n_records: int
+    n_records: int  # that would leave
     treatment: str
     exactness: str
-    seconds: float | None
+    seconds: float | None  # estimated from earlier measurements; None without any
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What requests would do.
-
-    Attributes
-    ----------
-    effects : tuple of Effect
-    n_unmatched : int
-        Requests that meet no record.
-    types : tuple of str
-        Under which identities are looked for.
-    searched : tuple of dict
-        In which columns: dataset, column and type of each.
-    followed : tuple of dict
-        How other identities of people were found: by which steps, from the identity that was
-        asked for ("path", each as `erasable.workspace.data.persons.Step` has it), and how many
-        ("identities").
-    shared : tuple of str
-        Why requests would wait on hold, a line each: people share an identity.
-    identities : frozenset of str
-        Tokens of all people who ask.
-
-    Examples
-    --------
-    >>> Preview(()).seconds
-    0.0
-    """
+    """The effects of requests."""
 
     effects: tuple[Effect, ...]
-    n_unmatched: int = 0
-    types: tuple[str, ...] = ()
-    searched: tuple[dict[str, str], ...] = ()
+    n_unmatched: int = 0  # requests that meet no record
+    types: tuple[str, ...] = ()  # that identities are looked for under
+    searched: tuple[dict[str, str], ...] = ()  # dataset, column and type of each
+    # "path", steps from the identity that was given (see `persons.Step`), and "identities",
+    # how many
     followed: tuple[dict[str, Any], ...] = ()
+    # why requests would wait on hold, a line each: people share an identity
     shared: tuple[str, ...] = ()
+    # tokens of all people who ask
     identities: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
@@ -110,9 +79,8 @@ def preview(
 ) -> Preview:
     """Say what requests would do; nothing is changed.
 
-    `wanted` has tokens and condition of each request, as the ledger keeps them (see
-    `intake.asked`); for `reach` see `intake.acknowledge`. Raise WorkspaceBusyError if another
-    process is at work: the data are about to change.
+    `wanted` has tokens and condition of each request, as `intake.asked` returns them. Raise
+    WorkspaceBusyError if another process is changing the data.
     """
     rows = [_Row(f"dry-run-{i}", tokens, where, reach) for i, (tokens, where) in enumerate(wanted)]
     effects = []
@@ -122,22 +90,24 @@ def preview(
         names = [each.name for each in all_datasets(connection)]
     with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
-        batch = gather(context, connection, rows)
-        if (setback := look(context, connection, batch)) is not None:
+        batch = gather_batch(context, connection, rows)
+        if (setback := find_records(context, connection, batch)) is not None:
             setback.reraise("")
         searched = searching.columns_searched(connection, {*types, *batch.types.values()})
         matched: set[str] = set()
         for erasure in batch.erasures:
-            seconds = estimates.of_dataset(connection, erasure.dataset.id, erasure.n_records)
+            seconds = estimates.seconds_of_dataset(
+                connection, erasure.dataset.id, erasure.n_records
+            )
             n = len(set(erasure.every_id()))
             matched.update(request for request, met in erasure.n_by_request().items() if met)
             effects.append(
                 Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds)
             )
-        for row, version, ids in affected(connection, batch):
+        for row, version, ids in affected_models(connection, batch):
             n = sum(map(len, ids.values()))
             treatment, exactness = deleting.foresee(context, row, version, n)
-            seconds = estimates.of_model(connection, row.id, n)
+            seconds = estimates.seconds_of_model(connection, row.id, n)
             effects.append(Effect("model", row.name, n, treatment, exactness, seconds))
     people = batch.people.values()
     paths: Counter[tuple[Step, ...]] = Counter()
@@ -164,13 +134,7 @@ class _Row:
 
 
 def describe_person(context: Context, value: Any, type: str | None = None) -> dict[str, Any]:
-    """Say what is kept of a person, without repeating who it is.
-
-    The result has known, types (under which it was looked for), searched (dataset, column and type
-    of each column), n_identities, followed and shared (see `Preview`), datasets and models (name:
-    records), requests (ids of open ones) and suppressed (type, request_id and since of each entry
-    on the list of whom to keep out). By default every type that is in use is tried.
-    """
+    """Say what is kept of a person; see `Workspace.subject`. The identity is not repeated."""
     with context.ledger.reading() as connection:
         wanted = asked(context, connection, [value], type, None, None)
         types = subjects.types_tried(connection, type)

@@ -1,9 +1,8 @@
-"""Carry requests out: one batch over every data set and every model that holds their records.
+"""Processing of requests: one batch over every data set and every model that holds their records.
 
-The law kept here: everything is prepared beside what is there, and one transaction puts all of it
-in place, models, data and requests together. A process that dies before has done nothing, one
-that dies after has done it; the next one ends what is left. A request is written down as completed
-only when nothing of its records is left on the disk.
+The law kept here: everything is prepared beside the current files, and one transaction puts models,
+data and requests in place together. A process that dies before has done nothing; if it dies after,
+the next one finishes. A request is completed only when nothing of its records is left on the disk.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from erasable.workspace.requests import external_updates, failures, steps
 from erasable.workspace.requests.batches import (
     Batch,
     Choice,
-    affected,
+    affected_models,
     asking,
     check_claimed,
-    concerned,
+    find_records,
     hold_back,
-    look,
     new_name,
     plan,
     put_back,
+    resources_needed,
 )
 from erasable.workspace.requests.failures import BatchFailure, RetryPolicy
 from erasable.workspace.requests.intake import LONGEST_REASON
@@ -63,52 +62,23 @@ _IN_DOUBT = "its requests may be in progress: the next `erasable process` carrie
 
 @dataclass(slots=True)
 class Processed:
-    """What was carried out.
+    """The result of carrying out requests."""
 
-    Attributes
-    ----------
-    requests : list of str
-        Completed, in the order they came in.
-    n_records : int
-        Erased from data sets.
-    n_corrected : int
-        Records of data sets that hold something else.
-    n_unmatched : int
-        Requests for an erasure that met no record: "no match".
-    n_needless : int
-        Corrections after which no record holds anything else.
-    n_kept_out : int
-        Of these, requests of people who are kept out because of an earlier request.
-    treatments : list of dict
-        Per model: name, treatment, exactness, n_records, seconds; of a retired one, the reason.
-    n_resumed : int
-        Requests whose records a process had erased that died then: they are not in `n_records`.
-    hooks : list of str
-        Models whose hooks have ended well.
-    seconds : float
-    phases : dict of str to float
-        Where they went.
-    warnings : list of str
-        What did not go well beside the erasure, such as a hook of the user's, or a clock that was
-        set back.
-
-    Examples
-    --------
-    >>> Processed().requests
-    []
-    """
-
-    requests: list[str] = field(default_factory=list)
-    n_records: int = 0
-    n_corrected: int = 0
-    n_unmatched: int = 0
-    n_needless: int = 0
-    n_kept_out: int = 0
+    requests: list[str] = field(default_factory=list)  # completed, in the order received
+    n_records: int = 0  # erased from data sets
+    n_corrected: int = 0  # records of data sets with new values
+    n_unmatched: int = 0  # erasures that met no record: "no match"
+    n_needless: int = 0  # corrections that changed no record
+    n_kept_out: int = 0  # of the unmatched, requests of people who are suppressed already
+    # per model: model, treatment, exactness, n_records, seconds; for a retired one, the
+    # reason
     treatments: list[dict[str, Any]] = field(default_factory=list)
+    # requests whose records a process had erased that died then: not in `n_records`
     n_resumed: int = 0
-    hooks: list[str] = field(default_factory=list)
+    hooks: list[str] = field(default_factory=list)  # models whose hooks were run
     seconds: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)  # seconds by phase
+    # failed hooks, a clock that was set back, and the like
     warnings: list[str] = field(default_factory=list)
 
 
@@ -120,33 +90,10 @@ def process(
     advice: str = "or give the model up: `erasable model retire {model}`",
     n_jobs: int = 1,
 ) -> Processed:
-    """Carry out every request that is pending and not held.
+    """Carry out every request that is pending and not on hold; see `Workspace.process`.
 
-    Parameters
-    ----------
-    context : Context
-    only : sequence of str, default=None
-        Ids of requests; by default all of them.
-    delivers : bool, default=True
-        Carry out the tasks of `erasable.workspace.requests.external_updates`.
-    advice : str
-        What to do about a model that cannot be updated, for the error.
-    n_jobs : int, default=1
-        Threads that prepare models, each of which may read its data: what comes out is the same.
-
-    Returns
-    -------
-    Processed
-
-    Raises
-    ------
-    InvalidInputError
-        `n_jobs` is less than 1.
-    WorkspaceBusyError
-        Another process is at work.
-    WorkspaceError
-        A model or data set cannot be read or rewritten; the requests wait again, the log says that
-        they were taken up, and nothing else has changed.
+    `delivers` also carries out the tasks of `external_updates`. `advice` says, in the error, what
+    to do about a model that cannot be updated.
     """
     if n_jobs < 1:
         raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
@@ -167,11 +114,11 @@ def carry_out(
     delivers: bool = True,
     n_jobs: int = 1,
 ) -> Processed | BatchFailure:
-    """Carry out every request that is pending and not held, or return what keeps them from that.
+    """Carry out every request that is pending and not on hold, or return why not.
 
-    `patience` is for a worker: what fails is written down and tried again later, requests that wait
-    for it are left out until then, and models are shared with other workers. `wait`, in seconds, is
-    by default that of the workspace.
+    With `patience`, of a worker, failures are recorded and tried again later, requests that wait
+    for them are left out until then, and models are shared with other workers. `wait` is in
+    seconds, by default that of the workspace.
     """
     began = time.perf_counter()
     with context.lock([locking.REQUESTS], wait=wait):
@@ -186,7 +133,9 @@ def carry_out(
         while True:
             # Before requests are taken up: where others have what it takes, nothing is changed.
             checked: dict[str, Any] = {}
-            claimed |= concerned(context, chosen, patient=patience is not None, checked=checked)
+            claimed |= resources_needed(
+                context, chosen, patient=patience is not None, checked=checked
+            )
             with context.lock(claimed) if claimed else nullcontext():
                 found = _carry_out_once(
                     context, chosen, patience, claimed, checked, n_jobs,
@@ -348,10 +297,9 @@ def _carry_out_once(
 def _waiting_again(
     context: Context, name: str, patience: RetryPolicy | None, n_before: int
 ) -> Iterator[None]:
-    """Have the requests of a batch wait again where the block fails before they are in place.
+    """Make the requests of a batch pending again if the block fails before they are in place.
 
-    What became of them, and of `n_before` that came before them, is said in the message about an
-    interruption.
+    The message about an interruption says what became of them, and of `n_before` that came earlier.
     """
     try:
         yield
@@ -391,13 +339,13 @@ def _put_back(
         setback.waiting = asking(connection, batch, setback) or set(batch.requests)
         setback.corrections = {each for each in setback.waiting if batch.corrects(each)}
         if setback.error is None:
-            failures.join(connection, setback, batch.requests, setback.waiting)
+            failures.join_waiting(connection, setback, batch.requests, setback.waiting)
         elif setback.is_in_doubt:
             pass  # they are carried out one by one, after the others
         elif setback.corrections and setback.is_of_values:
             _hold(context, connection, setback)
         elif patience is not None:
-            setback.failure = failures.note(
+            setback.failure = failures.record_failure(
                 context, connection, setback, batch.requests, setback.waiting, patience
             )
             if setback.corrections and setback.failure.state == "dead":
@@ -429,14 +377,14 @@ def _find_and_prepare(
     context: Context, batch: Batch, patience: RetryPolicy | None, n_jobs: int
 ) -> BatchFailure | None:
     with steps.phase("finding records"), context.ledger.reading() as connection:
-        setback = look(context, connection, batch)
+        setback = find_records(context, connection, batch)
         if setback is not None:
             return setback
-        batch.models = affected(connection, batch)
+        batch.models = affected_models(connection, batch)
         later = set[tuple[str, int]]()
         if patience is not None:
             erases = not all(map(batch.corrects, batch.requests))
-            later = failures.not_yet(connection, context.now(), erases=erases)
+            later = failures.not_due_yet(connection, context.now(), erases=erases)
     for row, _, _ in batch.models:
         if ("model", row.id) in later:
             return BatchFailure("model", row.id, row.name)
@@ -481,10 +429,10 @@ def _narrowed(
 
 
 def finish(context: Context) -> list[str]:
-    """Purge the disk; then attest the requests whose records are out, and write down completed.
+    """Purge the disk, then attest the requests whose records are erased, and complete them.
 
-    Hold the lock. Safe to call again after a crash, at whatever point. The disk is purged even
-    where no request waits for it: what a denied one asked for may be in the write-ahead log.
+    Hold the lock. Safe to call again after a crash at any point. The disk is purged even if no
+    request waits for it: what a denied one asked for may be in the write-ahead log.
     """
     with steps.phase("purging the disk"):
         context.clean()

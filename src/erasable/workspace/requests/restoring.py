@@ -1,8 +1,8 @@
-"""Bring a restored backup up to date: erase again who was erased since it was made.
+"""Import of suppression lists after a restore: people on the list are erased again.
 
-The law kept here: after an exported list is taken in, all people on it are kept out, and for
-those whose records came back with the backup there is an open request. Both are one transaction; to
-take it in again changes nothing.
+The law kept here: after an import all people on the list are suppressed, and those whose records
+came back with the backup have an open request. Both are one transaction; importing a list again
+changes nothing.
 """
 
 from __future__ import annotations
@@ -27,63 +27,20 @@ from erasable.workspace.requests.intake import OPEN, Request
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an exported list has brought about.
+    """The effect of importing a list."""
 
-    Attributes
-    ----------
-    n_listed : int
-        Identities in it: people, and records that met the condition of a request.
-    n_new : int
-        Put on the list of the workspace.
-    n_released : int
-        Left out: they were let in again, and the log knows of that.
-    n_mended : int
-        Requests of which the list had been changed behind the log's back.
-    n_waiting : int
-        Identities kept out whose records are there, and that an open request asks for already.
-    requests : tuple of Request
-        Opened, to erase those that no open request asks for.
-
-    Examples
-    --------
-    >>> Imported(3, 3, 0, 0, 0, ()).n_new
-    3
-    """
-
-    n_listed: int
-    n_new: int
-    n_released: int
-    n_mended: int
-    n_waiting: int
-    requests: tuple[Request, ...]
+    n_listed: int  # identities in it: people, and records that met the condition of a request
+    n_new: int  # added to the suppression list
+    n_released: int  # left out: the log says that they were released
+    n_mended: int  # requests whose list had been changed without a log entry
+    n_waiting: int  # suppressed identities with records and an open request
+    requests: tuple[Request, ...]  # opened, for the others with records
 
 
 def import_list(context: Context, exported: Any) -> Imported:
-    """Take in a list that was exported, and open requests for whose records are there.
+    """Import an exported list, and open requests for people on it who have records.
 
-    They are due under no law: the law has been answered, when they were erased first. Carry them
-    out at once.
-
-    Parameters
-    ----------
-    context : Context
-    exported : dict
-        As returned by `erasable.workspace.identity.external_files.export`, as a rule before a
-        backup was restored.
-
-    Returns
-    -------
-    Imported
-
-    Raises
-    ------
-    EvidenceError
-        It was not signed by this workspace, or the list of the workspace was changed behind the
-        log's back and it does not say how it was.
-    WorkspaceBusyError
-        Another process is at work: no record may come in meanwhile.
-    WorkspaceError
-        A data set cannot be read.
+    The requests have no due date: the first erasure answered the law. Carry them out at once.
     """
     return take_in(context, external_files.read_list(context, exported))
 
@@ -91,7 +48,7 @@ def import_list(context: Context, exported: Any) -> Imported:
 def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = False) -> Imported:
     """Take in entries of a list that was checked; see `import_list`.
 
-    With `anew`, requests are opened also for whom an open request asks for already.
+    With `anew`, requests are opened also for people with an open request.
     """
     with context.lock():
         with context.ledger.reading() as connection:
@@ -113,7 +70,7 @@ def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = 
                 }
                 for tokens in _per_person(connection, missing)
             ]  # fmt: skip
-            opened = intake.enter(context, connection, rows)
+            opened = intake.enter_requests(context, connection, rows)
     return Imported(
         taken.n_listed, taken.n_new, taken.n_released, taken.n_mended,
         len(back) - len(missing), tuple(opened),
@@ -121,10 +78,10 @@ def take_in(context: Context, listed: Sequence[dict[str, Any]], *, anew: bool = 
 
 
 def _join(context: Context, connection: Connection) -> None:
-    """Say of identities that one request keeps out that they are one person, where they are back.
+    """Link identities that one request suppresses, if they are back.
 
-    A restored backup may not know that, and would take a request for one of them for another
-    person's than a request for the other, which may be on hold.
+    A restored backup may not know that they are one person; a request for the other might be on
+    hold.
     """
     tokens: dict[str, list[str]] = {}
     for entry in suppression.listing(connection):

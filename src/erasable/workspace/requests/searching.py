@@ -1,4 +1,4 @@
-"""Search for an identity: in which subject columns, and under which types.
+"""Search for identities: the subject columns, and the types.
 
 The law kept here: no answer is "no match" because an identity was looked for under types that it
 could not be found under. Such a request is refused before it is taken in.
@@ -23,15 +23,15 @@ _ADDRESS = "email"
 
 
 def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[str, str]]:
-    """Return the subject columns in which identities of some types are looked for.
+    """Return the subject columns that identities of some types are looked for in.
 
-    Each is a dict of dataset, column and type, in the order of the names of data sets.
+    Each is a dict of dataset, column and type, sorted by the names of data sets.
     """
     return columns_of(all_datasets(connection), types)
 
 
 def columns_of(datasets: Iterable[DataSet], types: Iterable[str]) -> list[dict[str, str]]:
-    """Do for data sets what `columns_searched` does for all of a workspace.
+    """Return what `columns_searched` does, for some data sets.
 
     >>> subjects = (("who", "id"), ("mail", "email"))
     >>> visits = DataSet(1, "visits", {}, "visit", subjects, (), 1, 1, None)
@@ -52,10 +52,9 @@ def check_types(
 ) -> None:
     """Refuse identities that cannot be found, because no data set has their type.
 
-    A type that is named has to be one that a data set has, or an identity of it known by a link;
-    "id" may always be named, also for an address. Where none is named, what looks like an address
-    needs a data set with addresses. Raise InvalidIdsError, or InvalidParameterError if there is no
-    such type.
+    A type that is given has to be one of a data set, or of an identity known by a link; "id" is
+    always allowed. Without a type, what looks like an address needs a data set with addresses.
+    Raise InvalidIdsError, or InvalidParameterError if there is no such type.
     """
     datasets = all_datasets(connection)
     used = {kind for known in datasets for _, kind in known.subjects}

@@ -1,4 +1,4 @@
-"""Status of a workspace: what there is, and what is due, in numbers."""
+"""Status of a workspace: what there is and what is due, in numbers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ from erasable.workspace.requests.intake import NO_MATCH, OPEN
 
 
 def status(context: Context) -> dict[str, Any]:
-    """Count what there is, and what is due.
-
-    The result has requests (state: count), held, late, next_due, datasets, n_records, models
-    (state: count), stale (names), staleness (see `Staleness`), suppressed, log_size, failed (state:
-    count), published (see `published.listing`), hooks_due (names), restored (None, or at, made_at,
-    log_size and head_size) and unreached.
-    """
+    """Count what there is and what is due; see `Workspace.status`."""
     now = context.now()
     r = request_table.c
     with context.ledger.reading() as connection:
@@ -40,7 +34,7 @@ def status(context: Context) -> dict[str, Any]:
         states = _states(connection)
         open_ones = select(func.count()).where(r.state.in_(OPEN))
         models = _counted(connection, model.c.state)
-        behind = overview.every(connection)
+        behind = overview.stale_models(connection)
         live = fragment.c.until.is_(None)
         n_records = select(func.coalesce(func.sum(fragment.c.n_records), 0)).where(live)
         failed = failures.listing(connection)

@@ -1,7 +1,7 @@
-"""Prepare the models of a batch: one after the other, or as steps which any worker may take.
+"""Preparation of the models of a batch, in this process or shared with workers as steps.
 
-The law kept here: a step is prepared by one worker at a time, and counts once. What a worker has
-made is in the ledger's step before its lease ends; the batch puts all of it in place, or none.
+The law kept here: a step is prepared by one worker at a time, and counts once. The result is in the
+row of the step before the worker's lease ends; the batch puts all results in place, or none.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ _PATIENCE = 0.05  # seconds between two looks at what others have done
 def prepare_batch(
     context: Context, batch: Batch, *, shared: bool, n_jobs: int = 1
 ) -> dict[int, deleting.Prepared] | BatchFailure:
-    """Write the fragments that are left of a batch, then the models of these, by their ids.
+    """Write the fragments that remain of a batch, then its models; return these by their ids.
 
     `shared` offers the models to every worker, except those of corrections, which others cannot
-    read yet; `n_jobs` threads prepare what is not shared. Raise OvertakenError if others were given
-    the batch.
+    read yet; `n_jobs` threads prepare what is not shared. Raise OvertakenError if another process
+    has the batch.
     """
     if shared and not batch.corrections:
         return _share(context, batch)
@@ -167,10 +167,7 @@ def _share(context: Context, batch: Batch) -> dict[int, deleting.Prepared] | Bat
 
 
 def help_out(context: Context, reader: Reader | None = None, batch: str | None = None) -> int:
-    """Prepare models of the current batch that no worker is at; return how many.
-
-    With `batch`, only those of that one.
-    """
+    """Prepare models of the current batch, or of `batch`, that no worker has; return how many."""
     n = 0
     reader = reader or Reader(context)
     for row in _steps(context, batch):

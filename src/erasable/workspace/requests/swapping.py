@@ -1,4 +1,4 @@
-"""Put in place what was prepared for a batch: models, data and requests, in one transaction."""
+"""The transaction that puts a batch in place: models, data and requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from erasable.workspace.requests.batches import Batch
 
 
 def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, int]:
-    """Put all of it in place, in one transaction; return how many records each request met."""
+    """Put a batch in place, in the caller's transaction; return numbers of records by request."""
     now = context.now()
     tasks: list[dict[str, Any]] = []
     matched = dict.fromkeys(batch.requests, 0)
@@ -169,9 +169,9 @@ def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
 def _suppress(
     context: Context, connection: Connection, batch: Batch, matched: dict[str, int]
 ) -> dict[str, str]:
-    """Keep out what was erased: people by their tokens, records that met a condition by ids.
+    """Suppress what was erased: people by their tokens, records that met a condition by ids.
 
-    Returns commitments to what each request keeps out, for the log.
+    Returns commitments to the suppressions of each request, for the log.
     """
     erased = [
         (token, batch.types[token], request)
@@ -191,7 +191,7 @@ def _suppress(
 
 
 def _forget_failures(connection: Connection, batch: Batch) -> None:
-    """Drop what is told of attempts that failed, and what workers have handed in."""
+    """Drop recorded failures of the batch, and the results of workers."""
     connection.execute(delete(step))
     delete_in(connection, task.c.request_id, batch.requests, task.c.state == "failed")
     for erasure in batch.erasures:

@@ -1,7 +1,7 @@
-"""A worker: carries out requests as they come, and helps others who do.
+"""Workers: carry out requests as they come, and help each other.
 
-Any number of them work on one workspace in PostgreSQL. One at a time takes up the requests that
-wait, finds their records, and rewrites the data; the models of the batch are prepared by all.
+Any number of them work on one workspace in PostgreSQL. One at a time starts the pending requests,
+finds their records and rewrites the data; all of them prepare the models of the batch.
 """
 
 from __future__ import annotations
@@ -30,32 +30,17 @@ _LONGEST_QUIET = 600.0  # seconds between two attempts at what fails outside of 
 
 @dataclass(slots=True)
 class Done:
-    """What a worker did in one go.
+    """The result of one turn of a worker; false if there was nothing to do.
 
-    Attributes
-    ----------
-    processed : Processed or None
-        The batch it carried out.
-    n_models : int
-        Models it prepared for another's batch.
-    failure : Failure or None
-        What went wrong with a model or a data set; the batch was put back without it.
-    error : str or None
-        What went wrong otherwise: it is tried again after a pause.
-    busy : bool
-        Others had what it takes, or it is not to be tried yet; nothing was done.
-
-    Examples
-    --------
     >>> bool(Done()), bool(Done(n_models=2))
     (False, True)
     """
 
-    processed: Processed | None = None
-    n_models: int = 0
-    failure: Failure | None = None
-    error: str | None = None
-    busy: bool = False
+    processed: Processed | None = None  # the batch it carried out
+    n_models: int = 0  # prepared for the batch of another
+    failure: Failure | None = None  # of a model or data set; the batch is pending again without it
+    error: str | None = None  # another error; tried again after a pause
+    busy: bool = False  # others hold the locks, or it is not to be tried yet; nothing was done
 
     def __bool__(self) -> bool:
         """Tell whether there was anything to do."""
@@ -64,25 +49,13 @@ class Done:
 
 @dataclass(slots=True)
 class Worker:
-    """Carries out requests as they come.
-
-    Parameters
-    ----------
-    context : Context
-    patience : Patience
-        With models that fail.
-    poll : float
-        Seconds between two looks for requests.
-    tell : callable
-        Called with each `Done`.
-    stopped : threading.Event
-        Set from elsewhere, ends the work after what is under way.
-    """
+    """A worker, until `stopped` is set."""
 
     context: Context
     patience: RetryPolicy = field(default_factory=RetryPolicy)
-    poll: float = 1.0
-    tell: Callable[[Done], None] = lambda done: None
+    poll: float = 1.0  # seconds between two looks for requests
+    tell: Callable[[Done], None] = lambda done: None  # called after each turn
+    # ends the work after the current task
     stopped: threading.Event = field(default_factory=threading.Event)
     _quiet: float = field(init=False, repr=False)
     _quiet_until: float = field(default=0.0, init=False, repr=False)
@@ -91,9 +64,9 @@ class Worker:
         self._quiet = self.patience.backoff
 
     def run(self, *, drain: bool = False) -> None:
-        """Work until `stopped` is set, or, with `drain`, until there is nothing to do now.
+        """Work until `stopped` is set or, with `drain`, until there is nothing to do now.
 
-        Where the disk or the server fails it is tried again, ever more seldom; not with `drain`.
+        If the disk or the server fails, try again after longer and longer pauses; not with `drain`.
         Raise WorkspaceError if the ledger is damaged, or of another version.
         """
         pause = self.poll
@@ -116,7 +89,7 @@ class Worker:
             self.stopped.wait(self.poll)
 
     def turn(self) -> Done:
-        """Do what is next, if anything."""
+        """Do the next task, if there is one."""
         try:
             n = steps.help_out(self.context) if self._is_under_way() else 0
             if n:

@@ -1,1 +1,1 @@
-"""Choose the records of a table to acquire; `choice.select` is the way in."""
+"""Selections of records to acquire from a table."""

@@ -1,4 +1,4 @@
-"""Read the records that a selection chooses from: ids, features, classes, costs."""
+"""Candidates of a selection, read from a table: ids, features, classes, owners, costs."""
 
 from __future__ import annotations
 
@@ -30,26 +30,14 @@ _FEW = 20
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """What columns mean.
-
-    Attributes
-    ----------
-    id, subject, target, cost, stays : str or None
-    features : sequence of str or None
-        None: every numeric one that is left.
-
-    Examples
-    --------
-    >>> ColumnRoles("visit", target="sick").named
-    ['visit', 'sick']
-    """
+    """Columns of a table by their roles."""
 
     id: str | None = None
     subject: str | None = None
     target: str | None = None
     cost: str | None = None
     stays: str | None = None
-    features: Sequence[str] | None = None
+    features: Sequence[str] | None = None  # None: every numeric column without another role
 
     @property
     def named(self) -> list[str]:
@@ -60,39 +48,24 @@ class ColumnRoles:
 
 @dataclass(frozen=True)
 class SelectionCandidates:
-    """The records to choose from.
-
-    Attributes
-    ----------
-    ids : list of str
-    X : ndarray of shape (n_records, n_columns)
-        Numbers; a column of 0 and 1 for each value of a text; for naive Bayes, codes of values.
-    y : list of str or None
-        Classes.
-    subjects : list of str or None
-        The person each record belongs to; a record of no person is a group of its own.
-    costs, stays : ndarray of shape (n_records,), float64, or None
-    features, texts, left_out : tuple of str
-        Columns: those in X, those of them that hold text, and other columns that are not in X.
-    scaled : bool
-    filled_in : list of str
-        A line for each column whose gaps were filled in.
-    """
+    """The records to choose from."""
 
     ids: list[str]
+    # float64, of shape (n_records, n_columns): numbers, and a column of 0 and 1 for each
+    # value of a text; for naive Bayes, codes of values
     X: Any
-    y: list[str] | None
-    subjects: list[str] | None
+    y: list[str] | None  # classes
+    subjects: list[str] | None  # a record without a person is a group of its own
     costs: Any
     stays: Any
-    features: tuple[str, ...]
-    texts: tuple[str, ...]
-    left_out: tuple[str, ...]
+    features: tuple[str, ...]  # columns in X
+    texts: tuple[str, ...]  # those of them that hold text
+    left_out: tuple[str, ...]  # other columns that are not in X
     scaled: bool
-    filled_in: list[str]
+    filled_in: list[str]  # a line for each column with replaced missing values
 
 
-def read(
+def read_candidates(
     source: str,
     roles: ColumnRoles,
     *,

@@ -1,7 +1,7 @@
-"""Choose records, and compare the choice with one that does not anticipate deletions.
+"""Choice of records, and its comparison with one that does not anticipate deletions.
 
 Both selections are valued under the same staying model, by a closed form or on the same samples,
-and these samples are not the ones that the selections were chosen on.
+which are not the samples that they were chosen on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ from erasable.selection.utilities import Problem, Utility
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import check_fill
 from erasable.workspace.requests.history import History
-from erasable.workspace.selection.candidates import ColumnRoles, SelectionCandidates, read
+from erasable.workspace.selection.candidates import (
+    ColumnRoles,
+    SelectionCandidates,
+    read_candidates,
+)
 
 UTILITIES = ("nearest-neighbor", "naive-bayes", "mutual-information", "variance-reduction")
 _METRICS = ("euclidean", "sqeuclidean", "cosine")
@@ -42,16 +46,8 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class StayingText:
-    """How likely owners are to stay, as text.
+    """A staying model as text; `history` takes the name of a data set and a day or None.
 
-    Parameters
-    ----------
-    text : str
-    history : callable
-        Takes the name of a data set and a day or None, and returns its `History`.
-
-    Examples
-    --------
     >>> StayingText("beta-binomial:4:2", lambda name, since: None)._one("0.6", [])
     0.6
     """
@@ -182,7 +178,7 @@ class StayingText:
 
 
 def staying_column(text: str) -> str | None:
-    """Return the column of probabilities that was named, if one was.
+    """Return the column of probabilities if the text names one.
 
     >>> staying_column("column:stay"), staying_column("0.6")
     ('stay', None)
@@ -196,7 +192,7 @@ def read_utility(text: str, metric: str | None, n_neighbors: int | None, n_featu
     A Gaussian process has the kernel that scikit-learn's support vector machines call "scale", for
     features of variance 1.
 
-    >>> utility("nearest-neighbor", "cosine", None, 5)
+    >>> read_utility("nearest-neighbor", "cosine", None, 5)
     NearestNeighbor(metric='cosine')
     """
     if text not in UTILITIES:
@@ -228,7 +224,7 @@ def read_utility(text: str, metric: str | None, n_neighbors: int | None, n_featu
 def read_objective(text: str, samples: int | None) -> Any:
     """Return the objective of a name.
 
-    >>> objective("cvar:0.2", None).alpha
+    >>> read_objective("cvar:0.2", None).alpha
     0.2
     """
     if text == "expected":
@@ -284,69 +280,35 @@ class _Prepared(Utility):
 
 @dataclass(frozen=True)
 class Worth:
-    """What a selection is worth.
+    """The value of a selection."""
 
-    Attributes
-    ----------
-    selection : {"anticipating", "conventional"}
-    expected, expected_error : float
-        After deletions, and the standard error.
-    expected_exact : bool
-        Whether that is exact; otherwise it is sampled, as the worst cases always are.
-    worst, worst_error : float or None
-        The same of the worst cases, where these were the objective.
-    without_deletions : float
-    """
-
-    selection: str
-    expected: float
-    expected_error: float
-    expected_exact: bool
-    worst: float | None
+    selection: str  # "anticipating" or "conventional"
+    expected: float  # after deletions
+    expected_error: float  # standard error
+    expected_exact: bool  # otherwise it is sampled, as the worst cases always are
+    worst: float | None  # mean of the worst cases, if these were the objective
     worst_error: float | None
     without_deletions: float
 
 
 @dataclass(frozen=True)
 class ChosenRecords:
-    """Records that were chosen, and what they are worth.
+    """Records that were chosen, and their value."""
 
-    Attributes
-    ----------
-    ids : list of str
-        In the order of their choice.
-    gains : list of float
-        What each added to the objective.
-    worth : list of Worth
-        The selection, and the conventional one unless no owner is expected to leave.
-    balance : list of GroupBalance
-        Classes among those held and chosen; empty without classes.
-    n_records : int
-        How many there were to choose from.
-    features, texts, left_out : tuple of str
-        Columns that records were compared by, those of them that hold text, and other columns.
-    scaled : bool
-        Whether numbers were brought to mean 0 and standard deviation 1.
-    history : list of str
-        A line for each history that the staying model is made of.
-    rows : dict of str to ndarray
-        Positions of those held and chosen, for each of `worth`.
-    metric : callable
-        The utility of some rows.
-    """
-
-    ids: list[str]
-    gains: list[float]
+    ids: list[str]  # in the order of their choice
+    gains: list[float]  # what each added to the objective
+    # of the selection, and of the conventional one unless no owner is expected to leave
     worth: list[Worth]
-    balance: list[Any]
-    n_records: int
-    features: tuple[str, ...]
-    texts: tuple[str, ...]
-    left_out: tuple[str, ...]
+    balance: list[Any]  # classes among those held and chosen; empty without classes
+    n_records: int  # to choose from
+    features: tuple[str, ...]  # columns that records were compared by
+    texts: tuple[str, ...]  # those of them that hold text
+    left_out: tuple[str, ...]  # other columns
     scaled: bool
-    history: list[str]
+    history: list[str]  # a line for each history in the staying model
+    # positions of those held and chosen, for each of `worth`
     rows: dict[str, Any] = field(repr=False)
-    metric: Callable[[Any], float] = field(repr=False)
+    metric: Callable[[Any], float] = field(repr=False)  # the utility of some rows
 
     def draw(
         self, path: str | os.PathLike[str], *, format: str | None = None, seed: int = 0
@@ -380,64 +342,7 @@ def select(
     dialect: Dialect = UNSAID,
     history: Callable[[str, datetime | None], History],
 ) -> ChosenRecords:
-    """Choose the records of a table to acquire, in view of deletions to come.
-
-    Parameters
-    ----------
-    source : str
-        A table, as for `Workspace.add_dataset`.
-    k : int or float
-        How many to choose; with `cost`, for how much in all.
-    staying : float or str
-        How likely owners are to stay: a probability; one for each class, "yes=0.5,no=1";
-        "column:NAME", one for each record; how many of those held stay, "uniform:LOW:HIGH" or
-        "point:N"; "beta-binomial:ALPHA:BETA"; or "history:DATASET", from past requests
-        ("history:DATASET:2026-03-31", those since that day).
-    id_column : str, default=None
-        The column that names each record; by default rows are numbered from 0.
-    subject : str, default=None
-        The column that says whose records they are: a person stays or leaves with all of them.
-    target : str, default=None
-        The column of classes.
-    features : sequence of str, default=None
-        Columns to compare records by; by default every numeric one without another meaning.
-    fill : {"mean", "median", "most_frequent"}, default=None
-        Fill gaps in features with this; by default gaps are refused.
-    scale : {"standard", "none"}, default="standard"
-    utility : str, default="nearest-neighbor"
-        One of `options.UTILITIES`.
-    metric : {"euclidean", "sqeuclidean", "cosine"}, default=None
-        Of nearest neighbors; None is "euclidean".
-    n_neighbors : int, default=None
-        Keep the similarities to so many nearest neighbors alone.
-    objective : str, default="expected"
-        "expected", or "cvar:SHARE", the mean of that share of worst cases.
-    samples : int, default=None
-        How many samples of who stays are drawn where there is no closed form.
-    held : sequence of str, default=()
-        Ids of records of the table that are held already.
-    cost : str, default=None
-        The column of what each record costs.
-    random_state : int, default=0
-    dialect : Dialect, default=Dialect()
-        What was said of how a text file is written.
-    history : callable
-        Takes the name of a data set and a day or None, and returns its `History`.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    SourceError, WorkspaceError, InvalidDataError
-        The table cannot be read, lacks a column or values, or an option has another form.
-
-    Warns
-    -----
-    UserWarning
-        Gaps are filled in, or the similarities take much memory.
-    """
+    """Choose the records of a table to acquire; see `Workspace.select`."""
     if scale not in SCALES:
         raise WorkspaceError(f"--scale is {str(scale)[:60]!r}; expected standard or none")
     check_fill(fill)
@@ -449,7 +354,7 @@ def select(
     goal = read_objective(objective, samples)
     text = str(staying)
     roles = ColumnRoles(id_column, subject, target, cost, staying_column(text), features)
-    given = read(
+    given = read_candidates(
         source, roles, categories=utility == "naive-bayes", scaled=scale == "standard", fill=fill,
         dialect=dialect,
     )  # fmt: skip
