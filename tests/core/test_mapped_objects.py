@@ -156,7 +156,7 @@ def _in_rooms_of_others(root: Any) -> int:
         patch.setattr(objects._Apart, "_array", describe)
         take_apart(root)
     kept = [each for each in arrays if each.dtype != object and each.size]
-    begins = np.array([objects._address(each) for each in kept])
+    begins = np.array([objects.address_of(each) for each in kept])
     rooms = [(each, buffer_of(each)) for each in kept]
     return sum(
         int(np.count_nonzero((begins >= begin + each.nbytes) & (begins < begin + room.nbytes)))
