@@ -49,12 +49,14 @@ setup: $(VENV)/.installed
 demo: setup
 	@$(BIN)/python examples/demo.py
 
-# pytest comes last: its closing line is the last line printed.
+# Kernels are compiled before, or each worker would compile them. pytest comes last: its closing
+# line is the last line printed.
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict -n $(WORKERS) src
 	$(BIN)/lint-imports
+	$(BIN)/erasable compile
 	$(BIN)/pytest -n $(WORKERS)
 
 # What a change to one estimator needs: make check NAME=Ridge

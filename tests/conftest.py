@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 import entropy
 import last_words
 import optional
+import parameter_names
 from effort import THOROUGH, examples, quarter, sample
 
 # NumPy is not imported yet. Two workers with a thread pool each would fight for the same cores.
@@ -57,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(entropy)
     config.pluginmanager.register(last_words)
     config.pluginmanager.register(optional)
+    config.pluginmanager.register(parameter_names)
     soaks = "soak" in config.getoption("markexpr").replace("not soak", "")
     if soaks or "TMPDIR" in os.environ or not MEMORY.is_dir():
         return

@@ -18,7 +18,7 @@ SEED = int(os.environ.get("ERASABLE_SEED", "1"))
 QUARTER = int(os.environ.get("ERASABLE_QUARTER") or 0)
 """Which quarter of the tests is run, from 1; ``make soak QUARTER=2`` sets the variable. 0: all."""
 
-SHARE, LEAST = 5, 4
+SHARE, LEAST = 10, 3
 
 
 def examples(many: int) -> int:

@@ -91,6 +91,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 """Parameters, beside the default ones, that take another way through the code."""
 
+FEWER: dict[str, dict[str, Any]] = {
+    "HistGradientBoostingClassifier": {"max_iter": 10},
+    "HistGradientBoostingRegressor": {"max_iter": 10},
+}
+"""Parameters of the first instances, where the default ones only have more of the same done."""
+
 
 def _forests(cls: type[Any]) -> list[Any]:
     return [
@@ -125,11 +131,11 @@ def _scaled_ridge() -> Any:
 
 MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
     "BaggingClassifier": lambda cls: [
-        cls(DecisionTreeClassifier(max_depth=3), n_estimators=3, max_features=0.7),
+        cls(DecisionTreeClassifier(max_depth=3), n_estimators=2, max_features=0.7),
         cls(ensemble.RandomForestClassifier(2), n_estimators=3, max_samples=0.5, bootstrap=False),
     ],
     "BaggingRegressor": lambda cls: [
-        cls(KNeighborsRegressor(1), n_estimators=3, max_samples=0.5),
+        cls(KNeighborsRegressor(1), n_estimators=2, max_samples=0.5),
         cls(linear_model.Ridge(), n_estimators=2, max_features=0.7),
     ],
     "CategoricalNB": lambda cls: [  # which predict what was deleted, too
@@ -157,8 +163,9 @@ MADE: dict[str, Callable[[type[Any]], list[Any]]] = {
         cls(ensemble.HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2), n_shards=2),
     ],
     "ShardedRegressor": lambda cls: [
-        cls(_scaled_ridge(), n_shards=3),
+        cls(Ridge(), n_shards=3),
         cls(make_pipeline(StandardScaler(), linear_model.Ridge()), n_shards=3),
+        cls(_scaled_ridge(), n_shards=2),
     ],
 }
 """Estimators that are made of others, or need parameters to be what the tests of the law ask."""
@@ -183,7 +190,10 @@ def law_instances() -> Iterator[Any]:
 
 def first_instances() -> list[Any]:
     """Return one unfitted instance of every estimator."""
-    return [instances_of(*item)[0] for item in erasable.all_estimators()]
+    return [
+        instances_of(*item)[0].set_params(**FEWER.get(item[0], {}))
+        for item in erasable.all_estimators()
+    ]
 
 
 def other_instances() -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from cli.running import ROOT as ROOT_COMMAND
 from optional import TORCH
-from test_project import INNER, exported, public_modules
+from test_project import exported, is_inner, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs"
@@ -37,7 +38,7 @@ def _missing_from(pages: list[str]) -> list[str]:
     return [
         name
         for module in public_modules()
-        if not module.startswith(INNER)
+        if not is_inner(module)
         for name, thing in exported(module)
         if id(thing) not in shown
     ]
@@ -119,27 +120,38 @@ def test_the_walkthrough_shows_the_estimator_that_ships() -> None:
     assert _strange_blocks(page.replace("found.labels", "found.names"), source) != []
 
 
+@cache
+def _defined() -> dict[str, set[str]]:
+    """Return what each module defines, by its path."""
+    files = [*(ROOT / "src" / "erasable").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    return {
+        f"/{file.relative_to(ROOT).as_posix()}": {
+            name
+            for pair in re.findall(r"\b(?:def|class) (\w+)|\b(\w+) =", file.read_text())
+            for name in pair
+        }
+        for file in files
+    }
+
+
 def _unknown_names(page: str) -> list[str]:
     """Return what a page names and there is not: modules, functions, and functions in modules."""
-    files = [*(ROOT / "src" / "erasable").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
-    code = {f"/{file.relative_to(ROOT).as_posix()}": file.read_text() for file in files}
+    everything = set().union(*_defined().values())
 
-    def within(module: str) -> str:
-        return "\n".join(text for path, text in code.items() if path.endswith(f"/{module}"))
-
-    def defines(text: str, name: str) -> bool:
-        return re.search(rf"\b(def|class) {name}\b|\b{name}\b =", text) is not None
+    def within(module: str) -> set[str]:
+        parts = [names for path, names in _defined().items() if path.endswith(f"/{module}")]
+        return set().union(*parts)
 
     functions = [name for pair in re.findall(r"`(?:(\w+)\.)?(\w+)`", page) for name in pair if name]
     placed = re.findall(r"`([\w/]+\.py)`,\s+`(\w+)(?:\.(\w+))?`", page)
     return [
         *(module for module in re.findall(r"`([\w/]+\.py)`", page) if not within(module)),
-        *(name for name in functions if not defines("\n".join(code.values()), name)),
+        *(name for name in functions if name not in everything),
         *(
             f"{name} in {module}"
             for module, *names in placed
             for name in filter(None, names)
-            if not defines(within(module), name)
+            if name not in within(module)
         ),
     ]
 

@@ -34,7 +34,7 @@ def test_every_estimator_may_learn_again(
     check(estimator, data_sets=[data for data in LAW_DATA_SETS if data.name == "separated"])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_compositions_keep_the_law_where_steps_learn_again_or_do_not(
     first: int, monkeypatch: pytest.MonkeyPatch

@@ -166,9 +166,14 @@ MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [
     ),
 ]
 
+
+def _of_few_trees(estimator: Any) -> Any:
+    return estimator.set_params(**{"n_estimators": 4} if hasattr(estimator, "n_estimators") else {})
+
+
 CASES = [
     *(
-        (cls(), name, value)
+        (_of_few_trees(cls()), name, value)
         for label, cls, tags in erasable.all_estimators()
         if not tags["meta"]
         for name, value in other_values(cls()).items()

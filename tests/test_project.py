@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,16 +26,25 @@ from optional import TORCH
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-# Rooms that nobody imports from outside: what they do is reached through `Workspace`. Their modules
-# need no list of what they export: a name with an underscore is their own.
-INNER = ("erasable.core.mapped", "erasable.workspace.", "erasable.cli", "erasable.__main__")
+# Packages that nobody imports from outside: what they do is reached through `Workspace`. Their
+# modules need no list of what they export: a name with an underscore is their own.
+INNER = ("erasable.workspace.", "erasable.cli", "erasable.__main__")
+REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "api").glob("*.md")))
 
 
+@cache
 def public_modules() -> list[str]:
     """Every module whose path has no underscore in it, and which can be imported here."""
     found = pkgutil.walk_packages(erasable.__path__, "erasable.")
     names = [module.name for module in found if TORCH or module.name != "erasable.neural"]
     return ["erasable", *(name for name in names if not re.search(r"\._", name))]
+
+
+def is_inner(module: str) -> bool:
+    """Tell a module for the package's own use: of `core`, those that no page describes."""
+    if not module.startswith("erasable.core."):
+        return module.startswith(INNER)
+    return re.search(rf"^::: {re.escape(module)}\b", REFERENCE, re.M) is None
 
 
 def exported(name: str) -> Iterator[tuple[str, Any]]:
@@ -63,7 +73,7 @@ def missing_from_all(module: ModuleType) -> set[str]:
     return shown - set(module.__all__)
 
 
-@pytest.mark.parametrize("name", [each for each in public_modules() if not each.startswith(INNER)])
+@pytest.mark.parametrize("name", [each for each in public_modules() if not is_inner(each)])
 def test_all_is_complete(name: str) -> None:
     module = importlib.import_module(name)
     assert hasattr(module, "__all__"), f"{name} does not say what it exports"
@@ -85,7 +95,7 @@ def test_what_all_misses_is_found() -> None:
     [
         pytest.param(thing, id=name)
         for module in public_modules()
-        if not module.startswith(INNER)
+        if not is_inner(module)
         for name, thing in exported(module)
     ],
 )
@@ -214,7 +224,8 @@ def test_a_full_run_with_too_few_tests_fails(
     tmp_path: Path, arguments: list[str], status: int
 ) -> None:
     (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "effort.py", "entropy.py", "last_words.py", "optional.py"):
+    plugins = ("effort.py", "entropy.py", "last_words.py", "optional.py", "parameter_names.py")
+    for name in ("conftest.py", *plugins):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "tests" / "test_it.py").write_text("def test_one(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = tests\ntestpaths = tests\n")

@@ -31,7 +31,8 @@ OF_COUNTS = {"CategoricalNB", "MultinomialNB"}
 
 def make(name: str, **wanted: Any) -> Any:
     model = clone(OF_OTHERS[name]) if name in OF_OTHERS else BLOCKWISE[name]()
-    params = {"random_state": 0, **wanted}
+    few = {} if name in OF_OTHERS else {"n_estimators": 10}
+    params = {"random_state": 0, **few, **wanted}
     return model.set_params(**{key: params[key] for key in params.keys() & model.get_params()})
 
 

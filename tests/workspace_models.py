@@ -66,7 +66,7 @@ def take_out_of_data(context, ids, dataset=1):
     """Rewrite the fragments of a data set without some records."""
     with context.ledger.reading() as connection:
         known = data.get(connection, dataset)
-        parts = data.parts(connection, dataset)
+        parts = data.fragment_rows(connection, dataset)
     for part in parts:
         table = fragments.read(context, part.key, part.sha256)
         leaves = pc.is_in(table[known.id_column], pa.array(ids, table[known.id_column].type))

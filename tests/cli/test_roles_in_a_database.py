@@ -98,7 +98,7 @@ def test_without_the_look_it_was_taken_for_no_ledger(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control."""
-    monkeypatch.setattr(postgres, "check", lambda *_: "")
+    monkeypatch.setattr(postgres, "reader_role", lambda *_: "")
     result = erasable("status", folder=team.folder)
     assert "holds no ledger" in result.stderr
 

@@ -53,7 +53,7 @@ def frame_of(visits: Visits, folder: Path, parts: int = 13) -> Any:
     return dd.read_parquet(folder, aggregate_files=False)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)  # on simulated workers more of them are tried: test_remote.py
 @pytest.mark.parametrize("name", BLOCKWISE)
 def test_digests_are_those_of_memory(name: str, client: Client, tmp_path: Path) -> None:
     visits = Visits(counts=name in OF_COUNTS, narrow=True)
@@ -71,6 +71,7 @@ def test_digests_are_those_of_memory(name: str, client: Client, tmp_path: Path) 
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("client", [pytest.param(1, marks=pytest.mark.soak), 2], indirect=True)
 @pytest.mark.parametrize("name", ["logistic", "tree", "modes", "nested", "words and numbers"])
 def test_text_and_gaps(name: str, client: Client) -> None:
     visits, (model, columns) = Mixed(), OF_TEXT[name]

@@ -247,6 +247,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_has_changed(tmp_path:
         assert called(tmp_path) == [found, 1]
 
 
+@pytest.mark.soak
 def test_numba_runs_what_was_compiled_of_an_earlier_layout(tmp_path: Path) -> None:
     """The negative control: it takes the second field for the first."""
     (tmp_path / "pack").mkdir()
@@ -316,6 +317,7 @@ def test_a_kernel_that_is_loaded_is_linked_into_a_new_one(tmp_path: Path) -> Non
         assert asked(tmp_path, name, name) == [str(12.0 + more), "0", "False"]
 
 
+@pytest.mark.soak
 def test_numba_makes_its_compiler_ready_for_what_it_loads(tmp_path: Path) -> None:
     """The negative control."""
     (tmp_path / "inner.py").write_text(INNER.format(make="numba.njit(cache=True)"))
@@ -384,6 +386,7 @@ def test_a_kernel_that_cannot_be_saved_is_used(tmp_path: Path) -> None:
     assert used(tmp_path, NO_ROOM).stdout.split() == ["4.0", "1", "True"]
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize(("before", "error"), [(NO_FOLDER, "RuntimeError"), (NO_ROOM, "OSError")])
 def test_numba_fails_where_it_cannot_save(tmp_path: Path, before: str, error: str) -> None:

@@ -117,7 +117,7 @@ def deleted(found: Any, matrix: Any, table: Table, rows: Any, left: Any) -> None
         sums, of = found
         sums.remove(of, rows)
         own = LabelledRows(matrix, of.classes, lambda: left)
-        sums.settle(own, rows)
+        sums.regrid(own, rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from erasable.core._fit_info import is_learned
 from erasable.core.digest import leaf_hash, state_root
-from erasable.core.estimator import is_learned
 from erasable.core.tape import Tape
 from integer_sums import IntegerSums, PlainSums, SortedValues
 

@@ -23,7 +23,7 @@ from erasable.utils._checks.compare import assert_same
 from erasable.utils._checks.reach import reachable
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from feature_extraction.corpus import corpora, lengths, make_texts
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from naming import named
 
 VARIANTS: list[Any] = [
@@ -44,8 +44,10 @@ each_variant = pytest.mark.parametrize("model", VARIANTS, ids=named)
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(
-    [CountVectorizer(max_df=0.9), TfidfVectorizer(max_df=0.6, max_features=30)], fast=True
+@of_variants(
+    parametrize_with_law_checks(
+        [CountVectorizer(max_df=0.9), TfidfVectorizer(max_df=0.6, max_features=30)], fast=True
+    )
 )
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)

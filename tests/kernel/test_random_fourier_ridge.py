@@ -24,7 +24,7 @@ from erasable.kernel import RandomFourierRidge
 from erasable.linear_model import Ridge
 from erasable.utils.estimator_checks import parametrize_with_law_checks
 from kernel.fourier import MODELS, theirs, waves
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from linear_model.least_squares import Case
 
 BITS = "waves are rounded to 26 bits: 1e-8 where interpolation leaves 1e-16"
@@ -47,7 +47,9 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks([RandomFourierRidge(**params) for params in MODELS], fast=True)
+@of_variants(
+    parametrize_with_law_checks([RandomFourierRidge(**params) for params in MODELS], fast=True)
+)
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

@@ -171,17 +171,17 @@ VALLEY = np.loadtxt(
 def test_a_valley_that_bends(gone: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps lead down and to where the next ones are longer: there the way is not at its end."""
     told = []
-    settle = Solver.settle
+    search = Solver.find_lattice_point
 
     def watched(self: Solver, *given: float) -> tuple[np.ndarray, bool]:
-        found = settle(self, *given)
+        found = search(self, *given)
         told.append(found[1])
         return found
 
     ids = np.arange(len(VALLEY))
     y, left = ids // 7, np.delete(ids, gone)
     settings = {"C": 1e4, "classes": [0, 1, 2, 5]}
-    monkeypatch.setattr(Solver, "settle", watched)
+    monkeypatch.setattr(Solver, "find_lattice_point", watched)
     model = LogisticRegression(**settings).fit(VALLEY, y, ids=ids)
     model.digest()
     model.delete(gone)

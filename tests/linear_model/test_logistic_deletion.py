@@ -280,7 +280,7 @@ def test_a_bound_that_is_too_small_breaks_the_law(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_polish_the_law_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Solver.settle
+    real = Solver.find_lattice_point
 
     def unpolished(self: Any, margin: float = 1.0) -> Any:
         if self.metric is None:
@@ -288,7 +288,7 @@ def test_without_polish_the_law_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
         high = self.problem.classes((self.theta, np.zeros_like(self.theta)))[0]
         return np.rint(high * 2.0**20) / 2.0**20 + 0.0, True
 
-    monkeypatch.setattr(Solver, "settle", unpolished)
+    monkeypatch.setattr(Solver, "find_lattice_point", unpolished)
     assert differing(monkeypatch) > 10
 
 

@@ -148,13 +148,13 @@ def test_what_is_not_certain_is_canonical(most: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(work_module, "MOST", most)
     X, y = far(0.0, 3.0, 3), labels(3)
     certain = assert_deletes(X, y).state()["coefficients"]
-    real = Solver.settle
+    real = Solver.find_lattice_point
     monkeypatch.setattr(
         "erasable.linear_model._solver.round_intervals", lambda high, low, half: (high, False)
     )
     found = assert_deletes(X, y).state()["coefficients"]
     np.testing.assert_array_equal(found, certain)
-    assert Solver.settle is real
+    assert Solver.find_lattice_point is real
 
 
 def test_without_the_canonical_solver_the_law_would_break(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,15 +18,15 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.first: set[bytes] = set()
         self.deciding: set[bytes] = set()
-        settle = NewtonSolver.settle
+        search = NewtonSolver.find_lattice_point
 
         def watched(solver: Any, margin: float = 1.0) -> tuple[Any, bool]:
-            values, certain = settle(solver, margin)
+            values, certain = search(solver, margin)
             decides = margin == 1.0
             (self.deciding if decides else self.first).add(solver.theta.tobytes())
             return values, certain and decides
 
-        monkeypatch.setattr(NewtonSolver, "settle", watched)
+        monkeypatch.setattr(NewtonSolver, "find_lattice_point", watched)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -21,7 +21,7 @@ from erasable.core.errors import (
 )
 from erasable.linear_model import LinearRegression, Ridge
 from erasable.utils.estimator_checks import parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from linear_model.least_squares import Case, exact, scaled_error
 
 VARIANTS = [Ridge(), Ridge(0.0), Ridge(np.array([2.5]), fit_intercept=False)]
@@ -34,7 +34,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(VARIANTS[1:], fast=True)
+@of_variants(parametrize_with_law_checks(VARIANTS[1:], fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

@@ -33,7 +33,7 @@ from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
 from erasable.utils._checks.reach import Marks, traces
 from erasable.utils.estimator_checks import parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from linear_model.least_squares import IDS, Case
 
 VARIANTS = [SegmentedRegression(3, alpha=0.0, max_iter=2), SegmentedRegression(1)]
@@ -46,7 +46,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(VARIANTS, fast=True)
+@of_variants(parametrize_with_law_checks(VARIANTS, fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

@@ -23,7 +23,7 @@ from erasable.naive_bayes._categorical import CategoryCounts
 from erasable.naive_bayes._multinomial import ClassSums
 from erasable.utils._checks.data_sets import MARKED
 from erasable.utils.estimator_checks import LAW_CHECKS, DataSet, parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 from law_instances import MADE
 from naive_bayes.data import ALL, SPARSE, as_sparse, cases, code_sets
 
@@ -58,7 +58,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(DENSE, fast=True)
+@of_variants(parametrize_with_law_checks(DENSE, fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     if check.func.__name__ == "check_nothing_left" and isinstance(estimator, MultinomialNB):
         # Shifted to 0, a record could not be told from others.
@@ -203,7 +203,7 @@ def test_records_that_are_not_those_of_the_model_are_refused(model: Any, tmp_pat
     [(GaussianNB(), ClassMoments), (MultinomialNB(), ClassSums), (CategoricalNB(), CategoryCounts)],
     ids=repr,
 )
-def test_not_settling_after_a_deletion_is_found(
+def test_an_old_grid_after_a_deletion_is_found(
     model: Any, broken: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What all records share must be brought up to date: the refit tells."""
@@ -217,13 +217,13 @@ def test_not_settling_after_a_deletion_is_found(
         return bool(ours.digest() != refit.digest())
 
     assert not differs()
-    monkeypatch.setattr(broken, "settle", lambda *_: 0)
+    monkeypatch.setattr(broken, "regrid", lambda *_: 0)
     assert differs()
 
 
 def test_keeping_a_class_that_is_gone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = BernoulliNB().fit([[1.0], [0.0], [1.0]], ["a", "b", "b"])
-    monkeypatch.setattr(type(ours._counted), "keep", lambda *_: None)
+    monkeypatch.setattr(type(ours._counted), "keep_classes", lambda *_: None)
     ours.delete([0])
     refit = BernoulliNB().fit([[0.0], [1.0]], ["b", "b"], ids=[1, 2])
     assert ours.digest() != refit.digest()

@@ -40,7 +40,13 @@ def _made(model: Any, scaler: Any = None) -> Any:
     return make_pipeline(StandardScaler() if scaler is None else scaler, own)
 
 
-@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()], ids=named)
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        pytest.param(StandardScaler(), id="StandardScaler()"),
+        pytest.param(MinMaxScaler(), id="MinMaxScaler()", marks=pytest.mark.soak),
+    ],
+)
 def test_the_law_behind_a_scaler(scaler: Any) -> None:
     check_erasable(make_pipeline(scaler, KNeighborsClassifier(3)), fast=True)
 

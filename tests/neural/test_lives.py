@@ -61,8 +61,8 @@ def an_approximate_network_says_that_it_is_exact(patch: pytest.MonkeyPatch) -> N
 
 
 def an_image_is_turned(patch: pytest.MonkeyPatch) -> None:
-    right = arrays.rows_of
-    patch.setattr(arrays, "rows_of", lambda column: right(column)[:, ::-1])
+    right = arrays.array_rows
+    patch.setattr(arrays, "array_rows", lambda column: right(column)[:, ::-1])
 
 
 def a_vector_depends_on_how_many_there_are(patch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ NUMBERS = np.random.default_rng(3).random((N, 3)) + 0.1
 TEXTS = [f"word{i % 7} and word{i % 5}" for i in range(N)]
 KNOTS = np.linspace(0.0, 1.2, 4)[:, np.newaxis] * np.ones(3)
 GIVEN: dict[str, dict[str, Any]] = {
+    "HashingVectorizer": {"n_features": 2**8},
     "ColumnTransformer": {
         "transformers": [("scaled", sklearn.preprocessing.StandardScaler(), [0])]
     },

@@ -17,7 +17,7 @@ from erasable.core.tape import Tape
 from erasable.preprocessing import StandardScaler
 from erasable.preprocessing._standard import draw_phases, lattice_center, lattice_scale
 from erasable.utils.estimator_checks import parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 
 BOTH = StandardScaler(quantize=True)
 SCALE = StandardScaler(quantize=True, with_mean=False)
@@ -34,7 +34,7 @@ def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks([BOTH, SCALE, CENTER], fast=True)
+@of_variants(parametrize_with_law_checks([BOTH, SCALE, CENTER], fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

@@ -27,7 +27,7 @@ from erasable.core.errors import (
 )
 from erasable.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from erasable.utils.estimator_checks import parametrize_with_law_checks
-from law_cases import check_law_of_variant
+from law_cases import check_law_of_variant, of_variants
 
 VARIANTS = [
     MinMaxScaler(),
@@ -93,7 +93,7 @@ def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.thorough
-@parametrize_with_law_checks(VARIANTS[1:2] + VARIANTS[3:4] + EXACT[2:], fast=True)
+@of_variants(parametrize_with_law_checks(VARIANTS[1:2] + VARIANTS[3:4] + EXACT[2:], fast=True))
 def test_law(estimator: Any, check: Any) -> None:
     check_law_of_variant(estimator, check)
 

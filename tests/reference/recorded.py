@@ -15,7 +15,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "compositions"), str(HERE.parent / "workspace")]
 
-from grammar import KEPT, Sentence, Writer, build, leaves  # noqa: E402
+from grammar import KEPT, Leaf, Sentence, Writer, build, leaves  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 from sklearn.utils import _safe_indexing  # noqa: E402
@@ -89,14 +89,15 @@ def _estimators() -> Iterator[tuple[str, Any]]:
                 yield f"{name} {number}", estimator
 
 
-def _sentences() -> Iterator[Sentence]:
-    """Yield compositions at random whose digests are the same on every machine."""
-    for seed in range(KEPT):
-        sentence = Writer(seed).write()
-        theirs = [leaf.name == "Normalizer" or "estimator" in dict(leaf.params)
-                  for leaf in leaves(sentence.node)]  # fmt: skip
-        if not any(theirs):
-            yield sentence
+@cache
+def _sentences() -> list[Sentence]:
+    """Return compositions at random whose digests are the same on every machine."""
+    written = [Writer(seed).write() for seed in range(KEPT)]
+    return [each for each in written if not any(map(_is_theirs, leaves(each.node)))]
+
+
+def _is_theirs(leaf: Leaf) -> bool:
+    return leaf.name == "Normalizer" or "estimator" in dict(leaf.params)
 
 
 def seeded(estimator: Any, seed: int = SEEDS[0]) -> Any:

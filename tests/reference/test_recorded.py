@@ -22,19 +22,26 @@ from erasable.workspace import Workspace
 KEPT = json.loads(recorded.DIGESTS.read_text())
 
 
+@pytest.fixture(scope="module")
+def every() -> list[tuple[str, recorded.Life]]:
+    """All lives, whose data takes seconds to make."""
+    return list(recorded.lives())
+
+
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(8))
-def test_digests_are_what_they_were(part: int) -> None:
-    every = list(recorded.lives())
+def test_digests_are_what_they_were(part: int, every: list[tuple[str, recorded.Life]]) -> None:
     assert {name for name, _ in every} == KEPT.keys()
     some = islice(every, part, None, 8 * (1 if THOROUGH else 12))
     assert [name for name, life in some if life() != KEPT[name]] == []
 
 
-def test_another_digest_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_digest_is_noticed(
+    every: list[tuple[str, recorded.Life]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The negative control."""
-    name, life = next(each for each in recorded.lives() if each[0].startswith("StandardScaler"))
+    name, life = next(each for each in every if each[0].startswith("StandardScaler"))
     assert life() == KEPT[name]
     monkeypatch.setattr(StandardScaler, "algorithm_version", 999)
     assert all(now != then for now, then in zip(life(), KEPT[name], strict=True))

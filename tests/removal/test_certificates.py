@@ -87,8 +87,8 @@ def test_without_their_regions_they_do_not_hold(
 ) -> None:
     monkeypatch.setitem(INSIDE, "_radius", lambda *arguments: 0.0)
     monkeypatch.setitem(INSIDE, "_ellipsoid", lambda *arguments: 1e-12)
-    monkeypatch.setitem(INSIDE, "eigenvalue_ends", lambda *arguments: (1.0, 1.0))
-    monkeypatch.setitem(INSIDE, "stein_radius", lambda *arguments: 1e-12)
+    monkeypatch.setitem(INSIDE, "_eigenvalue_ends", lambda *arguments: (1.0, 1.0))
+    monkeypatch.setitem(INSIDE, "_stein_radius", lambda *arguments: 1e-12)
     rng = np.random.default_rng([d, sigma is None])
     one, two = domains(d, alike=sigma is not None)
     held = np.array([holds(rng, one, two, (60, 80), sigma) for _ in range(60)])
@@ -97,7 +97,7 @@ def test_without_their_regions_they_do_not_hold(
 
 @pytest.mark.parametrize(
     ("d", "event", "nothing"),
-    [(1, "_ellipsoid", 1e-12), (1, "eigenvalue_ends", (1.0, 1.0)), (3, "stein_radius", 1e-12)],
+    [(1, "_ellipsoid", 1e-12), (1, "_eigenvalue_ends", (1.0, 1.0)), (3, "_stein_radius", 1e-12)],
 )
 def test_no_region_can_be_spared(
     d: int, event: str, nothing: Any, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from erasable.selection import (
 from erasable.selection._objectives import SelectionTask, sampled
 from erasable.selection._optimizers import CostBudget
 from erasable.selection._sampled import SampledFunction
-from erasable.selection._worst_cases import _InOthers
+from erasable.selection._worst_cases import _NewSampleSearch
 from selection import enumeration
 
 GIVEN = NearestNeighbor("precomputed")
@@ -135,7 +135,7 @@ def test_the_three_sets_of_samples_have_no_draw_in_common() -> None:
         task = SelectionTask(problem, bound, none, items, CostBudget(6), "lazy", seed, 6)
         made = task.choose(lambda task=task: sampled(task, 2000))
         assert [j for j, _ in made.chosen] == list(range(6))
-        found = _InOthers(CVaR(0.2, 2000), task)
+        found = _NewSampleSearch(CVaR(0.2, 2000), task)
         found.attempt(None)
         sets = [made.function.values, found.values, found.reported()]
         alike = np.corrcoef(sets)[np.triu_indices(3, 1)]

@@ -184,9 +184,9 @@ def observe(path: Path, people: Sequence[str], heads: Sequence[Any]) -> dict[str
     names = dict(zip(context.keys.tokens("id", list(people)), people, strict=True))
     with context.ledger.reading() as connection:
         records = {}
-        for known in catalogue.every(connection):
+        for known in catalogue.all_datasets(connection):
             columns = [known.id_column, *known.subject_columns]
-            table = catalogue.table(context, connection, known.id, columns=columns)
+            table = catalogue.read_version(context, connection, known.id, columns=columns)
             records[known.name] = {
                 row[known.id_column]: [names[row[each]] for each in known.subject_columns]
                 for row in table.to_pylist()
@@ -227,7 +227,7 @@ def _models(context: Context, connection: Connection) -> Iterator[tuple[str, lis
             continue
         ((dataset, number),) = zip(row.datasets, row.dataset_versions, strict=True)
         column = catalogue.get(connection, dataset).id_column
-        table = catalogue.table(context, connection, dataset, number, [column])
+        table = catalogue.read_version(context, connection, dataset, number, [column])
         yield row.name, table[column].to_pylist()
 
 

@@ -169,6 +169,7 @@ def test_every_kernel_is_compiled_ahead_or_is_named_with_a_reason() -> None:
     assert len(reached) > 300
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_kernel_that_nothing_calls_is_found() -> None:
     """The negative control: of all estimators, one is used."""

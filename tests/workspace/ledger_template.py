@@ -1,4 +1,7 @@
-"""Make ledgers by the statements of the first one: Alembic takes 50 ms for each, of a thousand."""
+"""Make ledgers by the statements of the first one: Alembic takes 50 ms for each, of a thousand.
+
+And compile each statement once, not once for each workspace: that is a fifth of what it takes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Any
 
 import pytest
 from alembic import command
-from sqlalchemy import event, inspect
+from sqlalchemy import Engine, event, inspect
+from sqlalchemy.util import LRUCache
 
 __all__ = ["repeated"]
 
@@ -43,6 +47,23 @@ def repeated() -> Iterator[None]:
                 event.remove(connection, "before_cursor_execute", note)
             recorded[name] = found
 
+    made, compiled = Engine.__init__, _Compiled(5000)
+
+    def make(self: Engine, *args: Any, **options: Any) -> None:
+        made(self, *args, **options)
+        self.update_execution_options(compiled_cache=compiled)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "upgrade", repeat)
+        patch.setattr(Engine, "__init__", make)
         yield
+
+
+class _Compiled(LRUCache):  # type: ignore[type-arg]
+    """Statements by what they say to a kind of database, instead of to one engine."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get((key[0].name, *key[1:]), default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__((key[0].name, *key[1:]), value)

@@ -71,14 +71,14 @@ def contents(context: Context, name: str = "visits") -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     with context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
-        for part in catalogue.parts(connection, known.id, known.version):
+        for part in catalogue.fragment_rows(connection, known.id, known.version):
             found.setdefault(part.bucket, []).append(part.sha256)
     return found
 
 
 def rows(context: Context, name: str = "visits") -> dict[str, Row]:
     with context.ledger.reading() as connection:
-        table = catalogue.table(context, connection, catalogue.find(connection, name).id)
+        table = catalogue.read_version(context, connection, catalogue.find(connection, name).id)
     return {row["visit"]: row for row in table.to_pylist()}
 
 
@@ -98,8 +98,8 @@ def nothing_beside(context: Context) -> None:
     with context.ledger.reading() as connection:
         kept = {
             part.key
-            for known in catalogue.every(connection)
-            for part in catalogue.parts(connection, known.id)
+            for known in catalogue.all_datasets(connection)
+            for part in catalogue.fragment_rows(connection, known.id)
         }
     assert set(context.store.list()) == kept
 

@@ -366,7 +366,13 @@ print(strays)
 
 
 @pytest.mark.backend(soak="postgres")
-@pytest.mark.parametrize("careless", [False, True], ids=["ours", "one that bypasses the points"])
+@pytest.mark.parametrize(
+    "careless",
+    [
+        pytest.param(False, id="ours"),
+        pytest.param(True, id="one that bypasses the points", marks=pytest.mark.soak),
+    ],
+)
 def test_no_effect_bypasses_the_points(
     prepared: Path, tmp_path: Path, backend: str, careless: bool
 ) -> None:

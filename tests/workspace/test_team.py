@@ -148,8 +148,10 @@ def problems(path: Path, asked: list[str], records: dict[str, set[str]]) -> list
         ]
         for table in (step, failure, lease):
             found += [f"{table.name}: {row}" for row in connection.execute(select(table))]
-        for known in catalogue.every(connection):
-            ids = catalogue.table(workspace.context, connection, known.id, columns=["id"])["id"]
+        for known in catalogue.all_datasets(connection):
+            ids = catalogue.read_version(workspace.context, connection, known.id, columns=["id"])[
+                "id"
+            ]
             if set(ids.to_pylist()) != records[known.name] or len(ids) != len(set(ids)):
                 found.append(f"{known.name} has other records")
     for id in asked:

@@ -1,15 +1,14 @@
-"""After: prove that a model has forgotten, or measure how much it still knows.
+"""Audits of deletions: proofs that a model has forgotten, and measures of how much it still knows.
 
-`refit` learns again from what is left, `equality` compares: the proof for exact deletions. Anybody
-can run them, and they need nothing but the model and its records.
+`refit` learns again from what is left, and `equality` compares: the proof for exact deletions,
+which needs nothing but the model and its records.
 
 `audit_membership` tells whether a model reveals which records it has learned from, by the attacks
 `RMIA` and `LiRA`; `leave_one_out_influence` how much a record changes what its model says of it.
-`audit_deletion` and `audit_deletion_method` test deletions of any model, exact or not.
-`make_canaries` and `audit_canaries` insert marked records, and look for them after their deletion.
 `audit_deletion` tests whether a model that claims to have deleted records is like one trained
-without them, `audit_deletion_method` judges the way in which models delete. All audits return an
-`AuditReport`.
+without them, and `audit_deletion_method` tests the method by which models delete; both take any
+model, exact or not. `make_canaries` and `audit_canaries` insert marked records, and look for them
+after their deletion. All audits return an `AuditReport`.
 """
 
 from erasable.audit._attacks import RMIA, LiRA

@@ -1,4 +1,4 @@
-"""Attacks that guess which records a model has learned from: RMIA and LiRA."""
+"""Membership inference attacks: RMIA and LiRA."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class RMIA:
     Parameters
     ----------
     n_references : int, default=4
-        How many reference models learn from halves of the pool. With one, `a` is not tuned,
+        Number of reference models, which learn from halves of the pool. With one, `a` is not tuned,
         and another is trained for the control.
     gamma : float, default=2.0
-        By what factor a record has to outdo one of the population.
+        The factor by which a record has to outdo one of the population.
     temperature : float, default=2.0
         Logarithms of probabilities are divided by it.
     a : float, default=None
-        How much of the average of models with and without a record is that of models without it:
-        the average is taken for ``((1 + a) p + 1 - a) / 2``. By default it is tuned on a reference
-        that plays the model, of whose records all is known; 1/3 with one reference.
+        The mean over models with and without a record is estimated from the mean p over models
+        without it by ``((1 + a) p + 1 - a) / 2``. By default it is tuned on a reference that
+        takes the place of the model, whose records are known; 1/3 with one reference.
 
     References
     ----------
@@ -71,16 +71,16 @@ class RMIA:
             raise InvalidParameterError(f"a is {self.a!r}; expected None, or a number from 0 to 1")
 
     def __str__(self) -> str:
-        """Say what it is."""
+        """Return the name and the main parameter."""
         return f"RMIA, {self.n_references} reference{'s' * (self.n_references > 1)}"
 
     @property
     def n_models(self) -> int:
-        """How many models are trained for it: with one reference, another for the control."""
+        """The number of models to train: with one reference, another for the control."""
         return max(2, self.n_references)
 
     def scores(self, told: Signals, shadows: Shadows, n_pool: int) -> Floats:
-        """Score records of the pool, and those behind them that are asked for.
+        """Score records of the pool, and those after them that are asked for.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class RMIA:
         shadows : Shadows
             The references.
         n_pool : int
-            How many of the records are of the pool.
+            Number of records of the pool.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class LiRA:
     Parameters
     ----------
     n_shadows : int, default=64
-        How many shadow models learn from halves of the pool.
+        Number of shadow models, which learn from halves of the pool.
     online : bool, default=True
         The audited records are in the pool, so that half of the shadows have learned from each.
         Otherwise none has, and a score is how far the model is above them, in deviations.
@@ -176,12 +176,12 @@ class LiRA:
         _refuse_count("n_shadows", self.n_shadows, 4)
 
     def __str__(self) -> str:
-        """Say what it is."""
+        """Return the name and the main parameter."""
         return f"{'online' if self.online else 'offline'} LiRA, {self.n_shadows} shadows"
 
     @property
     def n_models(self) -> int:
-        """How many models are trained for it."""
+        """The number of models to train."""
         return self.n_shadows
 
     def scores(self, told: Signals, shadows: Shadows, n_pool: int) -> Floats:
@@ -227,22 +227,10 @@ class LiRA:
 
 
 def control_scores(attack: RMIA | LiRA, shadows: Shadows, n_pool: int) -> Floats:
-    """Score records by an attack on models that have not learned from them.
+    """Score records by an attack on shadows that have not learned from them; NaN without one.
 
     Each record is scored as the first of the shadows that has not learned from it would be, by
     means of the other shadows.
-
-    Returns
-    -------
-    ndarray of shape (n_records,), float64
-        NaN of records that all shadows have learned from.
-
-    Examples
-    --------
-    >>> members = np.array([[True, False, True], [False, False, True]])
-    >>> shadows = Shadows(np.zeros((2, 3)), np.zeros((2, 3)), members)
-    >>> control_scores(RMIA(1), shadows, 3)
-    array([nan,  0., nan])
     """
     scores = np.full(shadows.members.shape[1], np.nan)
     for k, learned in enumerate(shadows.members):

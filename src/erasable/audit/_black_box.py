@@ -1,4 +1,4 @@
-"""A model that only a command can ask."""
+"""A model that is asked by a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marked records, made to see whether a deletion works: insert them, delete them, look for them."""
+"""Canaries: marked records that are inserted and deleted, to test whether a deletion works."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Canaries:
     Attributes
     ----------
     inserted, held_back : Sample
-        Which is which was drawn at random, so that nothing but the insertion tells them apart.
+        Drawn at random, so that only the insertion distinguishes them.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
     - **Images** (arrays of three dimensions or more): every pixel is drawn from the range of the
       pixels.
 
-    Targets are drawn from all classes alike; of a regression, from its values.
+    Targets are drawn uniformly from the classes; of a regression, from its values.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
         The records that the model learns from.
     y : array-like of shape (n_records,)
     n : int, default=50
-        How many to insert; as many are held back.
+        Number to insert; as many are held back.
     random_state : int, RandomState, Generator or None, default=None
 
     Raises
@@ -83,7 +83,7 @@ def make_canaries(X: Any, y: Any, n: int = 50, *, random_state: Any = None) -> C
     InvalidParameterError
         `n` is less than 4: too few to compare.
     InvalidDataError
-        A sparse matrix, whose canaries would be no texts and no records either; targets with gaps.
+        A sparse matrix, for which canaries cannot be made; targets with gaps.
 
     Examples
     --------
@@ -233,8 +233,8 @@ def _verdict(
     if after.p_value <= level:
         return (
             "found",
-            "The model still knows records that were deleted from it: it tells them from records "
-            "that it has never seen.",
+            "The model still knows records that were deleted from it: it distinguishes them from "
+            "records that it has never seen.",
             "It does not say how much of ordinary records is left: canaries are made to be found.",
         )
     if before is not None and before.p_value > level:
@@ -246,9 +246,9 @@ def _verdict(
         )
     return (
         "not found",
-        "After the deletion the canaries cannot be told from records that the model has never "
-        "seen.",
+        "After the deletion the canaries cannot be distinguished from records that the model has "
+        "never seen.",
         "It does not say that nothing is left: a trace that is right in fewer than "
         f"{100 * smallest:.0f} of 100 pairs, where 50 is chance, would not have been found."
-        + ("" if before is not None else " Nor whether the model knew them before."),
+        + ("" if before is not None else " Nor does it say whether the model knew them before."),
     )

@@ -1,4 +1,4 @@
-"""Records that an audit reads: any table that an estimator takes, with targets and ids."""
+"""Records of audits: any table that an estimator takes, with targets and ids."""
 
 from __future__ import annotations
 
@@ -20,38 +20,16 @@ __all__ = ["Sample", "apart", "is_text"]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Records, the targets of each, and their ids.
+    """Records, the targets of each, and their ids."""
 
-    Attributes
-    ----------
-    X : array, sparse matrix, frame, or list of str
-        As an estimator takes them.
-    y : ndarray of shape (n_records,)
-    ids : ndarray of shape (n_records,)
-    name : str
-        What error messages call it.
-
-    Examples
-    --------
-    >>> sample = Sample.read(([[0.0], [1.0], [5.0]], [0, 0, 1], ["ann", "ben", "cem"]), "members")
-    >>> len(sample), sample.take([2]).ids.tolist()
-    (3, ['cem'])
-    """
-
-    X: Any
+    X: Any  # as an estimator takes them
     y: NDArray[Any]
     ids: NDArray[Any]
-    name: str
+    name: str  # for error messages
 
     @classmethod
     def read(cls, given: Any, name: str) -> Sample:
-        """Read what a user passed: ``(X, y)``, or ``(X, y, ids)``.
-
-        Raises
-        ------
-        InvalidInputError
-            Anything else, no records, or targets and ids of another number.
-        """
+        """Read ``(X, y)`` or ``(X, y, ids)``; anything else is refused."""
         if isinstance(given, Sample):
             return given
         if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (2, 3):
@@ -117,7 +95,7 @@ class Sample:
         return Sample(X, np.concatenate([self.y, other.y]), ids, self.name)
 
     def contents(self) -> list[Any]:
-        """Return what makes each record the same as another: its values and its target."""
+        """Return a key for each record, equal for records of the same values and target."""
         frame = as_frame(self.X)
         if frame is not None:
             rows: Any = [_without_nan(row) for row in frame.rows()]
@@ -133,22 +111,9 @@ class Sample:
 
 
 def apart(sample: Sample, others: Sample) -> tuple[Sample, int]:
-    """Leave out records that are equal to one of others; return the rest, and how many there were.
+    """Leave out records that are equal to one of `others`; also return how many.
 
-    A few equal records are natural in a table of few columns.
-
-    Raises
-    ------
-    InvalidInputError
-        More than a tenth of them are: the same records were given twice.
-
-    Examples
-    --------
-    >>> X = [[float(i)] for i in range(40)]
-    >>> a, b = Sample.read((X[:20], [0] * 20), "a"), Sample.read((X[19:], [0] * 21), "b")
-    >>> rest, n_equal = apart(b, a)
-    >>> len(rest), n_equal
-    (20, 1)
+    A few equal records are natural in a table of few columns; more than a tenth are refused.
     """
     known = set(others.contents())
     same = np.array([each in known for each in sample.contents()])

@@ -1,4 +1,4 @@
-"""Judge one model that claims to have deleted records."""
+"""The audit of one model that claims to have deleted records."""
 
 from __future__ import annotations
 
@@ -75,22 +75,22 @@ def audit_deletion(
     recipe : estimator or callable, default=None
         How the model was trained: an estimator, which is cloned and given other seeds, or
         ``recipe(X, y, seed)``, which returns a trained model. By default a clone of the model.
-        Without a recipe, `deleted` is compared with `fresh`, which says less.
+        Without a recipe, `deleted` is compared with `fresh`, which shows less.
     fresh : tuple of (X, y), default=None
         Records that the model has never seen, drawn as the deleted ones were.
     domain : array-like of bool, default=None
-        Which kept records are of the same domain as the deleted ones; they are reported apart.
+        Which kept records are of the same domain as the deleted ones; they are reported separately.
     n_refits : int, default=None
-        How many models are trained again. By default as many as `level` needs.
+        Number of models that are trained again. By default as many as `level` needs.
     n_controls : int, default=10
-        How many models are trained with all records and tested in the same way, which tells whether
-        the audit would find a model that has not deleted; 0, or 2 and more.
+        Number of models that are trained with all records and tested in the same way, to find
+        whether the audit would notice a model that has not deleted; 0, or 2 and more.
     level : float, default=0.05
-        The error that a false alarm may have.
+        The probability of a false alarm.
     signal : callable, default=None
         ``signal(model, X, y)`` returns a number for each record, larger where the model is surer.
     proceed : bool, default=False
-        Go on where the digest has told the answer.
+        Go on where the digest has decided already.
     random_state : int, default=0
         Draws the seeds of the models.
     n_jobs : int, default=1
@@ -131,7 +131,7 @@ def audit_deletion(
     plan, n_refits = plan_of_model(level, n_refits, n_controls)
     source = np.random.default_rng(random_state)
     questions = Questions.read(kept, deleted, fresh, domain, source)
-    told, notes = questions.ask_twice(model, signal)
+    answers, notes = questions.ask_twice(model, signal)
     own_ids = not isinstance(kept, Sample) and len(kept) == 2
     proof, said = _by_digest(model, questions.kept, own_ids)
     notes += said
@@ -145,10 +145,10 @@ def audit_deletion(
     if recipe is None and hasattr(model, "get_params") and hasattr(model, "fit"):
         recipe = clone(model)
     if recipe is None:
-        return _against_fresh(model, questions, told.signals[0], notes, level, start)
+        return _against_fresh(model, questions, answers.signals[0], notes, level, start)
     refitted, learned = _train(recipe, questions, signal, n_refits, n_controls, source, n_jobs)
     tests = _Tests(questions.groups["deleted"], refitted.signals, learned)
-    p_value = tests.p_value(told.signals[0], None)
+    p_value = tests.p_value(answers.signals[0], None)
     found = reaches(p_value, level)
     n_found = 0
     if learned is not None:
@@ -158,7 +158,7 @@ def audit_deletion(
         notes.append(
             "all refits answered alike, so that any difference from them is found, however small"
         )
-    groups, ranks = _groups(questions, told, refitted, learned)
+    groups, ranks = _groups(questions, answers, refitted, learned)
     if found and _differs_everywhere(groups):
         notes.append(
             "it differs from refits on records that were not deleted, too: so does a model that "
@@ -235,7 +235,7 @@ class _Tests:
         self._learned = None if learned is None else learned.signals[:, rows]
 
     def p_value(self, signals: Floats, control: int | None) -> float:
-        """Test a model; a control says which it is, to be left out of what tells memorised ones."""
+        """Test a model; a `control` is left out of the models that find memorised records."""
         both = np.concatenate([signals[np.newaxis, self._rows], self._refitted])
         ranks = uniform_ranks(both)
         parts = [ranks]
@@ -253,10 +253,10 @@ def _unusual(ranks: Floats, others: Floats) -> float:
 
 
 def _groups(
-    questions: Questions, told: Answers, refitted: Answers, learned: Answers | None
+    questions: Questions, answers: Answers, refitted: Answers, learned: Answers | None
 ) -> tuple[tuple[ReportGroup, ...], Floats]:
     """Measure each group, and return the ranks of the deleted records."""
-    both = np.concatenate([told.signals, refitted.signals])
+    both = np.concatenate([answers.signals, refitted.signals])
     rows = dict(questions.groups)
     if learned is not None:
         own = rows["deleted"]
@@ -269,12 +269,12 @@ def _groups(
             "records": len(each), "mean rank": float(ranks[0].mean()),
             "p value": permute_models(ranks[:1], ranks[1:], _unusual, n_draws=len(ranks)),
         }  # fmt: skip
-        if told.outputs is not None and refitted.outputs is not None:
-            ours, theirs = told.outputs[:, each], refitted.outputs[:, each]
-            measures["distance"] = float(mean_distances(ours, theirs, told.scale).mean())
+        if answers.outputs is not None and refitted.outputs is not None:
+            ours, theirs = answers.outputs[:, each], refitted.outputs[:, each]
+            measures["distance"] = float(mean_distances(ours, theirs, answers.scale).mean())
             other = np.roll(theirs, 1, axis=0)
             measures["floor of the distance"] = float(
-                mean_distances(theirs, other, told.scale).mean()
+                mean_distances(theirs, other, answers.scale).mean()
             )
         groups.append(ReportGroup(name, None, measures))
     return tuple(groups), uniform_ranks(both[:, rows["deleted"]])[0]
@@ -299,24 +299,25 @@ def _against_fresh(
             "expected recipe=, or fresh= to compare the deleted records with"
         )
     own = signals[questions.groups["deleted"]]
-    told = separate(own, signals[rows], level=level)
+    separation = separate(own, signals[rows], level=level)
     records = count(len(questions.deleted))
     verdict = "cannot tell"
     sentence = (
         f"This audit cannot tell whether the model has deleted {records}: it is as sure of fresh "
-        "ones, and without its recipe nobody knows how sure it would be otherwise."
+        "ones, and without its recipe it is unknown how sure it would be otherwise."
     )
-    if reaches(told.p_value, level):
+    if reaches(separation.p_value, level):
         verdict = "found"
         sentence = (
-            f"The model is not as sure of {records} as of fresh ones (p = {told.p_value:.3g}): if "
-            "both were drawn alike, it still shows that it once had them."
+            f"The model is not as sure of {records} as of fresh ones "
+            f"(p = {separation.p_value:.3g}): if both were drawn alike, it still shows that it "
+            "once had them."
         )
     unsaid = f"Deleted and fresh records may differ for other reasons. {UNSAID_OF_MODEL}"
     return AuditReport(
         "deletion", verdict, sentence, unsaid, judged="model", access="data and black box",
         attack="deleted against fresh records", level=level,
-        groups=(ReportGroup("deleted", told, {"records": told.n_members}),),
+        groups=(ReportGroup("deleted", separation, {"records": separation.n_members}),),
         exposed=most_exposed(questions.deleted, own), notes=tuple(notes),
-        parameters={"p_value": told.p_value}, seconds=time.perf_counter() - start,
+        parameters={"p_value": separation.p_value}, seconds=time.perf_counter() - start,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The groups of records for which an audit of a deletion asks models."""
+"""Groups of records about which an audit of a deletion asks models."""
 
 from __future__ import annotations
 
@@ -24,23 +24,14 @@ _DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What models answered.
+    """The answers of models."""
 
-    Attributes
-    ----------
-    signals : ndarray of shape (n_models, n_records), float64
-        How sure each is of the target: the logarithm of its odds; for regressors minus the squared
-        error, in variances of the targets.
-    outputs : ndarray of shape (n_models, n_records, n_outputs), float64, or None
-        Probabilities of all classes, or the prediction of a regressor; None where a model has
-        neither.
-    scale : float
-        See `mean_distances`.
-    """
-
+    # (n_models, n_records): log odds of the target; for regressors minus the squared
+    # error, in variances of the targets
     signals: Floats
+    # (n_models, n_records, n_outputs): probabilities or predictions, if models have them
     outputs: Floats | None
-    scale: float
+    scale: float  # see `mean_distances`
 
     def models(self, chosen: Any) -> Answers:
         """Return the answers of some models."""
@@ -50,32 +41,20 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The records that models are asked for, and their groups.
-
-    Attributes
-    ----------
-    kept, deleted : Sample
-    asked : Sample
-        The deleted records come first.
-    groups : dict of str to ndarray
-        Rows of `asked`.
-    labels : ndarray
-        All targets of kept and deleted records.
-    notes : tuple of str
-    """
+    """The records about which models are asked, and their groups."""
 
     kept: Sample
     deleted: Sample
-    asked: Sample
-    groups: Mapping[str, Ints]
-    labels: NDArray[Any]
+    asked: Sample  # deleted records come first
+    groups: Mapping[str, Ints]  # rows of `asked`
+    labels: NDArray[Any]  # all targets of kept and deleted records
     notes: tuple[str, ...]
 
     @classmethod
     def read(
         cls, kept: Any, deleted: Any, fresh: Any, domain: Any, source: np.random.Generator
     ) -> Questions:
-        """Read what a user passed, and refuse groups that are empty or the same."""
+        """Read the input of a user, and refuse groups that are empty or the same."""
         notes = []
         kept, deleted = Sample.read(kept, "kept"), Sample.read(deleted, "deleted")
         deleted, n_equal = apart(deleted, kept)
@@ -120,17 +99,11 @@ class Questions:
 
     @property
     def variance(self) -> float:
-        """Variance of the targets of kept and deleted records."""
+        """The variance of the targets of kept and deleted records."""
         return float(np.var(np.concatenate([self.kept.y, self.deleted.y]))) or 1.0
 
     def ask(self, model: Any, signal: Signal | None) -> Answers:
-        """Ask one model for all records.
-
-        Raises
-        ------
-        InvalidInputError
-            The model has no scores, or fresh records have targets that no other record has.
-        """
+        """Return a model's answers; targets that only fresh records have are refused."""
         if hasattr(model, "classes_"):
             strange = np.setdiff1d(self.asked.y, self.labels)
             if strange.size:
@@ -147,7 +120,7 @@ class Questions:
         return Answers(signals, None if outputs is None else outputs[np.newaxis], scale)
 
     def ask_twice(self, model: Any, signal: Signal | None) -> tuple[Answers, list[str]]:
-        """Ask one model, and return what a reader has to know of it and of the records."""
+        """Ask one model, and return its answers and notes on it and on the records."""
         notes = list(self.notes)
         answers = self.ask(model, signal)
         first, second = answers.signals, self.ask(model, signal).signals
@@ -169,20 +142,20 @@ class Questions:
         X = self.asked.X
         if hasattr(model, "classes_"):
             if hasattr(model, "predict_proba"):
-                told = np.asarray(model.predict_proba(X), dtype=np.float64)
+                made = np.asarray(model.predict_proba(X), dtype=np.float64)
             elif hasattr(model, "decision_function"):
                 odds = np.asarray(model.decision_function(X), dtype=np.float64)
-                told = np.column_stack([expit(-odds), expit(odds)])
+                made = np.column_stack([expit(-odds), expit(odds)])
                 if odds.ndim > 1:
-                    told = softmax(odds, axis=1)
+                    made = softmax(odds, axis=1)
             else:
                 return None, 1.0
             classes = np.asarray(model.classes_)
-            if told.shape[1] != len(classes):
+            if made.shape[1] != len(classes):
                 return None, 1.0
-            found = np.zeros((len(told), len(self.labels)))
+            found = np.zeros((len(made), len(self.labels)))
             known = np.isin(classes, self.labels)
-            found[:, np.searchsorted(self.labels, classes[known])] = told[:, known]
+            found[:, np.searchsorted(self.labels, classes[known])] = made[:, known]
             return found, 0.5
         if predicts_numbers(model):
             return np.asarray(model.predict(X), dtype=np.float64).reshape(len(self.asked), -1), 1.0
@@ -200,5 +173,5 @@ def stack(answers: list[Answers]) -> Answers:
 
 
 def renumbered(sample: Sample) -> Sample:
-    """Give records their places for ids: those of two samples may be the same."""
+    """Replace ids by places, because the ids of two samples may be the same."""
     return replace(sample, ids=np.arange(len(sample)))

@@ -1,4 +1,4 @@
-"""Judge a method by which models delete records."""
+"""The audit of a method by which models delete records."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def audit_deletion_method(
     deletion is not compared with itself. Two attacks try to tell the arms apart: U-LiRA takes
     the log odds of each deleted record to be normal over the models of each arm, and guesses the
     arm of models that were held out; KLoM is the divergence between histograms of these log odds.
-    Models are exchanged between the arms to learn what chance does.
+    Models are exchanged between the arms to estimate the effect of chance.
 
     Parameters
     ----------
@@ -86,24 +86,24 @@ def audit_deletion_method(
         How models are trained without the records: an estimator, or ``recipe(X, y, seed)``. By
         default `method` is fitted, where it is an estimator.
     fresh : tuple of (X, y), default=None
-        Records that no model learns from; they are reported apart.
+        Records that no model learns from; they are reported separately.
     domain : array-like of bool, default=None
-        Which kept records are of the same domain as the deleted ones; they are reported apart.
+        Which kept records are of the same domain as the deleted ones; they are reported separately.
     n_models : int, default=32
-        How many models delete; 4 or more. Published figures of KLoM take 100.
+        Number of models that delete; 4 or more. Published figures of KLoM take 100.
     n_retrained : int, default=None
-        How many models never had the records. By default as many as delete.
+        Number of models that never had the records. By default as many as delete.
     attacks : sequence of {"U-LiRA", "KLoM"}
     share : float, default=0.9
         The share of the kept records that each model learns from.
     control : bool, default=True
-        Put models that learned from all records and deleted none through the same test. They tell
-        whether it would find a method that does nothing, and which deleted records are memorised
-        most. It trains ``n_models + 5`` models more.
+        Test models that learned from all records and deleted none in the same way. They show
+        whether the test would find a method that does nothing, and which deleted records are
+        memorised most. It trains ``n_models + 5`` models more.
     n_exchanges : int, default=999
-        How many exchanges of models are drawn.
+        Number of exchanges of models to draw.
     level : float, default=0.05
-        The error that a false alarm may have.
+        The probability of a false alarm.
     signal : callable, default=None
         ``signal(model, X, y)`` returns a number for each record, larger where the model is surer.
     random_state : int, default=0
@@ -223,7 +223,7 @@ def audit_deletion_method(
 
 
 class _Trainer:
-    """Trains models of the arms, each on a part of its own of the kept records."""
+    """Trains the models of both arms, each on its own part of the kept records."""
 
     def __init__(self, method: Any, recipe: Any, questions: Questions, share: float) -> None:
         self._method, self._recipe = method, recipe
@@ -257,7 +257,7 @@ def _p_values(
     first: Floats, second: Floats, *, rows: Ints, picks: Floats | None, attacks: Sequence[str],
     n_exchanges: int, seed: int,
 ) -> dict[tuple[str, str], float]:  # fmt: skip
-    """Test each attack on the deleted records, and on those that are memorised most."""
+    """Test each attack on the deleted records, and on the most memorised of them."""
     source = np.random.default_rng(seed)
     first, second = first[:, rows], second[:, rows]
     parts: dict[str, Any] = {"deleted": slice(None)}

@@ -1,4 +1,4 @@
-"""What audits of a deletion need, said and refused before they start."""
+"""Plans of audits of a deletion: what they need, checked before they start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEWEST = 4
 
 
 def refuse_numbers(level: float, random_state: int, n_jobs: int) -> None:
-    """Refuse a level that is no error, a seed that is no whole number, no number of threads."""
+    """Refuse a level that is no error, a seed that is no whole number, or no number of threads."""
     check_n_jobs(n_jobs)
     if not isinstance(level, float) or not 0.0 < level < 1.0:
         raise InvalidParameterError(
@@ -32,13 +32,7 @@ def refuse_numbers(level: float, random_state: int, n_jobs: int) -> None:
 def plan_of_model(
     level: float, n_refits: int | None, n_controls: int
 ) -> tuple[tuple[str, ...], int]:
-    """Return what is said before a model is judged, and how many refits are made.
-
-    Raises
-    ------
-    InvalidParameterError
-        Too few refits for the level.
-    """
+    """Return the plan of an audit of a model, and the number of refits; too few are refused."""
     if n_refits is not None:
         _refuse_count("n_refits", n_refits, 1)
     _refuse_count("n_controls", n_controls, 0)
@@ -77,13 +71,7 @@ def read_attacks(attacks: Sequence[str]) -> tuple[str, ...]:
 def plan_of_method(
     level: float, n_tests: int, n_models: int, n_retrained: int, n_exchanges: int, share: float
 ) -> tuple[str, ...]:
-    """Return what is said before a method is judged.
-
-    Raises
-    ------
-    InvalidParameterError
-        Too few models or exchanges for the level.
-    """
+    """Return the plan of an audit of a method; too few models or exchanges are refused."""
     _refuse_count("n_models", n_models, _FEWEST)
     _refuse_count("n_retrained", n_retrained, _FEWEST)
     _refuse_count("n_exchanges", n_exchanges, 1)

@@ -30,46 +30,17 @@ _LEAST_SPREAD = 1e-6
 
 
 def uniform_ranks(signals: Floats) -> Floats:
-    """Rank models by their signal, record by record: 0 is below all others, 1 above all.
-
-    Parameters
-    ----------
-    signals : ndarray of shape (n_models, n_records)
-
-    Returns
-    -------
-    ndarray of the same shape
-        Share of the other models that are below, ties counted as half.
-
-    Examples
-    --------
-    >>> uniform_ranks(np.array([[3.0], [1.0], [1.0]])).ravel()
-    array([1.  , 0.25, 0.25])
-    """
+    """Rank models by signal for each record: 0 is below all others, 1 above; ties count half."""
     found: Floats = (rankdata(signals, axis=0) - 1.0) / (len(signals) - 1)
     return found
 
 
 class MemorisedTenth:
-    """The records of which models are surest when trained with them, compared with without.
+    """The tenth of the records, at least one, of which training made models surest.
 
-    Parameters
-    ----------
-    learned : ndarray of shape (n_models, n_records)
-        Signals of models that were trained with the records.
-    compared : ndarray of shape (n_models, n_records)
-        Signals of all models between which the test exchanges, so that an exchange does not
-        change which records are chosen.
-
-    Attributes
-    ----------
-    rows : ndarray of int64
-        The tenth with the largest difference of means, one record at least.
-
-    Examples
-    --------
-    >>> MemorisedTenth(np.array([[0.0, 5.0, 0.0]]), np.zeros((2, 3))).rows
-    array([1])
+    `learned` has the signals of models trained with the records, `compared` those of all models
+    between which the test exchanges, so that an exchange does not change which records are chosen.
+    Signals have the shape (n_models, n_records).
     """
 
     def __init__(self, learned: Floats, compared: Floats) -> None:
@@ -82,15 +53,10 @@ class MemorisedTenth:
 
 
 def _held_out(deleted: Floats, retrained: Floats, source: np.random.Generator) -> list[Floats]:
-    """Return likelihood ratios of models that were held out, in two directions.
+    """Return likelihood ratios of held-out models: deleted, retrained; then of the other halves.
 
-    Of each record, the signals of each arm are normal, with means and variances of one half of its
+    For each record, the signals of each arm are normal, with means and variances of one half of its
     models; the other half is tested. With few models the variance is common to both arms.
-
-    Returns
-    -------
-    list of ndarray
-        Of deleted models and of retrained ones, then of the other halves.
     """
     arms = [each[source.permutation(len(each))] for each in (deleted, retrained)]
     halves = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in arms]
@@ -117,29 +83,10 @@ def _held_out(deleted: Floats, retrained: Floats, source: np.random.Generator) -
 def example_accuracy(deleted: Floats, retrained: Floats, source: np.random.Generator) -> Floats:
     """Return how often U-LiRA guesses right, for each record, whether a model has deleted it.
 
-    Parameters
-    ----------
-    deleted, retrained : ndarray of shape (n_models, n_records)
-        Signals; four models in each at least.
-    source : numpy.random.Generator
-        Draws the halves. A test that exchanges models draws them anew each time, so that the order
-        of models says nothing.
-
-    Returns
-    -------
-    ndarray of shape (n_records,)
-        Mean of the accuracy on either arm; ties count as half; 0.5 tells nothing.
-
-    References
-    ----------
-    Hayes, Shumailov, Triantafillou, Khalifa and Papernot, "Inexact unlearning needs more careful
-    evaluations to avoid a false sense of privacy", 2024, section 4.
-
-    Examples
-    --------
-    >>> signals = np.arange(8.0).reshape(8, 1)
-    >>> example_accuracy(signals + 100, signals, np.random.default_rng(0))
-    array([1.])
+    The mean of the accuracy on either arm, each of four models at least; ties count half, 0.5 is
+    chance. Halves are drawn anew for each exchange of models, so that the order of models says
+    nothing. Hayes, Shumailov, Triantafillou, Khalifa and Papernot, "Inexact unlearning needs more
+    careful evaluations to avoid a false sense of privacy", 2024, section 4.
     """
     first, second, third, fourth = (np.sign(each) for each in _held_out(deleted, retrained, source))
     right = (first.mean(axis=0) - second.mean(axis=0), third.mean(axis=0) - fourth.mean(axis=0))
@@ -148,7 +95,7 @@ def example_accuracy(deleted: Floats, retrained: Floats, source: np.random.Gener
 
 
 def example_areas(deleted: Floats, retrained: Floats, source: np.random.Generator) -> Floats:
-    """Return the area under the ROC curve of U-LiRA, for each record; see `example_accuracy`."""
+    """Return the area under the ROC curve of U-LiRA for each record; see `example_accuracy`."""
     ratios = _held_out(deleted, retrained, source)
     areas = []
     for a, b in (ratios[:2], ratios[2:]):
@@ -163,13 +110,8 @@ def example_areas(deleted: Floats, retrained: Floats, source: np.random.Generato
 def bins_of(margins: Floats) -> Ints:
     """Return the bin of each margin, of 20 between the least and the largest of its record.
 
-    Margins are clipped at -100 and 100 before. As the range is that of all models, an exchange of
+    Margins are clipped to [-100, 100] before. As the range is that of all models, an exchange of
     models does not change it.
-
-    Examples
-    --------
-    >>> bins_of(np.array([[0.0], [10.0], [500.0]])).ravel()
-    array([ 0,  2, 19])
     """
     clipped = np.clip(margins, -_MARGIN, _MARGIN)
     low, high = clipped.min(axis=0), clipped.max(axis=0)
@@ -179,28 +121,12 @@ def bins_of(margins: Floats) -> Ints:
 
 
 def divergences(deleted: Ints, retrained: Ints) -> Floats:
-    """Return KLoM of each record: how far margins after deletion are from those of retraining.
+    """Return KLoM of each record, in nats, by bins of margins after deletion and retraining.
 
-    Parameters
-    ----------
-    deleted, retrained : ndarray of shape (n_models, n_records)
-        Bins, see `bins_of`.
-
-    Returns
-    -------
-    ndarray of shape (n_records,)
-        Kullback-Leibler divergence, in nats, of the histogram of retrained models from that of
-        models that deleted; `EPSILON` is added to the share of every bin. 11.5 at most.
-
-    References
-    ----------
-    Georgiev, Rinberg, Park, Garg, Ilyas, Madry and Neel, "Attribute-to-delete: machine unlearning
-    via datamodel matching", 2024, section E.1.
-
-    Examples
-    --------
-    >>> divergences(np.array([[0], [0]]), np.array([[19], [19]])).round(1)
-    array([11.5])
+    The Kullback-Leibler divergence of the histogram of retrained models from that of models that
+    deleted; `EPSILON` is added to the share of every bin, so it is 11.5 at most. Georgiev, Rinberg,
+    Park, Garg, Ilyas, Madry and Neel, "Attribute-to-delete: machine unlearning via datamodel
+    matching", 2024, section E.1.
     """
     p, q = _shares(retrained), _shares(deleted)
     found: Floats = (p * np.log(p / q)).sum(axis=1)
@@ -220,19 +146,10 @@ def _shares(bins: Ints) -> Floats:
 
 
 def mean_distances(first: Floats, second: Floats, scale: float) -> Floats:
-    """Return how far apart predictions of models are, for each record; mean over pairs of models.
+    """Return the distance of predictions for each record, averaged over pairs of the k-th models.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_models, n_records, n_outputs)
-        The k-th of one is paired with the k-th of the other.
-    scale : float
-        0.5 of probabilities, which makes it their total variation; 1 of numbers.
-
-    Examples
-    --------
-    >>> mean_distances(np.array([[[0.9, 0.1]]]), np.array([[[0.5, 0.5]]]), 0.5)
-    array([0.4])
+    Predictions have the shape (n_models, n_records, n_outputs). A `scale` of 0.5 makes that of
+    probabilities their total variation; it is 1 for numbers.
     """
     found: Floats = scale * np.abs(first - second).sum(axis=2).mean(axis=0)
     return found

@@ -1,4 +1,4 @@
-"""What audits of a deletion conclude, in sentences that somebody without statistics understands."""
+"""Verdicts of audits of a deletion, in sentences for readers without statistics."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ UNSAID_OF_METHOD = (
 
 
 def count(n: int) -> str:
-    """Name the deleted records by their number."""
+    """Return a phrase for the number of deleted records."""
     return "the one record" if n == 1 else f"the {n} records"
 
 
 def reaches(p_value: float, level: float) -> bool:
-    """Tell whether a p-value is as small as a level, whatever the last bits of its product."""
+    """Tell whether a p-value is at most a level, up to rounding."""
     return p_value <= level * (1.0 + 1e-9)
 
 
@@ -45,7 +45,7 @@ def most_exposed(sample: Sample, scores: Floats) -> tuple[Exposed, ...]:
 
 
 def equal_sentence(n_kept: int, n_deleted: int) -> str:
-    """Say that a digest proves a deletion."""
+    """Return the sentence that a digest proves a deletion."""
     return (
         f"The model is the same, bit for bit, as one trained on the {n_kept} kept records alone: "
         f"nothing is left in it of {count(n_deleted)}."
@@ -56,7 +56,7 @@ def verdict_of_model(
     n_deleted: int, found: bool, p_value: float, ranks: Floats, n_refits: int, n_found: int,
     n_controls: int,
 ) -> tuple[str, str]:  # fmt: skip
-    """Return the verdict on one model, and the sentence that says it."""
+    """Return the verdict on one model, and its sentence."""
     records = count(n_deleted)
     if found:
         surer = "surer" if ranks.mean() > 0.5 else "less sure"
@@ -67,8 +67,8 @@ def verdict_of_model(
         )
     if n_controls == 0:
         return "cannot tell", (
-            f"Nothing was found, but whether the audit would find a model that has not deleted "
-            f"{records} was not tried (n_controls=0), so it cannot tell."
+            "Nothing was found, but the audit did not test whether it would find a model that has "
+            f"not deleted {records} (n_controls=0), so it cannot tell."
         )
     if n_found < POWER * n_controls:
         return "cannot tell", (
@@ -84,25 +84,25 @@ def verdict_of_model(
 def verdict_of_method(
     n_deleted: int, p_value: float, control: float | None, level: float
 ) -> tuple[str, str]:
-    """Return the verdict on a method, and the sentence that says it."""
+    """Return the verdict on a method, and its sentence."""
     records = count(n_deleted)
     if reaches(p_value, level):
         return "found", (
-            f"Models that deleted {records} by this method can be told from models that never had "
-            f"them (p = {p_value:.3g}): the method does not delete completely."
+            f"Models that deleted {records} by this method can be distinguished from models that "
+            f"never had them (p = {p_value:.3g}): the method does not delete completely."
         )
     if control is None:
         return "cannot tell", (
-            f"Nothing was found, but whether the audit would find a method that deletes nothing "
-            f"of {records} was not tried (control=False), so it cannot tell."
+            "Nothing was found, but the audit did not test whether it would find a method that "
+            f"deletes nothing of {records} (control=False), so it cannot tell."
         )
     if not reaches(control, level):
         return "cannot tell", (
             f"This audit cannot tell whether the method deletes {records}: even models that had "
-            "not deleted them could not be told from models that never had them "
+            "not deleted them could not be distinguished from models that never had them "
             f"(p = {control:.3g})."
         )
     return "not found", (
-        f"Models that deleted {records} by this method could not be told from models that never "
-        f"had them; models that had not deleted them were (p = {control:.3g})."
+        f"Models that deleted {records} by this method could not be distinguished from models that "
+        f"never had them; models that had not deleted them could (p = {control:.3g})."
     )

@@ -1,4 +1,4 @@
-"""Compare two models, component by component, bit by bit."""
+"""Bitwise comparison of two models, component by component."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ E = TypeVar("E", bound=Erasable)
 
 
 def refit(model: E) -> E:
-    """Fit a new model on what another still holds.
+    """Fit a new model on the records that another model still holds.
 
     Parameters
     ----------
@@ -26,8 +26,8 @@ def refit(model: E) -> E:
     Returns
     -------
     estimator of the same class
-        With the same parameters and seeds, fitted on a copy of the live records. The law says
-        that it equals `model`.
+        With the same parameters and seeds, fitted on a copy of the live records. By the law
+        it equals `model`.
 
     Raises
     ------
@@ -52,13 +52,7 @@ def refit(model: E) -> E:
 
 
 def refuse_other(model: object) -> None:
-    """Refuse what is no estimator of erasable.
-
-    Raises
-    ------
-    InvalidInputError
-        `model` is something else.
-    """
+    """Refuse anything but an estimator of erasable."""
     if not isinstance(model, Erasable):
         raise InvalidInputError(
             f"the model is a {type(model).__name__}; expected an estimator of erasable"
@@ -67,7 +61,7 @@ def refuse_other(model: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How one component of two states differs.
+    """A difference in one component of two states.
 
     Attributes
     ----------
@@ -86,7 +80,7 @@ class Difference:
     reason: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return one line."""
         return f"{self.name}: {self.reason}"
 
 
@@ -130,11 +124,11 @@ class Equality:
         return not of_more and any("platform" in name for name in differ)
 
     def __bool__(self) -> bool:
-        """Be true where the models are equal."""
+        """Return whether the models are equal."""
         return self.equal
 
     def __str__(self) -> str:
-        """Say it in one line, and one more for each difference."""
+        """Return one line, and one more for each difference."""
         if self.equal:
             return f"equal: {self.n_components} components, digest {self.digests[0]}"
         lines = [f"different: {len(self.differences)} of {self.n_components} components"]

@@ -1,4 +1,4 @@
-"""How much each record changes what its own model says of it."""
+"""Leave-one-out influence of records on what their own model says of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Influence", "leave_one_out_influence"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Influence:
-    """What `leave_one_out_influence` returns.
+    """Leave-one-out influence of records; returned by `leave_one_out_influence`.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ def leave_one_out_influence(model: Erasable, ids: Iterable[Any] | None = None) -
     """Delete each record, see how much less sure the model is of it, and put it back.
 
     It finds records that a model has memorised, and needs no other data. It is no membership
-    attack: nobody outside has the model without the record and with all others, and an attack
-    that is measured so overstates what they can learn.
+    attack: nobody outside has the model without the record and with all others, so it overstates
+    what an attacker can learn.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def leave_one_out_influence(model: Erasable, ids: Iterable[Any] | None = None) -
     Raises
     ------
     InvalidInputError
-        The model does not delete exactly, learns without targets, or its records lie in files.
+        The model does not delete exactly, learns without targets, or has its records in files.
     UnknownIdError
         The model has no such record.
     TooFewRecordsError

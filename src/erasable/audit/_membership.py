@@ -1,4 +1,4 @@
-"""Whether a model reveals which records it has learned from."""
+"""The audit of whether a model reveals which records it has learned from."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def audit_membership(
     ----------
     model : object
         Trained, with `predict_proba` or `decision_function`, or a regressor, or any other with
-        `signal`. It is only asked.
+        `signal`. It is only queried.
     members : tuple (X, y) or (X, y, ids)
         Records that the model has learned from: all of them, or a random part.
     others : tuple (X, y) or (X, y, ids)
@@ -68,7 +68,7 @@ def audit_membership(
         Trains the models to compare with: an estimator, or ``recipe(X, y, seed)``. By default a
         clone of the model.
     pool : tuple (X, y), default=None
-        Records that the models to compare with learn from, beside members and others. RMIA and
+        Records that the models to compare with learn from, besides members and others. RMIA and
         offline LiRA take half of the others, at random, where it is None, and audit the rest; for
         online LiRA members and others are in the pool in any case.
     paired : bool, default=False
@@ -79,7 +79,7 @@ def audit_membership(
     level : float, default=0.05
         The probability of a false alarm.
     power : float, default=0.8
-        For the plan: with which probability a leak is to be found.
+        For the plan: the probability that a leak is found.
     rates : sequence of float, default=(0.01, 0.001)
         Rates of false positives to report.
     random_state : int, RandomState, Generator or None, default=None
@@ -100,14 +100,14 @@ def audit_membership(
 
     See Also
     --------
-    leave_one_out_influence : How much each record changes what its model says of it.
+    leave_one_out_influence : How much less sure a model is of each record without it.
 
     Notes
     -----
     The same attack runs on reference models in place of the audited one, each on records that it
     has not learned from, so that it must not tell members from others. Where it does, or does so
     nearly as well as with the audited model, the two groups differ for another reason, and the
-    audit says that it cannot tell.
+    verdict is "cannot tell".
 
     Examples
     --------
@@ -147,7 +147,7 @@ def audit_membership(
     everything = base if asked is None else base.join(asked)
     for each in (inside, outside):
         refuse_unknown_targets(model, each, signal)
-    told = signals_of(model, everything, temperature=attack.temperature, signal=signal)
+    signals = signals_of(model, everything, temperature=attack.temperature, signal=signal)
     shadows = train_shadows(
         recipe, base, asked, n_models=attack.n_models, seed=int(source.integers(_BELOW_SEED)),
         temperature=attack.temperature, signal=signal, n_jobs=n_jobs,
@@ -160,7 +160,7 @@ def audit_membership(
         part = scores[first : first + n_audited]
         return part[:n_inside], part[n_inside:]
 
-    scores = attack.scores(told, shadows, n_pool)
+    scores = attack.scores(signals, shadows, n_pool)
     found = separate(*audited(scores), rates=rates, level=level)
     without = audited(control_scores(attack, shadows, n_pool))
     control = separate(*without, rates=rates, level=level)
@@ -179,7 +179,7 @@ def audit_membership(
         attack=str(attack) + (", paired by exact deletion" if paired else ""), level=level,
         plan=plan, groups=groups,
         exposed=_exposed(inside, audited(scores)[0], audited(shown)[0]),
-        notes=_notes(model, everything, told, shadows, signal, n_equal),
+        notes=_notes(model, everything, signals, shadows, signal, n_equal),
         parameters=asdict(attack), seconds=time.perf_counter() - began,
     )  # fmt: skip
 
@@ -192,12 +192,12 @@ def plan_membership(
     power: float = 0.8,
     rates: Sequence[float] = RATES,
 ) -> tuple[str, ...]:
-    """Say before an audit what so many records can show.
+    """Return what so many records can show, before an audit.
 
     Raises
     ------
     InvalidParameterError
-        Numbers that are no counts, or no probabilities.
+        Invalid counts or probabilities.
     TooFewRecordsError
         Not even an area of 1 would be found.
 
@@ -270,14 +270,14 @@ def _refuse_options(attack: RMIA | LiRA, paired: bool, level: float) -> None:
 def _verdict(
     found: Separation, control: Separation, better: bool, level: float, power: float
 ) -> tuple[str, str, str]:
-    """Return the verdict, its sentence, and what it does not say."""
+    """Return the verdict, its sentence, and its limits."""
     smallest = discernible_area(found.n_members, found.n_others, level=level, power=power)
     if control.p_value <= level or (found.p_value <= level and not better):
-        told = "tell" if control.p_value <= level else "nearly tell"
+        distinguish = "distinguish" if control.p_value <= level else "nearly distinguish"
         return (
             "cannot tell",
             "The audit cannot tell whether the model reveals its records: even models that have "
-            f"not learned from them {told} the two groups apart, so they may differ for another "
+            f"not learned from them {distinguish} the two groups, so they may differ for another "
             "reason.",
             "It does not say that the model is safe. Take other records from the same source, at "
             "the same time and in the same way as those that the model has learned from.",
@@ -299,8 +299,8 @@ def _verdict(
         )
     return (
         "not found",
-        "The attack could not tell the records that the model has learned from from others; it "
-        f"would probably have noticed an attacker who is right in {100 * smallest:.0f} of 100 "
+        "The attack could not distinguish the records that the model has learned from and others; "
+        f"it would probably have noticed an attacker who is right in {100 * smallest:.0f} of 100 "
         "pairs, where 50 is chance.",
         "It does not say that no attack can: single records may be exposed, and stronger attacks "
         "exist.",
@@ -309,18 +309,18 @@ def _verdict(
 
 def _strength(found: Separation) -> str:
     right = 100 * max(found.area, 1.0 - found.area)
-    told = (
+    sentence = (
         f"shown one of them and one other record, an attacker picks the right one {right:.0f} "
         "times of 100, where 50 is chance."
     )
     measured = [rate for rate in found.rates if not math.isnan(rate.estimate)]
     if measured and measured[0].low > measured[0].false_positives:
         best = measured[0]
-        told = told[:-1] + (
+        sentence = sentence[:-1] + (
             f"; {100 * best.estimate:.1f} % of them are found while {100 * best.false_positives:g} "
             "% of others are suspected."
         )
-    return told
+    return sentence
 
 
 def _exposed(members: Sample, scores: Floats, shown: Floats) -> tuple[Exposed, ...]:
@@ -333,12 +333,12 @@ def _exposed(members: Sample, scores: Floats, shown: Floats) -> tuple[Exposed, .
 def _notes(
     model: Any,
     asked: Sample,
-    told: Signals,
+    signals: Signals,
     shadows: Shadows,
     signal: Any,
     n_equal: int,
 ) -> tuple[str, ...]:
-    """Say what a reader has to know: answers that vary, and shadows of another size."""
+    """Return notes for the reader: on answers that vary, and shadows of another size."""
     notes = []
     if n_equal:
         notes.append(
@@ -347,8 +347,8 @@ def _notes(
         )
     rows = np.arange(min(len(asked), _N_ASKED_TWICE))
     again = signals_of(model, asked.take(rows), signal=signal).logit
-    apart = float(np.abs(again - told.logit[rows]).max())
-    if apart > 1e-6 * max(1.0, float(np.abs(told.logit).max())) and signal is None:
+    apart = float(np.abs(again - signals.logit[rows]).max())
+    if apart > 1e-6 * max(1.0, float(np.abs(signals.logit).max())) and signal is None:
         unit = "log odds" if hasattr(model, "classes_") else "squared error"
         notes.append(
             f"asked again, the model answered otherwise, by up to {apart:.3g} in {unit}: it is "

@@ -1,4 +1,4 @@
-"""What an audit found: one object for all audits."""
+"""The report of an audit, of all kinds, and its page."""
 
 from __future__ import annotations
 
@@ -85,27 +85,17 @@ svg .label { font-weight: 600; paint-order: stroke; stroke: var(--paper); stroke
 
 
 def page_of(report: AuditReport) -> str:
-    """Return the page of a report.
-
-    Examples
-    --------
-    >>> from erasable.audit import AuditReport
-    >>> report = AuditReport(
-    ...     "membership", "not found", "Nothing was found.", "Other attacks may find more.",
-    ...     judged="model", access="recipe and data", attack="RMIA, 4 references", level=0.05)
-    >>> print(page_of(report).splitlines()[0])
-    <!doctype html>
-    """
-    told = f"{report.question} of a {report.judged}"
+    """Return the HTML page of a report."""
+    title = f"{report.question} of a {report.judged}"
     tone = _TONES.get(report.verdict, "warn")
     parts = [
         "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Audit: {_text(told)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
+        f"<title>Audit: {_text(title)}</title>", f"<style>{_STYLE}</style>", "</head>", "<body>",
         "<main>", f'<header class="{tone}">',
-        f"<p>Audit, {_text(told)}. Verdict: {_text(report.verdict)}.</p>",
+        f"<p>Audit, {_text(title)}. Verdict: {_text(report.verdict)}.</p>",
         f"<h1>{_text(report.sentence)}</h1>",
         f'<p class="unsaid">{_text(report.unsaid)}</p>', "</header>",
         _listed("What it could find, said before it started", report.plan),
@@ -121,7 +111,7 @@ def _listed(title: str, lines: tuple[str, ...]) -> str:
 
 
 def _groups(groups: tuple[ReportGroup, ...]) -> str:
-    """Return a table: of each group its area, its rates and its other measures."""
+    """Return a table: the area, the rates and the other measures of each group."""
     rates = list(
         dict.fromkeys(
             rate.false_positives
@@ -237,25 +227,13 @@ def _curves(groups: tuple[ReportGroup, ...]) -> str:
 
 
 def roc_svg(drawn: list[tuple[str, Separation]]) -> str:
-    """Draw ROC curves on logarithmic axes from 0.001 to 1, as SVG.
-
-    Parameters
-    ----------
-    drawn : list of (str, Separation)
-        Names and curves.
-
-    Examples
-    --------
-    >>> from erasable.audit._statistics import separate
-    >>> roc_svg([("all", separate([2.0, 3.0], [1.0, 2.0], rates=()))]).count("<polyline")
-    1
-    """
+    """Draw ROC curves on logarithmic axes from 0.001 to 1, as SVG."""
     right, bottom = _LEFT + _SIDE, _TOP + _SIDE
-    told = "; ".join(f"{name}: area {found.area:.3f}" for name, found in drawn)
+    areas = "; ".join(f"{name}: area {found.area:.3f}" for name, found in drawn)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-labelledby="roc-title roc-desc">',
         '<title id="roc-title">ROC curves on logarithmic axes</title>',
-        f'<desc id="roc-desc">True positives against false positives. {_text(told)}.</desc>',
+        f'<desc id="roc-desc">True positives against false positives. {_text(areas)}.</desc>',
     ]
     for tick in (1e-3, 1e-2, 1e-1, 1.0):
         x, y = _across(tick), _down(tick)
@@ -303,8 +281,6 @@ def _labels(labels: list[tuple[float, str, str]]) -> list[str]:
 def thinned(curve: Floats) -> Floats:
     """Return a curve at rates of false positives that are evenly spaced on a logarithmic axis.
 
-    Examples
-    --------
     >>> thinned(np.array([[0.0, 0.0], [0.0, 0.5], [1.0, 1.0]])).round(2).tolist()
     [[0.0, 0.5], [0.97, 0.5], [1.0, 1.0]]
     """
@@ -327,7 +303,7 @@ def _down(rate: float) -> float:
 
 
 def _place(rate: float) -> float:
-    """Return where a rate is on an axis, from 0 to 1; lower ones lie at its beginning."""
+    """Return the place of a rate on an axis, from 0 to 1; lower rates are at its beginning."""
     return 1.0 + math.log10(max(rate, _LEAST)) / 3.0
 
 
@@ -335,10 +311,8 @@ def _place(rate: float) -> float:
 
 
 def _text(value: Any) -> str:
-    r"""Escape a text, with what cannot be seen written out: an id may be anything.
+    r"""Escape a text, with invisible characters written out: an id may be any text.
 
-    Examples
-    --------
     >>> print(_text("<b>\u202e"))
     &lt;b&gt;\u202e
     """
@@ -348,14 +322,14 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportGroup:
-    """What was measured of a group of records.
+    """Measures of a group of records.
 
     Attributes
     ----------
     name : str
         Such as "deleted", "retained", "fresh".
     separation : Separation or None
-        How well the attack tells its two sides apart; None where nothing was attacked.
+        How well the attack distinguishes its two sides; None without an attack.
     measures : dict of str to float
         Other numbers, by name.
 
@@ -370,14 +344,14 @@ class ReportGroup:
     measures: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Say it in one line, and one more for each rate."""
-        told = [f"{name} {value:.3g}" for name, value in self.measures.items()]
+        """Return one line, and one more for each rate."""
+        parts = [f"{name} {value:.3g}" for name, value in self.measures.items()]
         lines = []
         if self.separation is not None:
             of = self.separation
-            told.insert(0, f"AUC {of.area:.3f} ({of.low:.3f} to {of.high:.3f})")
+            parts.insert(0, f"AUC {of.area:.3f} ({of.low:.3f} to {of.high:.3f})")
             lines = [f"  {'' if isnan(rate.estimate) else 'finds '}{rate}" for rate in of.rates]
-        return "\n".join([f"{self.name}: {', '.join(told)}", *lines])
+        return "\n".join([f"{self.name}: {', '.join(parts)}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -407,7 +381,7 @@ class Exposed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditReport:
-    """What an audit found, with what it does not say.
+    """The result of an audit, with its limits.
 
     Attributes
     ----------
@@ -416,24 +390,24 @@ class AuditReport:
     verdict : {"found", "not found", "cannot tell", "equal"}
         "equal" where the digest is that of a refit, which proves it.
     sentence : str
-        The verdict, for somebody who knows no statistics.
+        The verdict, for readers without statistics.
     unsaid : str
-        What must not be concluded from it.
+        Conclusions that it does not allow.
     judged : str
-        "model" for the artifact at hand, or "method" for the way in which models delete.
+        "model" for one model, or "method" for the way in which models delete.
     access : str
         What the audit used: "recipe and data", "data and black box", or "black box".
     attack : str
         Such as "RMIA, 4 references".
     level : float
-        The error that a false alarm may have.
+        The probability of a false alarm.
     plan : tuple of str
-        What was said before it started: what so many records or models can show.
-    groups : tuple of Group
+        Statements made before it started: what so many records or models can show.
+    groups : tuple of ReportGroup
     exposed : tuple of Exposed
         The most exposed records, the worst first.
     notes : tuple of str
-        What a reader has to know beside it.
+        Further information for the reader.
     parameters : dict
     seconds : float
 
@@ -465,7 +439,7 @@ class AuditReport:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        """Say it in a few lines, the verdict first."""
+        """Return a few lines, the verdict first."""
         what = f"{self.question} of a {self.judged}, {self.attack}, with {self.access}"
         lines = [self.sentence, self.unsaid, "", f"{what}; error {self.level:g}"]
         lines += [str(group) for group in self.groups]
@@ -517,12 +491,12 @@ class AuditReport:
 
 
 def _named(id: Any) -> int | str:
-    """Return an id as JSON has it: of one that is no number and no text, its text."""
+    """Return an id for JSON: numbers and texts as they are, others as text."""
     return id if isinstance(id, int | str) else str(id)
 
 
 def _plain(values: Any) -> Any:
-    """Return values that JSON has: no NaN, no NumPy."""
+    """Return values for JSON: without NaN and NumPy types."""
     if isinstance(values, Mapping):
         return {str(name): _plain(value) for name, value in values.items()}
     if isinstance(values, list | tuple):

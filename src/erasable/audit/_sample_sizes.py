@@ -1,4 +1,4 @@
-"""How many records and models an error and a power need, said before an audit starts."""
+"""Numbers of records and models that an error and a power need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def refuse_probability(name: str, value: Any) -> None:
-    """Refuse what is no number between 0 and 1."""
+    """Refuse anything but a number between 0 and 1."""
     if not (_is_number(value) and 0.0 < value < 1.0):
         raise InvalidParameterError(
             f"{name} is {shorten(value)}; expected a number between 0 and 1, such as 0.05"
@@ -30,13 +30,7 @@ def refuse_probability(name: str, value: Any) -> None:
 
 
 def records_for_rate(rate: float) -> int:
-    """Return how many records that were not learned from a false-positive rate needs.
-
-    Examples
-    --------
-    >>> records_for_rate(0.001)
-    1000
-    """
+    """Return the number of records outside the training set that a false-positive rate needs."""
     if not (_is_number(rate) and 0.0 < rate < 1.0):
         raise InvalidInputError(
             f"a rate of false positives is {shorten(rate)}; expected one from 0 to 1"
@@ -45,19 +39,9 @@ def records_for_rate(rate: float) -> int:
 
 
 def refits_for_level(level: float, n_audited: int = 1) -> int:
-    """Return how many retrained models an error needs, because models are what is exchanged.
+    """Return the number of retrained models that an error needs, because models are exchanged.
 
-    Parameters
-    ----------
-    level : float
-        The error of the test, such as 0.05.
-    n_audited : int, default=1
-        How many models were deleted from.
-
-    Examples
-    --------
-    >>> refits_for_level(0.05), refits_for_level(0.05, 8), refits_for_level(1 / 65)
-    (19, 2, 64)
+    `n_audited` is the number of models that were deleted from.
     """
     if not 0.0 < level < 1.0:
         raise InvalidInputError(f"level is {level}; expected an error from 0 to 1, such as 0.05")
@@ -72,16 +56,8 @@ def discernible_area(
 ) -> float:
     """Return the smallest area under the curve that so many records find with a power.
 
-    By the normal approximation of the Mann-Whitney test; 1 where no area is found.
-
-    References
-    ----------
-    Noether, "Sample size determination for some common nonparametric tests", JASA 1987.
-
-    Examples
-    --------
-    >>> round(discernible_area(1000, 1000), 3)
-    0.536
+    By the normal approximation of the Mann-Whitney test; 1 where no area is found. Noether, "Sample
+    size determination for some common nonparametric tests", JASA 1987.
     """
     reach = float(ndtri(1 - level / 2) + ndtri(power))
     n = n_members + n_others
@@ -91,13 +67,7 @@ def discernible_area(
 def detectable_rate(
     n_members: int, rate: float, *, level: float = 0.05, power: float = 0.8
 ) -> float:
-    """Return the smallest share of members that a rate of false positives finds with a power.
-
-    Examples
-    --------
-    >>> round(detectable_rate(1000, 0.01), 3)
-    0.019
-    """
+    """Return the smallest share of members that a rate of false positives finds with a power."""
     bar = int(binom.isf(level, n_members, rate)) + 1
     if bar > n_members:
         return 1.0

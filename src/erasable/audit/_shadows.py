@@ -1,4 +1,4 @@
-"""Models of the same recipe that have learned from known halves of a pool."""
+"""Shadow models: models of the same recipe that have learned from known halves of a pool."""
 
 from __future__ import annotations
 
@@ -28,32 +28,23 @@ Recipe = Callable[[Any, Any, int], Any]
 
 @dataclass(frozen=True, eq=False)
 class Shadows:
-    """How sure each shadow is of each record, and of which it has learned.
+    """How sure each shadow is of each record, and from which records it has learned."""
 
-    Attributes
-    ----------
-    confidence, logit : ndarray of shape (n_models, n_records), float64
-        See `erasable.audit.Signals`.
-    members : ndarray of shape (n_models, n_records), bool
-        Of which records a shadow has learned.
-    without : ndarray of shape (n_models, n_records), float64, or None
-        The logit of a member when just that record is deleted from the shadow, exactly. NaN of
-        records that it has not learned from, and of those that were not paired.
-    """
-
-    confidence: Floats
-    logit: Floats
-    members: Flags
+    confidence: Floats  # (n_models, n_records); see `Signals`
+    logit: Floats  # of the same shape
+    members: Flags  # (n_models, n_records): whether a shadow has learned from a record
+    # logits of members when just that record is deleted exactly; NaN of records that are no members
+    # or were not paired
     without: Floats | None = None
 
     def but(self, model: int) -> Shadows:
-        """Return all models' answers but those of one."""
+        """Return the answers of all models but one."""
         rest = np.arange(len(self.members)) != model
         without = None if self.without is None else self.without[rest]
         return Shadows(self.confidence[rest], self.logit[rest], self.members[rest], without)
 
     def of_models(self, models: Any, n_records: int | None = None) -> Shadows:
-        """Return some models' answers on the first records, without what was paired."""
+        """Return the answers of some models on the first records, without the paired ones."""
         part = (models, slice(n_records))
         return Shadows(self.confidence[part], self.logit[part], self.members[part])
 
@@ -72,40 +63,12 @@ def train_shadows(
 ) -> Shadows:
     """Train models on independent halves of a pool, and ask each of them for records.
 
-    Every record is in half of the halves; each model has a seed of its own.
-
-    Parameters
-    ----------
-    recipe : estimator or callable
-        An estimator is cloned, and every `random_state` of it set; or ``recipe(X, y, seed)``
-        returns a trained model.
-    pool : Sample
-    asked : Sample, default=None
-        Records to ask for beside those of the pool; their columns come after those of the pool.
-    n_models : int
-    seed : int
-    temperature, signal
-        See `signals_of`.
-    paired : array-like of int
-        Rows of the pool that are deleted from each shadow that has learned from them, one by one,
-        exactly. For an estimator of erasable alone.
-    n_jobs : int, default=1
-        Threads.
-
-    Raises
-    ------
-    TooFewRecordsError
-        The pool has too few records, or a half of it has one class alone and the recipe fails.
-    InvalidInputError
-        `paired` for an estimator that does not delete exactly.
-
-    Examples
-    --------
-    >>> from erasable.naive_bayes import GaussianNB
-    >>> X, y = np.arange(40.0).reshape(40, 1), np.arange(40) % 2
-    >>> shadows = train_shadows(GaussianNB(), Sample.read((X, y), "pool"), n_models=4, seed=0)
-    >>> shadows.logit.shape, shadows.members.sum(axis=0).tolist() == [2] * 40
-    ((4, 40), True)
+    Every record is in half of the halves; each model has its own seed. A `recipe` is an estimator,
+    of which every `random_state` is set, or ``recipe(X, y, seed)`` returns a trained model. Columns
+    of `asked` come after those of the pool. `paired` are rows of the pool that are deleted, one by
+    one and exactly, from each shadow that has learned from them; only estimators of erasable can do
+    this. Too few records raise TooFewRecordsError, also where a half lacks a class and the recipe
+    fails.
     """
     rows = np.asarray(paired, dtype=np.int64)
     if rows.size and not (isinstance(recipe, Erasable) and recipe.exactness != "approximate"):
@@ -116,7 +79,7 @@ def train_shadows(
     if len(pool) < 4:
         raise TooFewRecordsError(f"{pool.name} has {len(pool)} records; expected at least 4")
     source = np.random.default_rng(seed)
-    # Of every record, half of the models, whichever.
+    # A random half of the models for every record.
     members = source.random((n_models, len(pool))).argsort(axis=0) < max(1, n_models // 2)
     if n_models == 1:
         members = (source.permutation(len(pool)) < len(pool) // 2)[np.newaxis]
@@ -127,7 +90,7 @@ def train_shadows(
         learned = np.flatnonzero(members[k])
         part = replace(pool.take(learned), ids=learned)  # those of members and others may repeat
         model = _fit_half(recipe, part, seeds[k], everything)
-        told = signals_of(
+        signals = signals_of(
             model, everything, temperature=temperature, signal=signal, knows_all=False
         )
         without = np.full(len(everything), np.nan)
@@ -139,7 +102,7 @@ def train_shadows(
                 alone = pool.take(rows[[row]])
                 found = signals_of(left, alone, signal=signal, knows_all=False)
                 without[rows[row]] = found.logit[0]
-        return told.confidence, told.logit, without
+        return signals.confidence, signals.logit, without
 
     found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(one)(k) for k in range(n_models))
     confidence, logit, without = (np.array(each) for each in zip(*found, strict=True))
@@ -149,7 +112,7 @@ def train_shadows(
 
 
 def _fit_half(recipe: Any, part: Sample, seed: int, everything: Sample) -> Any:
-    """Train a model, and say so where it cannot for want of a class that other records have."""
+    """Train a model; the error of a half that lacks a class says so."""
     try:
         return fit(recipe, part, seed)
     except ValueError as error:
@@ -163,13 +126,7 @@ def _fit_half(recipe: Any, part: Sample, seed: int, everything: Sample) -> Any:
 
 
 def fit(recipe: Any, sample: Sample, seed: int) -> Any:
-    """Train a model by a recipe; draws of one of erasable depend on the ids of the records.
-
-    Raises
-    ------
-    InvalidInputError
-        The recipe is no estimator, and no function either.
-    """
+    """Train a model by a recipe; draws of estimators of erasable depend on the ids of records."""
     if hasattr(recipe, "get_params") and hasattr(recipe, "fit"):
         model = clone(recipe)
         names = [n for n in model.get_params() if n.split("__")[-1] == "random_state"]

@@ -1,4 +1,4 @@
-"""What a model reveals of a record: how sure it is of the record's target."""
+"""Signals of a model on records: how sure it is of their targets."""
 
 from __future__ import annotations
 
@@ -18,47 +18,30 @@ from erasable.core.ids import shorten
 __all__ = ["LEAST", "Signals", "predicts_numbers", "refuse_unknown_targets", "signals_of"]
 
 LEAST = 1e-6
-"""A probability below this counts as this much: of a forest or of neighbours many are 0."""
+"""The least probability; smaller ones are raised to it: forests and neighbours give many zeros."""
 
-_N_TOLD = 10
+_N_NAMED = 10
 
 Signal = Callable[[Any, Any, NDArray[Any]], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """How sure a model is of the target of each record.
+    """How sure a model is of the target of each record."""
 
-    Attributes
-    ----------
-    confidence : ndarray of shape (n_records,), float64
-        Logarithm of the probability of the target, at a temperature; for a regressor, minus half
-        the squared error over the variance of the targets.
-    logit : ndarray of shape (n_records,), float64
-        Logarithm of the odds of the target, nearly normal over models (Carlini et al. 2022,
-        section IV.C); minus the squared error for a regressor.
-
-    Examples
-    --------
-    >>> Signals.from_logs(np.log([[0.8, 0.2]]), np.array([0])).logit.round(3)
-    array([1.386])
-    """
-
+    # (n_records,): logarithm of the probability of the target, at a temperature; for a regressor,
+    # minus half the squared error over the variance of the targets
     confidence: Floats
+    # (n_records,): logarithm of the odds of the target, nearly normal over models (Carlini et al.
+    # 2022, section IV.C); for a regressor, minus the squared error
     logit: Floats
 
     @classmethod
     def from_logs(cls, logs: Floats, columns: Ints, temperature: float = 1.0) -> Signals:
-        """Return the signals of records from logarithms of the probabilities of all classes.
+        """Return the signals from logarithms of the probabilities of all classes.
 
-        Parameters
-        ----------
-        logs : ndarray of shape (n_records, n_classes), float64
-            Up to a number for each record.
-        columns : ndarray of shape (n_records,), int64
-            The column of each record's target.
-        temperature : float, default=1.0
-            Logarithms are divided by it before they are made probabilities.
+        `logs` have the shape (n_records, n_classes), up to a number for each record, and are
+        divided by `temperature`; `columns` has the column of each record's target.
         """
         rows = np.arange(columns.size)
         warm = logs / temperature
@@ -69,7 +52,7 @@ class Signals:
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """Return the logarithms of sums; SciPy's takes a third of a millisecond a call."""
+    """Return logarithms of sums; SciPy's takes a third of a millisecond a call."""
     most = logs.max(axis=1)
     total: Floats = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
     return total
@@ -85,31 +68,10 @@ def signals_of(
 ) -> Signals:
     """Ask a model for records and return how sure it is of their targets.
 
-    Parameters
-    ----------
-    model : object
-        With `classes_` and `decision_function` or `predict_proba`, or a regressor. Decisions are
-        taken for log odds.
-    sample : Sample
-    temperature : float, default=1.0
-        Of `Signals.confidence`.
-    signal : callable, default=None
-        ``signal(model, X, y)`` returns the log-likelihood of each target, for any other model.
-    knows_all : bool, default=True
-        Refuse targets that are no class of the model; otherwise their probability is `LEAST`, as
-        of a model of half the records that lacks a class.
-
-    Raises
-    ------
-    InvalidInputError
-        The model has no scores; targets that are no class of it; a signal that is no number.
-
-    Examples
-    --------
-    >>> from erasable.naive_bayes import GaussianNB
-    >>> X, y = [[0.0], [1.0], [5.0], [6.0]], [0, 0, 1, 1]
-    >>> signals_of(GaussianNB().fit(X, y), Sample.read((X, y), "records")).logit.round(1)
-    array([13.8, 13.8, 13.8, 13.8])
+    Decisions are taken for log odds. ``signal(model, X, y)`` returns the log-likelihood of each
+    target, for models without scores. With `knows_all`, targets that are no class of the model are
+    refused; otherwise their probability is `LEAST`, as for a model of half the records that lacks a
+    class.
     """
     if signal is not None:
         if not callable(signal):
@@ -133,17 +95,18 @@ def signals_of(
         columns = _columns(model, sample)
         if knows_all:
             _refuse_unknown(model, sample, columns)
-        if logs.shape[1] == 1 or np.any(columns < 0):  # one more class, which it has not seen
+        if logs.shape[1] == 1 or np.any(columns < 0):  # one more class, unknown to the model
             logs = np.column_stack(
                 [logs - _log_sum(logs)[:, np.newaxis], np.full(len(logs), np.log(LEAST))]
             )
         return Signals.from_logs(logs, columns, temperature)
     if predicts_numbers(model):
-        told = np.asarray(model.predict(sample.X), dtype=np.float64)
-        told = told[:, 0] if told.shape == (len(sample), 1) else told
-        _refuse_answers(model, told, (len(sample),))
+        predicted = np.asarray(model.predict(sample.X), dtype=np.float64)
+        predicted = predicted[:, 0] if predicted.shape == (len(sample), 1) else predicted
+        _refuse_answers(model, predicted, (len(sample),))
         y = _numbers(sample)
-        return Signals(-((told - y) ** 2) / (2.0 * (float(np.var(y)) or 1.0)), -((told - y) ** 2))
+        squares = (predicted - y) ** 2
+        return Signals(-squares / (2.0 * (float(np.var(y)) or 1.0)), -squares)
     raise InvalidInputError(
         f"a {type(model).__name__} has neither predict_proba nor decision_function and is no "
         "regressor; expected scores; pass signal=, which returns the log-likelihood of each target"
@@ -151,7 +114,7 @@ def signals_of(
 
 
 def predicts_numbers(model: Any) -> bool:
-    """Return whether a model is a regressor; what scikit-learn does not know is none."""
+    """Tell whether a model is a regressor; a model that scikit-learn does not know is not one."""
     return hasattr(model, "__sklearn_tags__") and bool(is_regressor(model))
 
 
@@ -174,7 +137,7 @@ def _logs(probabilities: Any) -> Floats:
 
 
 def _columns(model: Any, sample: Sample) -> Ints:
-    """Return which class each target is, and -1 for one that the model does not know."""
+    """Return the class of each target, and -1 for one that the model does not know."""
     places = {label: k for k, label in enumerate(np.asarray(model.classes_).tolist())}
     return np.array([places.get(label, -1) for label in sample.y.tolist()], dtype=np.int64)
 
@@ -205,17 +168,17 @@ def _refuse_several_targets(model: Any) -> None:
         )
 
 
-def _refuse_answers(model: Any, told: Floats, expected: tuple[int, ...]) -> None:
-    if told.shape != expected:
+def _refuse_answers(model: Any, answers: Floats, expected: tuple[int, ...]) -> None:
+    if answers.shape != expected:
         raise InvalidInputError(
-            f"a {type(model).__name__} answered with an array of shape {told.shape}; expected "
+            f"a {type(model).__name__} answered with an array of shape {answers.shape}; expected "
             f"{expected}"
         )
-    n_wrong = int((~np.isfinite(told)).reshape(len(told), -1).any(axis=1).sum())
+    n_wrong = int((~np.isfinite(answers)).reshape(len(answers), -1).any(axis=1).sum())
     if n_wrong:
         raise InvalidInputError(
-            f"a {type(model).__name__} gave no finite number for {n_wrong} of {len(told)} records; "
-            "expected one for each"
+            f"a {type(model).__name__} gave no finite number for {n_wrong} of {len(answers)} "
+            "records; expected one for each"
         )
 
 
@@ -234,5 +197,5 @@ def _numbers(sample: Sample) -> Floats:
 
 
 def _some(labels: list[Any]) -> str:
-    told = [shorten(each) for each in labels[:_N_TOLD]]
-    return ", ".join(told) + (", ..." if len(labels) > _N_TOLD else "")
+    names = [shorten(each) for each in labels[:_N_NAMED]]
+    return ", ".join(names) + (", ..." if len(labels) > _N_NAMED else "")

@@ -1,4 +1,4 @@
-"""How well an attack tells two groups apart, and how sure one can be of it."""
+"""Separation of two groups by the scores of an attack, with tests and intervals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FEW_VALUES, _N_DRAWS = 100, 4999
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many members an attack finds while it suspects few others.
+    """The share of members that an attack finds at a rate of false positives.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Rate:
         The share of members that it finds, with a Clopper-Pearson interval; NaN where there are
         too few others for the rate.
     p_value : float
-        How probable so many are if nothing tells members from others. Exact.
+        The probability of so many or more if nothing distinguishes members from others. Exact.
     n_needed : int
-        How many others the rate needs.
+        Number of others that the rate needs.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Rate:
     n_needed: int
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return one line."""
         at = f"at {100 * self.false_positives:g} % false positives"
         if math.isnan(self.estimate):
             return f"not measured {at}: it needs {self.n_needed} records that were not learned from"
@@ -72,17 +72,17 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Separation:
-    """How well scores tell members from others.
+    """Separation of members from others by scores.
 
     Attributes
     ----------
     n_members, n_others : int
     area : float
         Area under the ROC curve: the probability that a member scores above another record, ties
-        counted as half. 0.5 tells nothing; far below it leaks as much as far above.
+        counted as half. 0.5 is chance; far below it leaks as much as far above.
     low, high : float
         Interval of the area: the wider ends of DeLong's and of Newcombe's, which holds with few
-        records and near 1, too. It is of these models: other models were not drawn.
+        records and near 1, too. It is for these models: other models were not drawn.
     rates : tuple of Rate
     p_value : float
         Of the two-sided test of the area and the tests of all rates, by Bonferroni. The test of the
@@ -127,31 +127,9 @@ def separate(
 ) -> Separation:
     """Compare the scores of records that a model has learned from with those of others.
 
-    Parameters
-    ----------
-    members, others : array-like of float
-        Higher scores say "member".
-    rates : sequence of float
-        Rates of false positives.
-    level : float, default=0.05
-        Intervals hold with probability ``1 - level``.
-
-    Raises
-    ------
-    TooFewRecordsError
-        A group is empty.
-
-    References
-    ----------
-    DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver
-    operating characteristic curves", Biometrics 1988. Newcombe, "Confidence intervals for an effect
-    size measure based on the Mann-Whitney statistic. Part 2", Statistics in Medicine 2006, method
-    5.
-
-    Examples
-    --------
-    >>> round(separate(range(100, 200), range(100)).area, 2)
-    1.0
+    Higher scores say "member"; `rates` are rates of false positives; intervals hold with
+    probability ``1 - level``. An empty group raises TooFewRecordsError. DeLong, DeLong and
+    Clarke-Pearson, Biometrics 1988; Newcombe, Statistics in Medicine 2006, part 2, method 5.
     """
     a, b = (np.asarray(each, dtype=np.float64) for each in (members, others))
     if a.size == 0 or b.size == 0:
@@ -191,27 +169,10 @@ def stands_out(
 ) -> bool:
     """Tell whether a model separates two groups better than one that has seen neither does.
 
-    Both models' scores are of the same records. Of the tests of `separate` that find something, one
-    at least has to be passed again by the difference: that of the areas by DeLong's test, that of a
-    rate by McNemar's exact test of the members that only one of the two finds.
-
-    Parameters
-    ----------
-    members, others : ndarray of float64
-        The model's scores.
-    control : tuple (members, others)
-        The scores of the same records by the same attack on the other model.
-    rates : sequence of float
-        As in `separate`.
-    level : float, default=0.05
-
-    Examples
-    --------
-    >>> scores = np.arange(40.0)
-    >>> stands_out(scores + 20, scores, (scores, scores), rates=())
-    True
-    >>> stands_out(scores + 20, scores, (scores + 20, scores), rates=())
-    False
+    `control` has the scores of the same records on the other model. Of the tests of `separate` that
+    find something, at least one has to be passed again by the difference: that of the areas by
+    DeLong's test, that of a rate by McNemar's exact test of the members that only one of the two
+    finds.
     """
     groups, found = ((members, others), control), []
     ranks = [rankdata(np.concatenate(each)) for each in groups]
@@ -237,22 +198,22 @@ def _p_value(a: Floats, b: Floats, ranks: Floats) -> float:
     """Test the area; with heavy ties, p-values of the normal approximation alone are too small."""
     if not np.ptp(ranks):
         return 1.0
-    told = float(mannwhitneyu(a, b).pvalue)
+    p_value = float(mannwhitneyu(a, b).pvalue)
     values, counts = np.unique(ranks, return_counts=True)
     if len(values) > _FEW_VALUES or len(values) == len(ranks):
-        return told
+        return p_value
     middle = a.size * (len(ranks) + 1) / 2
     given = abs(float(ranks[: a.size].sum()) - middle)
     source = np.random.default_rng(0)
     drawn = source.multivariate_hypergeometric(counts, a.size, _N_DRAWS, method="marginals")
     n_as_large = int(np.count_nonzero(np.abs(drawn @ values - middle) >= given - 1e-9))
-    return max(told, (1 + n_as_large) / (1 + _N_DRAWS))
+    return max(p_value, (1 + n_as_large) / (1 + _N_DRAWS))
 
 
 def _score_interval(
     area: float, n_members: int, n_others: int, deviations: float
 ) -> tuple[float, float]:
-    """Return the areas that are no more than some of their own deviations from a measured one."""
+    """Return the areas that are within some of their own deviations of a measured one."""
     pairs, n = n_members * n_others, (n_members + n_others) / 2
 
     def beyond(true: float) -> float:
@@ -260,7 +221,7 @@ def _score_interval(
         variance *= 2 * n - 1 - (3 * n - 3) / ((2 - true) * (1 + true))
         return abs(true - area) - deviations * math.sqrt(max(0.0, variance))
 
-    # 0 and 1 are solutions for themselves, too, and not the ones that are wanted.
+    # 0 and 1 are trivial solutions, which are excluded.
     low = float(brentq(beyond, 0.0, min(area, 1.0 - 1e-9))) if area > 0.0 else 0.0
     high = float(brentq(beyond, max(area, 1e-9), 1.0)) if area < 1.0 else 1.0
     return low, high
@@ -274,7 +235,7 @@ def _rate(members: Floats, others: Floats, rate: float, level: float) -> Rate:
     n_found = int(np.count_nonzero(members > _bar(others, rate)))
     low, high = clopper_pearson(n_found, members.size, level)
     n = members.size + others.size
-    # That of the first records by score, so many or more are members.
+    # The probability that so many or more of the first records by score are members.
     p_value = float(hypergeom.sf(n_found - 1, n, members.size, n_found + allowed))
     return Rate(rate, n_found / members.size, low, high, p_value, needed)
 
@@ -284,7 +245,7 @@ def _allowed(others: Floats, rate: float) -> int:
 
 
 def _bar(others: Floats, rate: float) -> float:
-    """Return the score of the first of the others that may not be suspected."""
+    """Return the highest score of the others that may not be suspected."""
     place = others.size - _allowed(others, rate) - 1
     return float(np.partition(others, place)[place])
 
@@ -299,13 +260,7 @@ def _curve(members: Floats, others: Floats) -> Floats:
 
 
 def clopper_pearson(n_found: int, n: int, level: float = 0.05) -> tuple[float, float]:
-    """Return an interval of a share that holds at least with probability ``1 - level``.
-
-    Examples
-    --------
-    >>> [round(each, 4) for each in clopper_pearson(0, 20)]
-    [0.0, 0.1684]
-    """
+    """Return an interval that holds a share with probability at least ``1 - level``."""
     low = float(beta.ppf(level / 2, n_found, n - n_found + 1)) if n_found else 0.0
     high = float(beta.ppf(1 - level / 2, n_found + 1, n - n_found)) if n_found < n else 1.0
     return low, high
@@ -321,34 +276,15 @@ def permute_models(
 ) -> float:
     """Test whether two groups of models differ, by exchanging models between the groups.
 
-    Records share the models, so records are not independent, and models are what may be
-    exchanged. The statistic sees whole rows.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_models, n_records)
-    statistic : callable
-        ``statistic(first, second)`` returns a number that is larger where they differ more.
-    n_draws : int, default=999
-        How many exchanges are drawn; all of them are made where there are no more.
-    seed : int, default=0
-
-    Returns
-    -------
-    float
-        The share of exchanges, the given one among them, whose statistic is at least as large.
-
-    Examples
-    --------
-    >>> def apart(a, b):
-    ...     return abs(a.mean() - b.mean())
-    >>> permute_models(np.zeros((1, 2)), np.ones((9, 2)), apart)
-    0.1
+    Records share the models, so records are not independent, and models are what may be exchanged.
+    ``statistic(first, second)`` sees whole rows of shape (n_models, n_records), and is larger where
+    they differ more. At most `n_draws` exchanges are drawn; if there are no more, all are made.
+    Returns the share of exchanges, the given one among them, whose statistic is at least as large.
     """
     both = np.concatenate([np.asarray(first), np.asarray(second)])
     n, k = len(both), len(first)
     given = statistic(both[:k], both[k:])
-    bar = given - 1e-12 * abs(given)  # ties count, whatever the last bit
+    bar = given - 1e-12 * abs(given)  # ties count, up to rounding
     drawn = [np.asarray(each) for each in _exchanges(n, k, n_draws, seed)]
     chosen = np.zeros(n, dtype=bool)
     n_as_large = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,9 +11,11 @@ from erasable.cli import options, show
 from erasable.cli.files import as_text, ids_text, load, perhaps
 from erasable.cli.frame import command, fail, opened
 from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch
-from erasable.removal import RemovalReport
-from erasable.workspace.domains.planning import RemovalPlan
-from erasable.workspace.domains.removing import Removed
+
+if TYPE_CHECKING:  # they import scikit-learn
+    from erasable.removal import RemovalReport
+    from erasable.workspace.domains.planning import RemovalPlan
+    from erasable.workspace.domains.removing import Removed
 
 LARGE_BIAS, NOTHING = 0.05, 1e-12  # nats
 CAUTION = (

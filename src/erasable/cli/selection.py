@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -24,7 +24,9 @@ from erasable.cli.options import (
     argument,
     option,
 )  # fmt: skip
-from erasable.workspace.selection.choice import ChosenRecords
+
+if TYPE_CHECKING:  # it imports scikit-learn
+    from erasable.workspace.selection.choice import ChosenRecords
 
 SHOWN = 12
 """Classes that are printed for people."""

@@ -24,23 +24,12 @@ _PAD = 8  # keeps the tile's stride off a power of two, which would crowd a few 
 
 
 class Points(NamedTuple):
-    """The points of one k-means problem.
+    """The points of one k-means problem."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Gridded values; rows outside `rows` are never read.
-    keys : ndarray of shape (n_rows,), uint64
-        Record keys; empty where nothing is drawn.
-    rows : ndarray of shape (m,), int64
-        Which rows of `X` belong to the problem; a *position* indexes this array.
-    mass : ndarray of shape (m,), or empty
-        Integer weights of the positions, 0 or more; empty means one each.
-    """
-
-    X: NDArray[Any]
-    keys: Words
-    rows: Ints
+    X: NDArray[Any]  # (n_rows, n_features); gridded values; rows outside `rows` are never read
+    keys: Words  # (n_rows,); record keys; empty where nothing is drawn
+    rows: Ints  # (m,); which rows of `X` belong to the problem; a *position* indexes this array
+    # (m,), or empty; integer weights of the positions, 0 or more; empty means one each
     mass: Floats = np.empty(0)
 
     @classmethod

@@ -240,12 +240,12 @@ def descend_filed(
                 arrived = come[:0]
         anew = new and not cloned
         if (moved or arrived.size > 0) and not anew:
-            seen, flipped = reexamine(
+            n_examined, flipped = reexamine(
                 t, moved, points, alive, arrived, n_alive, clock, weights, pairs, levels, files,
                 picks, scratch,
             )  # fmt: skip
-            anew = seen < 0
-            examined += max(seen, 0)
+            anew = n_examined < 0
+            examined += max(n_examined, 0)
             flips += flipped
         if anew:
             if live.size == 0:

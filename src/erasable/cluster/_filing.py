@@ -41,27 +41,14 @@ Keys32 = NDArray[np.float32]
 
 
 class Lists(NamedTuple):
-    """The lists in which the records of one level are filed.
+    """The lists in which the records of one level are filed."""
 
-    Attributes
-    ----------
-    top_bits : int
-        Leading bits of the level's largest bound.
-    bounds : ndarray of shape (n_positions,), float32
-        The movement that each record can bear.
-    following : ndarray of shape (n_positions,), int32
-        The record that comes after each in its list; -1 after the last.
-    head : ndarray of shape (n_slots, n_groups, BINS), int32
-        The first record of each list, or -1.
-    lowest : ndarray of shape (n_slots, n_groups), int16
-        The first bin of each group that has records.
-    """
-
-    top_bits: int
-    bounds: Keys32
+    top_bits: int  # leading bits of the level's largest bound
+    bounds: Keys32  # (n_positions,); the movement that each record can bear
+    # (n_positions,); the record that comes after each in its list; -1 after the last
     following: Ints32
-    head: Ints32
-    lowest: NDArray[np.int16]
+    head: Ints32  # (n_slots, n_groups, BINS); the first record of each list, or -1
+    lowest: NDArray[np.int16]  # (n_slots, n_groups); the first bin of each group that has records
 
 
 @subroutine

@@ -17,22 +17,14 @@ FREE = -1
 
 
 class Rule(NamedTuple):
-    """How centroids follow from sums, and when the run stops.
+    """How centroids follow from sums, and when the run stops."""
 
-    Attributes
-    ----------
-    floor_mass, step, phases
-        See `next_centers`; one row of `phases` per level.
-    shift : float
-        Stop when the squared movement of all centroids is at most this; negative: never.
-    squares : ndarray of shape (n_features,), or empty
-        Sums of squares; where given, stop as soon as the loss does not fall.
-    """
-
+    # floor_mass, step, phases: see `next_centers`; one row of `phases` per level
     floor_mass: float
     step: float
     phases: Floats
-    shift: float
+    shift: float  # stop when the squared movement of all centroids is at most this; negative: never
+    # (n_features,), or empty; sums of squares; where given, stop as soon as the loss does not fall
     squares: Floats
 
 

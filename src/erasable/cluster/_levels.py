@@ -236,11 +236,11 @@ def descend(
             if new and t > 0:
                 source, metric = t - 1, weights
                 copy(levels.centers[t - 1], before)
-            seen, flipped = _assign_level(
+            n_examined, flipped = _assign_level(
                 t, source, new and t == 0, points, live, before, metric, weights, pairs,
                 levels, scratch,
             )  # fmt: skip
-            examined += seen
+            examined += n_examined
             passes += 1 if new else 0
             flips += 0 if new else flipped
         found = stop_at(t, rule, weights, levels)

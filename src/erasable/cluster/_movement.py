@@ -28,22 +28,13 @@ _TINY = 1e-250  # sums of squares below it may have lost something to underflow
 
 
 class Moves(NamedTuple):
-    """How far centroids have moved.
+    """How far centroids have moved."""
 
-    Attributes
-    ----------
-    limits : ndarray of shape (n_groups,)
-        Bounds up to which the records of every group are at risk; 0 everywhere means nothing moved
-        at all. Groups are pairs (own, nearest other), or own centroids alone.
-    moves : ndarray of shape (k,)
-        How far each centroid moved, in the metric of before.
-    turn : ndarray of shape (2, n_features)
-        Scratch space.
-    """
-
+    # (n_groups,); bounds up to which the records of every group are at risk; 0 everywhere means
+    # nothing moved at all. Groups are pairs (own, nearest other), or own centroids alone.
     limits: Floats
-    moves: Floats
-    turn: Floats
+    moves: Floats  # (k,); how far each centroid moved, in the metric of before
+    turn: Floats  # (2, n_features); scratch space
 
 
 @subroutine

@@ -1,7 +1,7 @@
-"""One k-means problem that deletes and adds: seeds, levels and files together.
+"""A k-means run in memory that deletes and adds: seeds, levels and files of records.
 
-`LloydRun` is a pure function of its records: what it holds after any changes, its files aside, is
-what a new run on the records of now holds. Estimators are thin shells over it.
+After any changes a `LloydRun` holds, its files aside, what a new run on the records of now holds.
+It includes the threaded passes of a fit and the schema of its state.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import is_compiled
 from erasable.core._schema import Array, Fields, FieldType, Sizes, join, refuse
-from erasable.core.arrays import Flags, Floats, Ints, Words
+from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.deletion import Action
 from erasable.core.grid import MAX_ROWS
 from erasable.core.persistent import Persistent
@@ -30,11 +30,17 @@ from ._layout import Levels, RecordFiles, Rule, grown, new_files, new_levels
 from ._levels import descend
 from ._seeding import Seeding
 
-_SPARE = 8  # one position in so many is free, where room is made
+_SPARE = 8  # one position in so many is free after an enlargement
 _LEAST_SPARE = 16
+FARTHEST = 2.0**490  # of a centroid from the origin of the grid: beyond all records
+_FIRST_LEVELS = 16  # levels for which memory is allocated at first; most runs end before
+_PATIENCE = 4  # deletions of several records at once before a run is filed
+_PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
+_NOT_SAVED = ("_picks", "_scratch", "_read")
+_NO_FLOATS = np.empty(0)
+_NO_POSITIONS = np.empty(0, np.int64)
 
-
-_NO_LIMITS = np.empty(0)
+RuleFor: TypeAlias = Callable[[int], Rule]
 
 
 def run_levels(
@@ -72,7 +78,7 @@ def _assign(
 ) -> int:
     """Assign every live position at level `t`; return how many distances were computed."""
     n, source = live.shape[0], max(t - 1, 0)
-    limits, factor = _NO_LIMITS, 1.0
+    limits, factor = _NO_FLOATS, 1.0
     before: NDArray[np.uint16] = levels.labels[source][: 0 if t == 0 else None]
     if t > 0:
         moves, stretch = kernels.movement_to(t, weights, pairs, levels)
@@ -101,15 +107,11 @@ def _assign(
     levels.sums[t] = levels.sums[source] if t > 0 else 0.0
     levels.counts[t] = levels.counts[source] if t > 0 else 0
     examined = 0
-    for sums, counts, seen in over_rows(assign, n, n_jobs):
+    for sums, counts, n_examined in over_rows(assign, n, n_jobs):
         levels.sums[t] += sums
         levels.counts[t] += counts
-        examined += seen
+        examined += n_examined
     return examined
-
-
-FARTHEST = 2.0**490
-"""Of a centroid from the origin of the grid: beyond all records."""
 
 
 def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, FieldType]:
@@ -155,16 +157,6 @@ class NodeSchema(FieldType):
             self._run.check(value, at, {"n_features": sizes["n_features"]})
 
 
-RuleFor: TypeAlias = Callable[[int], Rule]
-
-_NO_FLOATS = np.empty(0)
-_NO_POSITIONS = np.empty(0, np.int64)
-_FIRST_LEVELS = 16  # levels there is room for at first; most runs end before
-_PATIENCE = 4  # deletions of several records at once before a run is filed
-_NOT_KEPT = ("_picks", "_scratch", "_read")
-_PAIR_LIMIT = 16  # clusters up to which records are filed by pairs of clusters
-
-
 def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
     """Return the rule of Lloyd's algorithm: means, stopped by `shift` (never if negative)."""
     return Rule(0.0, 0.0, np.zeros((n_levels, 0)), shift, _NO_FLOATS)
@@ -172,43 +164,19 @@ def plain_rule(n_levels: int, shift: float = -1.0) -> Rule:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a deletion or an addition did to a run.
+    """The effect of a deletion or an addition on a run."""
 
-    Attributes
-    ----------
-    action : {"updated", "resumed", "refit"}
-        Changes were carried through; some step or level was computed anew; everything was.
-    examined : int
-        Record x level distances computed.
-    flips : int
-        Record x level labels that changed.
-    passes : int
-        Levels assigned anew.
-    seeding_steps : int
-        Steps of the seeding run again.
-    """
-
+    # "updated": changes were carried through; "resumed": some step or level was computed anew;
+    # "refit": everything was
     action: Action
-    examined: int
-    flips: int
-    passes: int
-    seeding_steps: int
+    examined: int  # record x level distances computed
+    flips: int  # record x level labels that changed
+    passes: int  # levels assigned anew
+    seeding_steps: int  # steps of the seeding run again
 
 
 class LloydRun(Persistent):
-    """A k-means run over some points, which can delete positions and take rows in.
-
-    Parameters
-    ----------
-    points : Points
-        The records.
-    n_clusters, max_iter : int
-        As in `KMeans`.
-    seeding : Seeding
-        Not fitted yet.
-    weights : ndarray of shape (n_features,), optional
-        Weights of the metric.
-    """
+    """A k-means run over some points, which can delete positions and take rows in."""
 
     def __init__(
         self,
@@ -242,15 +210,15 @@ class LloydRun(Persistent):
         self._scratch: DistanceScratch = new_scratch(d, n_clusters)
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Return what a file keeps: all but room to work in."""
-        return {name: each for name, each in vars(self).items() if name not in _NOT_KEPT}
+        """Return the attributes that are saved: all but scratch memory."""
+        return {name: each for name, each in vars(self).items() if name not in _NOT_SAVED}
 
     def _after_reading(self) -> None:
         self._scratch = new_scratch(self.points.X.shape[1], self.n_clusters)
         self._picks = np.zeros(self.alive.size if self._filed else 0, np.int64)
         self._n_picked = 0
         self._read = True
-        self._followed = _PATIENCE  # one that is kept will delete again
+        self._followed = _PATIENCE  # a run that was saved will delete again
 
     @property
     def centers(self) -> Floats:
@@ -268,6 +236,30 @@ class LloydRun(Persistent):
     def built(self) -> int:
         """The last level that was computed; past `final` where a stop was decided by it."""
         return self._built
+
+    def live(self) -> Ints:
+        """Return the positions that are left."""
+        return np.flatnonzero(self.alive)
+
+    def positions(self, rows: Ints) -> Ints:
+        """Return the positions of rows that are left."""
+        initial = self.points.rows[: self._n_sorted]
+        if initial.size == self.points.X.shape[0]:
+            found = rows.copy()
+        else:
+            found = np.minimum(np.searchsorted(initial, rows), max(initial.size - 1, 0))
+        if self._n_placed == self._n_sorted:
+            return found
+        later = ~self.alive[found] | (self.points.rows[found] != rows)
+        if later.any():
+            others = self._n_sorted + np.flatnonzero(self.alive[self._n_sorted : self._n_placed])
+            order = others[np.argsort(self.points.rows[others])]
+            found[later] = order[np.searchsorted(self.points.rows[order], rows[later])]
+        return found
+
+    def show(self, X: NDArray[Any], keys: Words) -> None:
+        """Refer to the rows where they are now, beside others."""
+        self.points = self.points._replace(X=X, keys=keys)
 
     def fit(self, rule: RuleFor = plain_rule, n_jobs: int | None = 1) -> LloydRun:
         """Run from scratch on the positions that are left.
@@ -318,6 +310,70 @@ class LloydRun(Persistent):
             self._file_if_it_pays(rows.size, self._weights)
         return self._change(gone, self._take_places(rows), metric, rule, n_jobs)
 
+    def state(self) -> dict[str, Any]:
+        """Return the seeds and the path of the run, as views that the next deletion changes.
+
+        Seeds and candidates are keys, 0 for none; the path ends at the final level.
+        """
+        tried = self.seeding.candidates
+        last = self.final + 1
+        return {
+            "seeds": {
+                "chosen": self._keys_at(self.seeding.chosen),
+                "candidates": np.where(
+                    tried < 0, np.uint64(0), self._keys_at(np.maximum(tried, 0))
+                ),
+                "potentials": self.seeding.potentials,
+            },
+            "path": {
+                "centers": self.levels.centers[:last],
+                "sums": self.levels.sums[:last],
+                "counts": self.levels.counts[:last],
+            },
+        }
+
+    def _keys_at(self, positions: Ints) -> Words:
+        return self.points.keys[self.points.rows[positions]]
+
+    def _make_room(self, n_new: int) -> None:
+        """Have `n_new` free positions at the end; those of deleted records may be given up."""
+        if self._n_placed + n_new <= self.alive.size:
+            return
+        live = self.live()
+        rows = self.points.rows[live]
+        order = np.argsort(rows)
+        live, rows = live[order], rows[order]
+        n = live.size
+        size = n + n_new + max(_LEAST_SPARE, (n + n_new) // _SPARE)
+        places = np.zeros(self.alive.size, np.int64)
+        places[live] = np.arange(n)
+        before = self.levels
+        per_record = {
+            name: np.zeros((array.shape[0], size), array.dtype)
+            for name, array in before._asdict().items()
+            if name in ("labels", "bounds", "links")
+        }
+        for name, array in per_record.items():
+            array[:, :n] = getattr(before, name)[:, live]
+        self.levels = before._replace(**per_record)
+        if self._filed:
+            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
+        self.seeding.renumber(places)
+        self.points = self.points._replace(rows=np.zeros(size, np.int64))
+        self.points.rows[:n] = rows
+        self.alive = np.arange(size) < n
+        self._picks = np.zeros(size if self._picks.size else 0, np.int64)
+        self._n_placed = self._n_sorted = n
+
+    def _take_places(self, rows: Ints) -> Ints:
+        """Return positions for rows that come, which are alive from now on."""
+        come = np.arange(self._n_placed, self._n_placed + rows.size)
+        self.points.rows[come] = rows
+        self.alive[come] = True
+        self.n_alive += rows.size
+        self._n_placed += rows.size
+        return come
+
     def _change(
         self,
         gone: Ints,
@@ -362,31 +418,6 @@ class LloydRun(Persistent):
         seeding.weights = seeding.weights if weights is None else weights
         seeding.fit(self.points, self.live(), n_jobs)
         return not np.array_equal(before, seeding.chosen), self.n_clusters
-
-    def state(self) -> dict[str, Any]:
-        """Return the seeds and the path of the run, as views that the next deletion changes.
-
-        Seeds and candidates are keys, 0 for none; the path ends at the final level.
-        """
-        tried = self.seeding.candidates
-        last = self.final + 1
-        return {
-            "seeds": {
-                "chosen": self._keys_at(self.seeding.chosen),
-                "candidates": np.where(
-                    tried < 0, np.uint64(0), self._keys_at(np.maximum(tried, 0))
-                ),
-                "potentials": self.seeding.potentials,
-            },
-            "path": {
-                "centers": self.levels.centers[:last],
-                "sums": self.levels.sums[:last],
-                "counts": self.levels.counts[:last],
-            },
-        }
-
-    def _keys_at(self, positions: Ints) -> Words:
-        return self.points.keys[self.points.rows[positions]]
 
     def _forget(self, gone: Ints) -> None:
         """Overwrite what accelerators hold of deleted positions; links of lists must stay."""
@@ -501,80 +532,3 @@ class LloydRun(Persistent):
         self.levels = grown(self.levels, n_levels)
         if self._filed:
             self._files = grown(self._files, n_levels)
-
-    # -- positions of records --------------------------------------------------------------------
-
-    points: Points
-    alive: Flags
-    n_alive: int
-    levels: Levels
-    seeding: Seeding
-    _files: RecordFiles
-    _filed: bool
-    _built: int
-    _picks: Ints
-    _n_placed: int
-    _n_sorted: int
-
-    def live(self) -> Ints:
-        """Positions that are left."""
-        return np.flatnonzero(self.alive)
-
-    def positions(self, rows: Ints) -> Ints:
-        """Return the positions of rows that are left."""
-        initial = self.points.rows[: self._n_sorted]
-        if initial.size == self.points.X.shape[0]:
-            found = rows.copy()
-        else:
-            found = np.minimum(np.searchsorted(initial, rows), max(initial.size - 1, 0))
-        if self._n_placed == self._n_sorted:
-            return found
-        later = ~self.alive[found] | (self.points.rows[found] != rows)
-        if later.any():
-            others = self._n_sorted + np.flatnonzero(self.alive[self._n_sorted : self._n_placed])
-            order = others[np.argsort(self.points.rows[others])]
-            found[later] = order[np.searchsorted(self.points.rows[order], rows[later])]
-        return found
-
-    def show(self, X: NDArray[Any], keys: Words) -> None:
-        """Know where the rows are now, and others beside them."""
-        self.points = self.points._replace(X=X, keys=keys)
-
-    def _take_places(self, rows: Ints) -> Ints:
-        """Return positions for rows that come, which are alive from now on; there is scratch."""
-        come = np.arange(self._n_placed, self._n_placed + rows.size)
-        self.points.rows[come] = rows
-        self.alive[come] = True
-        self.n_alive += rows.size
-        self._n_placed += rows.size
-        return come
-
-    def _make_room(self, n_new: int) -> None:
-        """Have free positions at the end, for which those of deleted records may be given up."""
-        if self._n_placed + n_new <= self.alive.size:
-            return
-        live = self.live()
-        rows = self.points.rows[live]
-        order = np.argsort(rows)
-        live, rows = live[order], rows[order]
-        n = live.size
-        size = n + n_new + max(_LEAST_SPARE, (n + n_new) // _SPARE)
-        places = np.zeros(self.alive.size, np.int64)
-        places[live] = np.arange(n)
-        before = self.levels
-        per_record = {
-            name: np.zeros((array.shape[0], size), array.dtype)
-            for name, array in before._asdict().items()
-            if name in ("labels", "bounds", "links")
-        }
-        for name, array in per_record.items():
-            array[:, :n] = getattr(before, name)[:, live]
-        self.levels = before._replace(**per_record)
-        if self._filed:
-            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
-        self.seeding.renumber(places)
-        self.points = self.points._replace(rows=np.zeros(size, np.int64))
-        self.points.rows[:n] = rows
-        self.alive = np.arange(size) < n
-        self._picks = np.zeros(size if self._picks.size else 0, np.int64)
-        self._n_placed = self._n_sorted = n

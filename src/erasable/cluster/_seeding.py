@@ -1,11 +1,9 @@
-"""Greedy k-means++ whose choice after a deletion is that of the smaller data set.
+"""Greedy k-means++ by exponential races, with deletion and addition of records.
 
-Step ``l`` runs `L` exponential races among the records with weights equal to their squared
-distance to the seeds chosen so far, and keeps the candidate with the lowest potential (Arthur
-and Vassilvitskii 2007, the greedy variant of scikit-learn). The potential is a sum of distances
-rounded to integers, so a deletion subtracts its own terms from every candidate. A step is run
-again only when one of its candidates is deleted, or when another candidate takes the lead. A
-record that comes adds its terms, and runs against the winners of all races alone.
+A step draws candidates by races among the records, each with its squared distance to the seeds so
+far as weight, and takes the candidate with the lowest potential (Arthur and Vassilvitskii 2007,
+the greedy variant of scikit-learn). Potentials are sums of integers, from which a record is
+subtracted exactly. A step is run again only when a candidate is deleted or another one leads.
 """
 
 from __future__ import annotations
@@ -53,20 +51,7 @@ def metric_for(tops: Ints, weights: Floats) -> tuple[float, Floats]:
 
 
 class Seeding:
-    """The seeds of some points, with what is needed to know when they change.
-
-    Attributes
-    ----------
-    chosen : ndarray of shape (n_clusters,), int64
-        Positions of the seeds.
-    candidates : ndarray of shape (n_clusters, n_candidates), int64
-        Positions of the candidates of every step; the first step has one, the rest is -1.
-    potentials : ndarray of shape (n_clusters, n_candidates), int64
-        Exact potentials of the candidates; the largest integer where there is none.
-    scores : ndarray of shape (n_clusters, n_candidates)
-        Scores with which the candidates have won their races, which records that come have to
-        beat; negative where nobody has asked yet.
-    """
+    """The seeds of some points, with what is needed to know when they change."""
 
     def __init__(
         self,
@@ -81,9 +66,15 @@ class Seeding:
         self.seed = np.uint64(seed)
         self.quantum = quantum
         self.weights = _NO_FLOATS if weights is None else weights
-        self.chosen = np.full(n_clusters, -1, np.int64)
+        self.chosen = np.full(n_clusters, -1, np.int64)  # (n_clusters,); positions of the seeds
+        # (n_clusters, n_candidates); positions of the candidates of every step; the first step has
+        # one, the rest is -1
         self.candidates = np.full((n_clusters, self.n_candidates), -1, np.int64)
+        # (n_clusters, n_candidates); exact potentials of the candidates; the largest integer where
+        # there is none
         self.potentials = np.full((n_clusters, self.n_candidates), _NO_CANDIDATE, np.int64)
+        # (n_clusters, n_candidates); scores with which the candidates have won their races, which
+        # records that come have to beat; negative where they are not known
         self.scores = np.full((n_clusters, self.n_candidates), -1.0)
 
     def fit(self, points: Points, live: Ints, n_jobs: int | None = None) -> None:

@@ -29,7 +29,7 @@ class SingleRunModel(CentroidModel):
     """Base of KMeans and QuantizedKMeans, which say only what their rule is.
 
     A subclass implements ``_rule(gridded, n_levels)``, a function of the live records alone, and
-    names in ``_setting(gridded)`` whatever else the run was made with: when that changes, nothing
+    returns in ``_setting(gridded)`` the other settings of the run: when that changes, nothing
     can be carried through and the run is made anew.
     """
 
@@ -125,24 +125,16 @@ class SingleRunModel(CentroidModel):
 
 
 class GriddedRun:
-    """The accelerator of a model: the gridded records and the run over them.
-
-    Attributes
-    ----------
-    table : GriddedTable
-    moments : Moments or None
-        Exact second moments of the records, where the model's rule needs them.
-    phases : ndarray or None
-        Whatever phases the model's rule draws, once it has drawn them.
-    run : LloydRun
-    """
+    """The accelerator of a model: the gridded records and the run over them."""
 
     def __init__(
         self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held = model._attached()
         self.table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
+        # phases that the model's rule has drawn, if it draws any
         self.phases: Floats | None = None
+        # exact second moments of the records, where the model's rule needs them
         self.moments: Moments | None = None
         if model._needs_moments():
             self.moments = Moments.fit(
@@ -162,7 +154,7 @@ class GriddedRun:
         self.run.fit(partial(model._rule, self), model.n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
-        """Delete rows; whatever cannot be carried through is learned again."""
+        """Delete rows; learn again what cannot be updated."""
         held = model._attached()
         top, origin = self.table.grid.top.copy(), self.table.grid.origin.copy()
         if self.moments is not None:

@@ -1,8 +1,8 @@
-"""A k-means run over records that stay where they are: it is made of passes, and keeps none.
+"""A k-means run by passes over stored records, of which it holds none.
 
-The law kept here: seeds, centroids and sums of every level are those of `_run.LloydRun`, to the
-bit. What makes its deletions fast is 9 bytes a record and level; here a deletion takes records out
-of the seeding and of the levels above the first that changes, and runs the other levels again.
+Seeds, centroids and sums of every level are those of `_run.LloydRun`, to the bit. It saves the 9
+bytes for each record and level that make deletions there fast: a deletion takes records out of the
+seeding and of the levels above the first that changes, and runs the other levels again.
 """
 
 from __future__ import annotations
@@ -63,22 +63,12 @@ def gridded_parts(grid: Grid, block: Block) -> Iterator[tuple[slice, Any, Points
 
 
 class Winners(NamedTuple):
-    """Who has won the races of a step: one line for each seed that the step before may choose.
+    """Who has won the races of a step: one line for each seed that the step before may choose."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_lines, n_races), int64
-        -1 where there was nobody.
-    keys : ndarray of shape (n_lines, n_races), uint64
-    stakes : ndarray of shape (n_lines, n_races), float64
-    values : ndarray of shape (n_lines, n_races, n_features), float64
-        On the grid.
-    """
-
-    rows: Ints
-    keys: Words
-    stakes: Floats
-    values: Floats
+    rows: Ints  # (n_lines, n_races); -1 where there was nobody
+    keys: Words  # (n_lines, n_races)
+    stakes: Floats  # (n_lines, n_races)
+    values: Floats  # (n_lines, n_races, n_features); on the grid
 
     @classmethod
     def nobody(cls, n_lines: int, n_races: int, n_features: int) -> Winners:
@@ -140,22 +130,9 @@ class _Races:
 class SeedingStep(Pass[tuple[Ints, Winners]]):
     """Sum the potentials of a step's candidates, and run the races of the next step.
 
-    Which candidate wins the step is known when all records were seen. So the next step's races are
-    run for each of them.
-
-    Parameters
-    ----------
-    grid : Grid
-    seeding : Seeding
-    step : int
-    seeds : ndarray of shape (step, n_features)
-        Those that are chosen, on the grid, the last one last.
-    candidates : ndarray of shape (n_candidates, n_features)
-        On the grid.
-    keys : PerRow of uint64
-    potential : Scratch
-        Lowered by the last seed, and by all of them where it is fresh; to do that twice changes
-        nothing.
+    The winner of the step is known after the pass only, so the races of the next step are run for
+    every candidate. `potential` is lowered by the last seed, and by all `seeds` where it is fresh;
+    lowering it twice changes nothing. Seeds and candidates are on the grid.
     """
 
     def __init__(
@@ -300,17 +277,7 @@ _FIRST_LEVELS = 16  # there is room for at first
 
 
 class StoredRun:
-    """The accelerator of a model whose records are read block by block; see `GriddedRun`.
-
-    Attributes
-    ----------
-    grid : Grid
-    moments : Moments or None
-        Where the model's rule needs them.
-    phases : ndarray or None
-        Whatever phases the model's rule draws, once it has drawn them.
-    run : StoredLloyd
-    """
+    """The accelerator of a model whose records are read block by block; see `GriddedRun`."""
 
     def __init__(
         self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
@@ -318,8 +285,9 @@ class StoredRun:
         held, n_jobs = model._attached(), model._n_jobs
         matrix, keys = held.records.matrix, model._record_keys()
         live = None if held.n_live == held.records.n_rows else held.live_rows()
+        # phases that the model's rule has drawn, if it draws any
         self.phases: Floats | None = None
-        self.moments: Moments | None = None
+        self.moments: Moments | None = None  # where the model's rule needs them
         self.run = StoredLloyd(
             model._at_fit("n_clusters"), model._at_fit("max_iter"), model.seed_, model._metric()
         )
@@ -339,7 +307,7 @@ class StoredRun:
         self.run.descend(partial(model._rule, self), matrix, live, n_jobs)
 
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
-        """Delete rows; whatever cannot be carried through is learned again."""
+        """Delete rows; learn again what cannot be updated."""
         held, n_jobs = model._attached(), model._n_jobs
         matrix = held.records.matrix
         if self.moments is not None:
@@ -362,29 +330,13 @@ class StoredRun:
 
 
 class StoredLloyd:
-    """Seeds and levels; the part of `LloydRun` that is the model.
-
-    Parameters
-    ----------
-    n_clusters, max_iter : int
-        As in `KMeans`.
-    seed : int
-        Of the tape.
-    weights : ndarray of shape (n_features,), or empty
-        Of the metric.
-
-    Attributes
-    ----------
-    levels : Levels
-        Of no positions.
-    built, final : int
-        See `LloydRun`.
-    """
+    """Seeds and levels of `LloydRun`, whose `levels` have no positions."""
 
     def __init__(self, n_clusters: int, max_iter: int, seed: int, weights: Floats) -> None:
         self.max_iter = max_iter
         self._weights, self._turned = weights, False
         self.seeding = Seeding(n_clusters, seed, 1.0)
+        # built, final: see `LloydRun`
         self.built = self.final = -1
 
     @property

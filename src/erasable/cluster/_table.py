@@ -21,29 +21,7 @@ _FEW = 16  # keys that are compared with all others one by one
 
 
 class GriddedTable:
-    """Records on the grid, with their keys.
-
-    Parameters
-    ----------
-    held : Attachment
-        The records of the model.
-    keys : ndarray of shape (n_rows,), uint64
-        Their keys; shared with the model, which blanks those of deleted records.
-    names : list of str or None
-        Names of the columns, for warnings.
-    warn : bool
-        Whether to warn of columns that the grid is too coarse for.
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    grid : Grid
-    X : ndarray of shape (n_rows, n_features)
-        Gridded values; the records' own matrix where rounding changes nothing.
-    rows : ndarray of shape (n_records,), int64
-        Rows of the records that were live when the table was made.
-    """
+    """Records on the grid, with their keys."""
 
     def __init__(
         self,
@@ -54,6 +32,7 @@ class GriddedTable:
         n_jobs: int | None = None,
     ) -> None:
         matrix = held.records.matrix
+        # (n_records,); rows of the records that were live when the table was made
         self.rows = held.live_rows()
         self.grid = Grid.fit(
             matrix,
@@ -62,10 +41,13 @@ class GriddedTable:
             warn=warn,
             n_jobs=n_jobs,
         )
+        # (n_rows,); their keys; shared with the model, which blanks those of deleted records
         self.keys = keys
         self._held = held
         self._shared = self.grid.lossless and not self.grid.origin.any()
         dtype = np.float32 if self.grid.narrow else np.float64
+        # (n_rows, n_features); gridded values; the records' own matrix where rounding changes
+        # nothing
         self.X = matrix if self._shared else self._gridded(matrix, dtype, n_jobs)
         if self.rows.size < matrix.shape[0]:
             self.wipe(np.flatnonzero(~held.live))

@@ -1,7 +1,7 @@
-"""The tree of divide-and-conquer k-means: which leaf a record has, and what follows at its nodes.
+"""The tree of divide-and-conquer k-means: leaves, and the nodes that cluster their centroids.
 
-The law kept here: a record's leaf depends on its group, or its id, and on the number of leaves
-alone. So a record that leaves or comes concerns its leaf, and the nodes on the way to the root.
+The leaf of a record depends on its group, or its id, and on the number of leaves alone. So a
+record that leaves or comes concerns its leaf, and the nodes on the way to the root.
 """
 
 from __future__ import annotations
@@ -36,15 +36,7 @@ if TYPE_CHECKING:
 
 
 class ClusterNode:
-    """What leaves and merging nodes have in common.
-
-    Attributes
-    ----------
-    centers : ndarray of shape (at most n_clusters, n_features)
-        What the node hands up, relative to the origin of the records' grid.
-    mass : ndarray of shape (len(centers),)
-        Records, or mass of records, in each cluster.
-    """
+    """The base of leaves and merging nodes: a run over records or centroids, if there are any."""
 
     def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
         self.name = name
@@ -61,17 +53,17 @@ class ClusterNode:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing to hand up."""
+        """Whether it has no centroids."""
         return self.run is None
 
     @property
     def origin(self) -> Floats | float:
-        """What to add to the run's centroids."""
+        """Origin that is added to the run's centroids."""
         return 0.0
 
     @property
     def centers(self) -> Floats:
-        """Centroids that the node hands up."""
+        """Centroids that the parent clusters, relative to the origin of the records' grid."""
         if self.run is None:
             return np.empty((0, 0))
         return self.run.centers + self.origin
@@ -248,21 +240,13 @@ MOST_LEAVES = 2**20
 
 
 class ClusterTree(ABC):
-    """The accelerator: the grid of the records, the leaf of every row, and the nodes.
-
-    Attributes
-    ----------
-    width : int
-        Children of a node.
-    levels : list of list of Node
-        Leaves first.
-    """
+    """The accelerator: the grid of the records, the leaf of every row, and the nodes."""
 
     def __init__(
         self, model: DivideAndConquerKMeans, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held = model._attached()
-        self.width = _width_for(model, held.n_live)
+        self.width = _width_for(model, held.n_live)  # children of a node
         self._weighted = bool(model._at_fit("weight_by_mass"))
         self._read(model, names, warn)
         self._quantum = quantum_for(self.grid.top)
@@ -275,7 +259,7 @@ class ClusterTree(ABC):
         order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
         ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1)).tolist()
         own = {i: order[ends[i] : ends[i + 1]] for i in range(n_leaves)}
-        self.levels: list[list[ClusterNode]] = [self._learn_leaves(model, own)]
+        self.levels: list[list[ClusterNode]] = [self._learn_leaves(model, own)]  # leaves first
         for depth in range(height - 1, -1, -1):
             below = self.levels[-1]
             self.levels.append([])
@@ -368,12 +352,7 @@ class ClusterTree(ABC):
 
 
 class GriddedTree(ClusterTree):
-    """A tree over records in memory, whose leaves delete and add as `KMeans` does.
-
-    Attributes
-    ----------
-    table : GriddedTable
-    """
+    """A tree over records in memory, whose leaves delete and add as `KMeans` does."""
 
     def _read(self, model: DivideAndConquerKMeans, names: list[str] | None, warn: bool) -> None:
         held, keys = model._attached(), model._record_keys()

@@ -110,7 +110,7 @@ class ColumnTransformer(TransformerMixin, Composition):
     }
     _columns: dict[str, Any]
     _selected: dict[str, list[int]]
-    """What selectors chose when it was fitted, by the names of the transformers."""
+    """Columns that selectors chose at the fit, by the names of the transformers."""
     _selections: dict[str, ColumnSelection]
     _chains: dict[str, Layout]
     _widths: Widths
@@ -154,7 +154,7 @@ class ColumnTransformer(TransformerMixin, Composition):
         return self
 
     def _items(self) -> list[tuple[str, Any, Any]]:
-        """Return the transformers, once fitted with the columns that they had at `fit`."""
+        """Return the transformers; after a fit, with the columns of `fit`."""
         columns, items = self.__dict__.get("_columns"), self.transformers
         return items if columns is None else [(n, part, columns.get(n, [])) for n, part, _ in items]
 
@@ -169,14 +169,14 @@ class ColumnTransformer(TransformerMixin, Composition):
         self._columns |= self._selected
 
     def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
-        # A selector chooses columns at a fit; learning again from what is left keeps them.
+        # A selector chooses columns at a fit; later deletions keep them.
         chosen = self.__dict__.get("_selected") if "_info" in self.__dict__ else None
         super()._begin_again(held, affine)
         if chosen is not None:
             self._selected = chosen
 
     def _rest(self) -> Any:
-        """Return `remainder`, once fitted the word that it was at `fit`, or the transformer."""
+        """Return `remainder`; after a fit, the word passed to `fit`, or the transformer."""
         book = self.__dict__.get("_info")
         word = None if book is None else book.params[_REST]
         return word if isinstance(word, str) else self.remainder
@@ -198,7 +198,7 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def _without_effect(self) -> tuple[str, ...]:
-        """Leave the parameter out of digests where it is as in versions that had none."""
+        """Parameters left out of digests, so that these are as in versions without them."""
         return (_THRESHOLD,) if self.sparse_threshold == 1 else ()
 
     def _check_parts(self) -> None:
@@ -360,7 +360,7 @@ class ColumnTransformer(TransformerMixin, Composition):
             for part in self._erasable_parts().values()
         )
 
-    # -- what it answers -----------------------------------------------------------------------
+    # -- predictions ---------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Any:
         """Give every transformer its columns, and put the results side by side.
@@ -394,7 +394,7 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def output_indices_(self) -> dict[str, slice]:
-        """Where the columns of each transformer are in the output."""
+        """Slices of the output, by transformer."""
         self._check_fitted()
         return self._places()
 
@@ -438,7 +438,7 @@ class ColumnTransformer(TransformerMixin, Composition):
 
     @property
     def _takes_words(self) -> bool:
-        """Whether every part takes columns of text."""
+        """Return whether every part takes columns of text."""
         return all(Accepts.of(part).objects for _, part in self._parts())
 
 
@@ -462,7 +462,7 @@ def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransfo
 
 
 def _accepts_of(name: str, part: Any, places: list[int]) -> Accepts:
-    """Return what a part takes of the columns that it is given."""
+    """Return which types of its columns a part takes."""
     if not places:
         raise InvalidInputError(
             f"{name!r} has no columns; expected at least one; leave it out, or pass an empty list"

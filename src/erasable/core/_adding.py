@@ -1,8 +1,8 @@
-"""Records come, or come in the place of others: done for all models that hold them, or not at all.
+"""Changes of records, which all models that hold them follow, or none.
 
-Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, a
-change that is interrupted is undone: the records are what they were, and the models learn again.
-From there on it is completed: what is left to do is only to overwrite what nobody reads any more.
+Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, an
+interrupted change is undone: the records are what they were, and the models learn again. After
+that it is completed: all that is left to do is to overwrite what nobody reads any more.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import gc
 import time
 import warnings
 from collections.abc import Iterable, Sized
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -43,54 +44,21 @@ if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
     from erasable.core.records import Records
 
-_SPARE = 1 / 8  # of the rows, are made beside those that are needed
+_SPARE = 1 / 8  # share of rows that is allocated beyond those needed
 _LEAST = 16
 
 
 class Growth:
-    """Rows that come to records, and those that leave with them.
-
-    Parameters
-    ----------
-    records : Records
-    table : Table
-        What comes, of the types that all rows together are to have.
-    holders : list of Attachment
-        Those that hold the new rows from then on.
-    leaving : ndarray of int64, or None
-        Rows that leave; they can be read until `finish`.
-    succeeds : bool
-        Whether each new row takes the place of the one that leaves, for those that hold that.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (n_new,), int64
-        Where the new rows are.
-    plain : bool
-        Whether no type of any array changes, and a model need not learn everything again.
-
-    Examples
-    --------
-    >>> from erasable import Records
-    >>> from erasable.core.additions import read_addition
-    >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
-    >>> held = records.attach()
-    >>> growth = Growth(records, read_addition(records, [[3.0]], None, None, ["c"], None), [held])
-    >>> growth.begin()
-    >>> rows = growth.arrive(held)
-    >>> growth.finish()
-    >>> records.matrix.tolist(), held.ids
-    ([[1.0], [2.0], [3.0]], array(['a', 'b', 'c'], dtype=object))
-    """
+    """Rows that come to records, and rows that leave with them."""
 
     def __init__(
         self,
         records: Records,
         table: RecordArrays,
-        holders: list[Attachment],
-        leaving: Ints | None = None,
+        holders: list[Attachment],  # that hold the new rows from then on
+        leaving: Ints | None = None,  # can be read until `finish`
         *,
-        succeeds: bool = False,
+        succeeds: bool = False,  # each new row takes the place of one that leaves, if that was live
     ) -> None:
         self._records, self._table, self._holders = records, table, holders
         self.leaving = np.empty(0, dtype=np.int64) if leaving is None else leaving
@@ -100,6 +68,7 @@ class Growth:
         n_more = n_new - free.size
         self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
         self._n_rows = n + n_more
+        # Whether no array changes its type, so that a model need not learn everything again.
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
             and (records.y is None or table.y is None or records.y.dtype == table.y.dtype)
@@ -120,7 +89,7 @@ class Growth:
     # -- doing ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Have room for the new rows, and take those that leave out of what is held."""
+        """Make room for the new rows, and exclude those that leave from all attachments."""
         records, table = self._records, self._table
         spare = dict(records._spare)
         weights = table.weights
@@ -170,7 +139,7 @@ class Growth:
             held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
 
     def arrive(self, held: Attachment) -> Ints:
-        """Have a model hold the new rows; return them."""
+        """Attach a model to the new rows; return them."""
         rows = self.rows_of(held)
         held._unreleased[rows] = True
         if held.live[rows].any():
@@ -180,7 +149,7 @@ class Growth:
         return rows
 
     def rows_of(self, held: Attachment) -> Ints:
-        """Return the new rows that a model is to hold, ascending."""
+        """Return the new rows of a model, ascending."""
         rows = self.rows
         if self._succeeds:
             rows = rows[self._was_live[id(held)]]
@@ -235,7 +204,7 @@ class Growth:
         return longer
 
     def _stacked(self, matrix: csr_array) -> csr_array:
-        """Put new rows where they are to be; rows that were erased take no room any more."""
+        """Return a sparse matrix with the new rows; erased rows take no room any more."""
         n, n_new = matrix.shape[0], self.rows.size
         source = np.full(self._n_rows, n + n_new)  # a row without values
         present = np.flatnonzero(~self._records._erased)
@@ -276,7 +245,7 @@ _ARRAYS = ("matrix", "ids", "y", "weights", "groups")
 
 
 def _first(flags: Flags, n: int) -> Ints:
-    """Return the first places that are set, at most n."""
+    """Return the first positions that are set, at most n."""
     if n != 1:
         return np.flatnonzero(flags)[:n]
     at = int(flags.argmax())  # which stops at the first
@@ -313,43 +282,23 @@ _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class RecordsChange:
-    """A change of records that all models of theirs follow, or one alone that shares them.
-
-    Parameters
-    ----------
-    records : Records
-    model : Erasable or None
-        The one model that was asked, or None: all that there are.
-    digest : bool
-        Whether reports are to have digests.
-    """
+    """A change of records: of all models that hold them, or of one that alone holds them."""
 
     def __init__(self, records: Records, model: Erasable | None, *, digest: bool) -> None:
         self._began = time.perf_counter()
         self._records, self._digest = records, digest
-        self._asked = model
-        self._known: list[tuple[Attachment, Erasable]] | None = None
+        self._asked = model  # None: all that there are
 
-    @property
+    @cached_property
     def _models(self) -> list[tuple[Attachment, Erasable]]:
-        """The models that hold records, and their holds."""
-        if self._known is None:
-            self._known = self._find_models()
-        return self._known
-
-    def _find_models(self) -> list[tuple[Attachment, Erasable]]:
-        """Return the models that hold records, and their holds."""
+        """The models that hold records, with their attachments."""
         if self._asked is not None and len(self._records._holders) == 1:
             return [(self._asked._attached(), self._asked)]
         holders = [each() for each in self._records._holders]
         known = [
             (held, held.model()) for held in holders if held is not None and held.model is not None
         ]
-        return [
-            (held, model)
-            for held, model in known
-            if model is not None and model.__dict__.get("_held") is held
-        ]
+        return [(held, model) for held, model in known if model is not None and model._held is held]
 
     def add(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> list[Addition]:
         """Add records; see `erasable.core.estimator.Erasable.add`."""
@@ -361,7 +310,7 @@ class RecordsChange:
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
     def take_in(self, table: RecordArrays) -> list[Addition]:
-        """Add records, with new ids, that were read as those that are there."""
+        """Add records with new ids, which were read as those that are there."""
         return self._do(Addition, table, _NO_ROWS, table.ids)
 
     def replace(
@@ -379,7 +328,7 @@ class RecordsChange:
         return self._do(Replacement, table, rows, as_id_array([*gone, *table.ids.tolist()]))
 
     def correct(self, ids: Any, X: Any, y: Any, sample_weight: Any) -> list[Correction]:
-        """Give records other values; see `erasable.core.estimator.Erasable.correct`."""
+        """Correct records; see `erasable.core.estimator.Erasable.correct`."""
         rows = self._rows(ids)
         records = self._records
         if rows.size == 0:
@@ -409,7 +358,7 @@ class RecordsChange:
         return y if self._asked._info.target_tags(self._asked)[0] else None
 
     def _rows(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Return the row of each id that is to leave or to be corrected."""
+        """Return the row of each id that is to be deleted or corrected."""
         if self._asked is not None:
             return self._asked._attached().rows(ids)
         wanted = as_request(ids)
@@ -444,8 +393,8 @@ class RecordsChange:
         if self._asked is None or [each for _, each in self._models] == [self._asked]:
             return
         if self._names(None, but=self._asked):
-            self._known = None
-            gc.collect()  # models that nobody uses may wait for it
+            del self._models
+            gc.collect()  # models in reference cycles that nobody uses
         if names := self._names(None, but=self._asked):
             raise InvalidInputError(
                 f"the records are shared with {names}; expected records that "
@@ -453,7 +402,7 @@ class RecordsChange:
             )
 
     def _names(self, rows: NDArray[np.int64] | None, but: Erasable | None) -> str:
-        """Name the models that hold any of some rows, or anything."""
+        """Name the models that hold any of some rows, or any rows at all."""
         names = [
             type(model).__name__
             for held, model in self._models
@@ -505,10 +454,7 @@ class RecordsChange:
 
 
 def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> list[Outcome]:
-    """Have records change and models follow, or have all be as it was.
-
-    What is raised meanwhile is treated as by `erasable.core._deleting.delete_or_undo`.
-    """
+    """Change records and have models follow; errors and interruptions: see `delete_or_undo`."""
     outcomes: list[Outcome] = []
     begun: list[tuple[Attachment, Erasable]] = []
     done = whole = False
@@ -549,7 +495,7 @@ def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> lis
 
 
 def _update_model(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
-    """Have a model learn what came, and forget what left."""
+    """Have a model learn the rows that came, and delete those that left."""
     leaving, rows = growth.leaving_of(held), growth.rows_of(held)
     if leaving.size == rows.size == 0:
         return Outcome("none")
@@ -588,12 +534,12 @@ def _update(
     if leaving.size:
         info.make_room(records.n_rows)
         try:
-            held.admit(leaving)  # for what looks at them before they go
+            held.admit(leaving)  # `_check_deletion` reads them as live rows
             model._check_deletion(leaving)
             held.exclude(leaving)
             if not at_once:
                 gone = model._delete_rows(leaving)
-        except ErasableError:  # what stays is too little for a model; with what comes, it may do
+        except ErasableError:  # too few without those that come
             held.readmit(leaving)
             held.exclude(leaving)
             return None
@@ -616,13 +562,13 @@ def _update(
 
 
 def _check(model: Erasable, records: Records, table: RecordArrays) -> None:
-    """Refuse what a model cannot learn from, among records that others may."""
+    """Refuse what a model cannot learn from, although the records may hold it."""
     name = type(model).__name__
     if table.ids.size == 0:
         return
     matrix = table.matrix
     has_numbers = isinstance(matrix, np.ndarray) and matrix.dtype != object
-    if not (has_numbers and np.isfinite(matrix).all()):  # the model has learned from such a matrix
+    if not (has_numbers and np.isfinite(matrix).all()):  # else the model has learned from one
         refuse_unsuited(model, matrix, np.ones(table.ids.size, bool), records.feature_names)
     if table.weights is not None and not model._takes_weights:
         raise InvalidInputError(
@@ -656,7 +602,7 @@ def _refuse_few(
 
 
 def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:
-    """Tell of each row whether it has other values in a table than it had."""
+    """Return which rows have other values in a table than they had."""
     one, other = (each.toarray() if issparse(each) else each for each in (was.matrix, table.matrix))
     found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))
     for mine, others in ((was.y, table.y), (was.weights, table.weights)):

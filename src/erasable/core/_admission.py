@@ -1,4 +1,4 @@
-"""Which records a model takes: those it is fitted on, and those that a file of it comes with."""
+"""Checks of the records that a model is fitted on, or that a file of it is loaded with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IN_MEMORY = "Embedding on a cluster, Refit, and shards and bags of erasable's own estimators"
 """What learns from features in memory alone, for messages."""
 
-# What a tuple of records has, by its length.
+# Parts of a tuple of records, by its length.
 _WITH_TARGETS = {2: ("X", "y"), 3: ("X", "y", "ids"), 4: ("X", "y", "ids", "groups")}
 _WITHOUT_TARGETS = {2: ("X", "ids"), 3: ("X", "ids", "groups"), 4: ("X", "y", "ids", "groups")}
 
@@ -96,16 +96,7 @@ def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -
 
 
 def records_for(model: Erasable, records: Records | tuple[Any, ...]) -> Records:
-    """Return the records that a file comes with, if they have the features of its model.
-
-    Raises
-    ------
-    ArtifactError
-        They have others, lack the targets that the model learns from, or the model was a step of a
-        pipeline.
-    InvalidInputError
-        They are something else.
-    """
+    """Return the records that a file comes with, if they have the features of its model."""
     predicts = get_tags(model).target_tags.required
     if not isinstance(records, Records):
         records = _from_tuple(model, records, predicts)
@@ -151,7 +142,7 @@ def _from_tuple(model: Erasable, given: tuple[Any, ...], predicts: bool) -> Reco
     parts = dict(zip(forms[len(given)], given, strict=True))
     if not predicts:
         parts.pop("y", None)
-    hashed = model._info.values  # of old files with what stands in all columns
+    hashed = model._info.values  # old files hash unread columns, too
     records = Records._read_for(model if hashed is None or hashed.unread else None, **parts)
     if records.y is not None:
         records.y = check_target(model, records.y)  # a column of one, as `fit` takes it
@@ -160,7 +151,7 @@ def _from_tuple(model: Erasable, given: tuple[Any, ...], predicts: bool) -> Reco
 
 @contextmanager
 def telling_form(model: Erasable, records: Records | tuple[Any, ...]) -> Iterator[None]:
-    """Add to an error how a tuple of records was read: its parts may have another order."""
+    """Add to an error how a tuple of records was read, in case it was meant in another order."""
     forms = _WITH_TARGETS if get_tags(model).target_tags.required else _WITHOUT_TARGETS
     try:
         yield

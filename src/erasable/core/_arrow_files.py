@@ -1,12 +1,10 @@
-"""Read and write Parquet, text and Arrow files; the only place that does so with pyarrow.
+"""Parquet, text and Arrow files, read and written with pyarrow; no other module does that.
 
-The law kept here: no thread of Arrow's holds an object of Python's. To let go of one, a thread
-takes Python's lock; in a process that is about to end, Python ends the thread there instead, and
-C++ aborts the process, although the command has succeeded: exit code 134.
-
-So Parquet is read in the thread that asks for it, by `ParquetFile` and never by `read_table`, which
-begins a thread whatever it is told. The readers of text and of Arrow's own format begin one in any
-case: they are given files and buffers of Arrow's, none of Python's.
+The law kept here: no thread of Arrow's holds a Python object. To release one, a thread takes
+Python's lock; when a process ends, Python ends the thread there, and C++ aborts the process
+although the command has succeeded (exit code 134). So Parquet is read in the calling thread, by
+`ParquetFile` and never by `read_table`, which always begins a thread. The readers of text and of
+Arrow's own format always begin one, too: they get files and buffers of Arrow's, none of Python's.
 """
 
 from __future__ import annotations
@@ -22,33 +20,18 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 CSV_NULLS: frozenset[str] = frozenset(pa.csv.ConvertOptions().null_values)
-"""What stands for a gap in columns of text files that are not text."""
+"""Gaps in columns of text files, but for columns of text."""
 
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 _AT_ONCE = 1 << 16  # records of a batch, at most
-_BYTES = 1 << 24  # of a batch, as the file has them
+_BYTES = 1 << 24  # bytes of a batch in the file
 _BUFFER = 1 << 18  # bytes of each column that are read ahead
 
 
 def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read Parquet that is in memory.
+    """Read a Parquet file, `columns` of it in this order; raise if it is damaged or lacks a column.
 
-    Parameters
-    ----------
-    data : bytes
-    columns : sequence of str, default=None
-        Which to read, in this order; all by default.
-
-    Raises
-    ------
-    pyarrow.ArrowException, OSError or ValueError
-        It is not Parquet, is damaged, or lacks a column.
-
-    Examples
-    --------
-    >>> data = parquet_bytes(pa.table({"id": [1, 2], "age": [40, 50]}), use_dictionary=False)
-    >>> parquet_table(bytes(data), ["age"]).to_pydict()
-    {'age': [40, 50]}
+    pyarrow.ArrowException, OSError and ValueError are what pyarrow raises for these.
     """
     file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
     if columns is None:
@@ -56,15 +39,13 @@ def parquet_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table
     wanted, there = list(columns), file.schema_arrow.names
     if missing := [name for name in wanted if name not in there]:
         raise ValueError(f"the file has no column {missing[0]!r}")
-    # The file has them in its own order.
+    # The file returns them in its own order.
     return _without_views(file.read(wanted, use_threads=False).select(wanted))
 
 
 def table_bytes(table: pa.Table) -> pa.Buffer:
     """Write a table in Arrow's own format, without metadata, in one batch.
 
-    Examples
-    --------
     >>> one, two = (pa.chunked_array(each) for each in ([[1, 2]], [[1], [2]]))
     >>> table_bytes(pa.table({"id": one})) == table_bytes(pa.table({"id": two}))
     True
@@ -76,39 +57,19 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 
 
 def table_of(data: bytes) -> pa.Table:
-    """Read what `table_bytes` has written.
-
-    Examples
-    --------
-    >>> table_of(table_bytes(pa.table({"id": [1, 2]})).to_pybytes()).to_pydict()
-    {'id': [1, 2]}
-    """
+    """Read a table that `table_bytes` has written."""
     return pa.ipc.open_stream(_arrows_own(data)).read_all()
 
 
 def whole(part: pa.RecordBatch | pa.Array) -> pa.Table | pa.ChunkedArray:
-    """Return a batch as a table, or an array as a column of one.
-
-    Examples
-    --------
-    >>> whole(pa.record_batch({"id": [1, 2]})).num_rows, whole(pa.array([1, 2])).num_chunks
-    (2, 1)
-    """
+    """Return a batch as a table, or an array as a column of one."""
     if isinstance(part, pa.Array):
         return pa.chunked_array([part])
     return pa.Table.from_batches([part])
 
 
 def array_of_texts(texts: Sequence[str]) -> pa.StringArray:
-    """Make an Arrow array of texts.
-
-    `pyarrow.array` would import pandas, to see whether what it is given is of pandas.
-
-    Examples
-    --------
-    >>> array_of_texts(["é", "", "b"]).to_pylist()
-    ['é', '', 'b']
-    """
+    """Make an Arrow array of texts; unlike `pyarrow.array`, this does not import pandas."""
     encoded = [each.encode() for each in texts]
     ends = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], dtype=np.int32, out=ends[1:])
@@ -122,15 +83,7 @@ def parquet_schema(file: pa.NativeFile) -> pa.Schema:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the columns and types that are read of a file with a schema, without metadata.
-
-    Views of text are read as text: most functions of Arrow take no views.
-
-    Examples
-    --------
-    >>> plain_schema(pa.schema([("city", pa.string_view()), ("age", pa.int8())])).types
-    [DataType(string), DataType(int8)]
-    """
+    """Return the columns and types read from a file, without metadata; text views become text."""
     plain = [
         field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field
         for field in schema
@@ -144,26 +97,20 @@ def _without_views(table: _Rows) -> _Rows:
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
-    """Read what a Parquet file says of itself."""
+    """Read the footer of a Parquet file."""
     return pq.ParquetFile(path, pre_buffer=False).metadata
 
 
 def parquet_row_group(
     path: str, footer: pq.FileMetaData, number: int, columns: Sequence[str]
 ) -> pa.Table:
-    """Read some columns of a row group, in the thread that calls."""
+    """Read some columns of a row group, in the calling thread."""
     file = pq.ParquetFile(path, metadata=footer, pre_buffer=False)
     return _without_views(file.read_row_group(number, list(columns), use_threads=False))
 
 
 def parquet_batches(file: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-    """Read a Parquet file some records at a time; it may be one of Python's in `pyarrow.fs`.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        Of at most 65,536 records and some 16 MB.
-    """
+    """Read a Parquet file, or a Python file of one, in batches of at most 65,536 records."""
     parquet = pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
     known = parquet.metadata
     groups = [known.row_group(at) for at in range(known.num_row_groups)]
@@ -198,26 +145,11 @@ def csv_reader(
     block_size: int,
     skip_rows: int = 0,
 ) -> pa.csv.CSVStreamingReader:
-    r"""Read a text file with separators and a header, block by block.
+    """Read a text file with separators and a header, block by block.
 
-    One thread parses it, so that errors name the number of the row; another reads ahead.
-
-    Parameters
-    ----------
-    source : Path, bytes or pyarrow.Buffer
-        A file, or what such a file would hold; a buffer is Arrow's own.
-    separator : str
-    types : mapping of str to pyarrow.DataType
-        Of some columns; the first block suggests those of the others.
-    block_size : int
-        Bytes of a block, in which a row ends.
-    skip_rows : int, default=0
-        Lines before the names of columns.
-
-    Examples
-    --------
-    >>> csv_reader(b"id,age\n1,40\n", ",", {"id": pa.string()}, 100).read_all().to_pydict()
-    {'id': ['1'], 'age': [40]}
+    `types` are those of some columns; the first block suggests the others. A row ends within
+    `block_size` bytes. `skip_rows` lines come before the header. One thread parses, so that errors
+    name the number of the row; another reads ahead.
     """
     if isinstance(source, bytes):
         source = _arrows_own(source)
@@ -238,13 +170,7 @@ def _arrows_own(data: bytes) -> pa.Buffer:
 
 
 def buffer_of(parts: Iterable[bytes]) -> pa.Buffer:
-    """Copy bytes into memory that a thread frees without Python.
-
-    Examples
-    --------
-    >>> buffer_of([b"id,", b"age"]).to_pybytes()
-    b'id,age'
-    """
+    """Copy bytes into memory that a thread frees without Python."""
     sink = pa.BufferOutputStream()
     for part in parts:
         sink.write(part)
@@ -257,7 +183,7 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def ipc_writer(file: BinaryIO, schema: pa.Schema) -> pa.ipc.RecordBatchFileWriter:
-    """Write batches into a file in Arrow's own format, in the thread that calls; a context."""
+    """Yield a writer of batches into a file in Arrow's own format, in the calling thread."""
     return pa.ipc.new_file(file, schema)
 
 

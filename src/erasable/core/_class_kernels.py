@@ -1,9 +1,8 @@
 """Kernels of sums and counts by class: one pass over the rows, each added to the line of its class.
 
-`codes` says for each of the matrix's rows to which line it belongs. Everything that is added up is
-an integer, so that the results do not depend on the order of the rows. `sign` is 1 to add rows and
--1 to take them away. `units` are whole numbers of at most 26 bits, one for each of `rows`: how much
-a row counts.
+`codes` holds the line of each row of the matrix. All terms are integers, so that the results do not
+depend on the order of the rows. `sign` is 1 to add rows and -1 to subtract them. `units` are the
+weights of `rows`, whole numbers of at most 26 bits.
 """
 
 from __future__ import annotations
@@ -13,55 +12,52 @@ import math
 import numpy as np
 
 from erasable.core._grid_kernels import ceil_log2, quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
+
+
+@inlined
+def _raise_top(value: float, j: int, half: Floats, counts: Ints) -> None:
+    """Raise the bound of a column to that of `value`, and count it if it is above `half`."""
+    if value > 2.0 * half[j]:
+        half[j] = math.ldexp(0.5, ceil_log2(value))
+        counts[j] = 0
+    counts[j] += value > half[j]
 
 
 @kernel
 def find_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> None:
-    """Find the smallest powers of two that bound non-negative columns, and what reaches them.
+    """Find the smallest powers of two that bound non-negative columns, and count values near them.
 
-    `half` becomes half of that bound, and `counts` the number of values above that. Both start as
-    they are where there are no values: half of the least bound there may be, and 0.
+    `half` becomes half of that bound, `counts` the number of values above `half`. Both are
+    initialised: half of the least possible bound, and 0.
     """
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
-            value = np.float64(row[j])
-            if value > 2.0 * half[j]:
-                half[j] = math.ldexp(0.5, ceil_log2(value))
-                counts[j] = 0
-            counts[j] += value > half[j]
+            _raise_top(np.float64(row[j]), j, half, counts)
 
 
 @kernel
 def find_tops_sparse(
     data: Matrix, indices: Indices, indptr: Indices, rows: Ints, half: Floats, counts: Ints
 ) -> None:
-    """Do as `find_tops` does, for a CSR matrix; columns whose `half` is inf are passed over."""
+    """Do as `find_tops` does, for a CSR matrix; columns whose `half` is inf are skipped."""
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            value, j = np.float64(data[e]), indices[e]
-            if value > 2.0 * half[j]:
-                half[j] = math.ldexp(0.5, ceil_log2(value))
-                counts[j] = 0
-            counts[j] += value > half[j]
+            _raise_top(np.float64(data[e]), indices[e], half, counts)
 
 
 @kernel
 def find_top(matrix: Matrix, rows: Ints, j: int, half: Floats, counts: Ints) -> None:
     """Do as `find_tops` does, for one column."""
     for i in range(rows.size):
-        value = np.float64(matrix[rows[i], j])
-        if value > 2.0 * half[j]:
-            half[j] = math.ldexp(0.5, ceil_log2(value))
-            counts[j] = 0
-        counts[j] += value > half[j]
+        _raise_top(np.float64(matrix[rows[i], j]), j, half, counts)
 
 
 @kernel
 def forget_tops(matrix: Matrix, rows: Ints, half: Floats, counts: Ints) -> bool:
-    """Take rows out of the counts of `find_tops`; true if one of these drops to 0."""
+    """Subtract rows from the counts of `find_tops`; return True if one of these drops to 0."""
     gone = False
     for i in range(rows.size):
         row = matrix[rows[i]]

@@ -1,7 +1,7 @@
 """Classifiers whose state is sums over the records of each class.
 
-The law it keeps: what is counted or summed is a function of the set of live records. A deletion
-takes a record's terms out; a class without records goes, unless the user has named it.
+What is counted or summed is a function of the set of live records: a deletion subtracts a record's
+terms, and a class without records goes, unless the user has named it.
 """
 
 from __future__ import annotations
@@ -32,35 +32,29 @@ from erasable.core.grid import PrecisionWarning
 
 
 class SumsByClass(Protocol):
-    """What is counted or summed over the records of each class: a line for every class.
-
-    Where the records have weights, a record counts as often as its weight has quanta.
-    """
+    """Counts or sums over the records of each class; weighted records count by their quanta."""
 
     def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the lines of their classes."""
+        """Subtract rows from the lines of their classes."""
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop the lines of classes that are gone."""
+    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+        """Keep only the lines of these classes."""
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
-        """Bring what depends on all records (a grid) up to date; count the columns read again.
-
-        The table is without `rows` now.
-        """
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
+        """Update what depends on all records (a grid) after `rows` went; count the columns read."""
 
     def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
-        """Take rows in, which the classes know of already; count the columns read again.
+        """Add rows, which table and classes have already; count the columns read.
 
-        None: everything is to be counted again. The table has the new rows.
+        None: everything is to be counted again.
         """
 
     def state(self) -> dict[str, Any]:
-        """Return it as arrays."""
+        """Return them as arrays."""
 
 
 class ByClass(ClassifierMixin, Erasable):
-    """Base of these classifiers.
+    """Base of classifiers whose state is sums over the records of each class.
 
     A subclass implements `_count` and ``predict_log_proba``; its ``_fit_rows`` finds the classes
     and gives them to `_learn`.
@@ -94,10 +88,10 @@ class ByClass(ClassifierMixin, Erasable):
         coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
         kept = classes.remove(rows)
         if kept is not None:
-            self._counted.keep(kept)
+            self._counted.keep_classes(kept)
             if weights is not None:
-                weights.keep(kept)
-        scanned = self._count_again(table) if coarse else self._counted.settle(table, rows)
+                weights.keep_classes(kept)
+        scanned = self._count_again(table) if coarse else self._counted.regrid(table, rows)
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
@@ -169,13 +163,7 @@ class ByClass(ClassifierMixin, Erasable):
 
 
 def log_shares(scores: Floats) -> Floats:
-    """Turn log-weights of classes into logarithms of their shares, in place.
-
-    Examples
-    --------
-    >>> np.exp(log_shares(np.log([[1.0, 3.0]]))).round(6)
-    array([[0.25, 0.75]])
-    """
+    """Turn log-weights of classes into logarithms of their shares, in place."""
     scores -= scores.max(axis=1, keepdims=True)
     scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
     return scores

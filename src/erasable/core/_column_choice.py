@@ -1,4 +1,4 @@
-"""Which columns a part of a `ColumnTransformer` asks for: by name, position, mask, or type."""
+"""Choices of columns, as a `ColumnTransformer` takes them: by name, position, mask, or type."""
 
 from __future__ import annotations
 
@@ -13,29 +13,14 @@ import numpy as np
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import name_some
 
-__all__ = ["Columns", "has_names", "is_empty", "is_selector", "positions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What there is to choose from.
-
-    Attributes
-    ----------
-    size : int
-    names : sequence of str, or None
-    types : sequence of str, or None
-        As pandas names them.
-
-    Examples
-    --------
-    >>> Columns(3, ["age", "bmi", "city"]).at([2, 0]).names
-    ['city', 'age']
-    """
+    """The columns that there are to choose from."""
 
     size: int
     names: Sequence[str] | None = None
-    types: Sequence[str] | None = None
+    types: Sequence[str] | None = None  # as pandas names them
 
     def at(self, places: list[int]) -> Columns:
         """Return some of them."""
@@ -48,26 +33,13 @@ class Columns:
 
 
 def is_selector(columns: Any) -> bool:
-    """Tell whether columns are chosen by scikit-learn's `make_column_selector`.
-
-    Examples
-    --------
-    >>> from sklearn.compose import make_column_selector
-    >>> is_selector(make_column_selector(pattern="a")), is_selector(len)
-    (True, False)
-    """
+    """Tell whether columns are chosen by scikit-learn's `make_column_selector`."""
     kind = type(columns)
     return kind.__name__ == "make_column_selector" and kind.__module__.startswith("sklearn.compose")
 
 
 def is_empty(columns: Any) -> bool:
-    """Tell whether a choice of columns is none, before it is known which there are.
-
-    Examples
-    --------
-    >>> is_empty([]), is_empty([False, False]), is_empty(slice(0, 0))
-    (True, True, False)
-    """
+    """Tell whether a choice is of no columns, before it is known which columns there are."""
     if isinstance(columns, str | int | slice) or callable(columns):
         return False
     values = np.asarray(columns)
@@ -77,8 +49,6 @@ def is_empty(columns: Any) -> bool:
 def has_names(columns: Any) -> bool:
     """Tell whether a choice of columns is made by name.
 
-    Examples
-    --------
     >>> has_names(["age"]), has_names(slice("age", None)), has_names([0, 1])
     (True, True, False)
     """
@@ -91,32 +61,7 @@ def has_names(columns: Any) -> bool:
 
 
 def positions(columns: Any, there: Columns, part: str) -> list[int]:
-    """Find where columns are.
-
-    Parameters
-    ----------
-    columns : str, int, slice, array-like of str, int or bool, or make_column_selector
-        A slice of names includes both ends.
-    there : Columns
-    part : str
-        Name of the transformer, for messages.
-
-    Returns
-    -------
-    list of int
-
-    Raises
-    ------
-    InvalidInputError
-        If there are no such columns.
-
-    Examples
-    --------
-    >>> positions(["city", "age"], Columns(3, ["age", "bmi", "city"]), "numbers")
-    [2, 0]
-    >>> positions(slice(1, None), Columns(3), "numbers"), positions(-1, Columns(3), "last")
-    ([1, 2], [2])
-    """
+    """Find the positions of columns; a slice of names includes both. `part` is for messages."""
     n_features, names = there.size, there.names
     if isinstance(columns, slice):
         ends = [

@@ -1,9 +1,9 @@
-"""A deletion is done or it is not done, wherever it is interrupted.
+"""Deletions that are done as a whole or not at all, wherever they are interrupted.
 
 Python may raise KeyboardInterrupt or MemoryError at any line. Until the model has learned to do
 without the records, an interrupted deletion is undone: the model is a function of its records, so
-these come back and it learns again. From there on it is completed instead: what is left to do says
-how things are to be, not how they change, so that it can be done twice.
+these come back and it learns again. After that it is completed instead: the rest says how things
+are to be, not how they change, so that it can be done twice.
 """
 
 from __future__ import annotations
@@ -27,21 +27,9 @@ if TYPE_CHECKING:
 
 
 class AllOrNothing:
-    """Gives estimators the attributes back that they had, where something is raised.
+    """Context that restores the attributes of estimators where something is raised.
 
-    It is entered twice, so that an interruption while they get them back is the first that counts.
-
-    Examples
-    --------
-    >>> from erasable.preprocessing import MinMaxScaler
-    >>> scaler = MinMaxScaler().fit([[1.0], [2.0]])
-    >>> unchanged = AllOrNothing([scaler])
-    >>> with unchanged, unchanged:
-    ...     scaler.fit([])
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: ...
-    >>> len(scaler.ids_)
-    2
+    It is entered twice: an interruption while it restores attributes is then the first that counts.
     """
 
     def __init__(self, estimators: Iterable[Erasable]) -> None:
@@ -60,9 +48,9 @@ class AllOrNothing:
 def delete_or_undo(model: Erasable, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
     """Delete rows that may be deleted.
 
-    Whatever is raised meanwhile is raised again once the model is whole: as it was, or without
-    the rows. Where an interruption while that is done follows a refusal, it is done again. Where
-    it follows an interruption, the model becomes unfitted.
+    What is raised meanwhile is raised again once the model is whole: as it was, or without the
+    rows. An interruption of this recovery starts it again if it follows an error; if it follows
+    another interruption, the model becomes unfitted.
     """
     id_set = model._info.id_set_without(held.records.ids[rows])
     values = model._info.values
@@ -110,7 +98,7 @@ def forget_rows(model: Erasable, rows: NDArray[np.int64]) -> Outcome:
 
 
 def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:
-    """Learn again from what is held, behind a map or not; a step stays its pipeline's."""
+    """Learn again from an attachment, behind a map or not; a step keeps its owner."""
     owner = model._info.owner
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
@@ -120,14 +108,9 @@ def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outc
 
 
 def learn_and_compare(model: Erasable) -> None:
-    """Rebuild what a model needs in order to delete, by learning from its records again.
+    """Rebuild the accelerator by learning from the records again; ArtifactError if that differs.
 
-    For estimators that learn about as fast as they could look at their records otherwise.
-
-    Raises
-    ------
-    ArtifactError
-        That makes another model: these are not its records.
+    For estimators that learn about as fast as they could check their records otherwise.
     """
     fresh = object.__new__(type(model))
     fresh.__dict__ = dict(model.__dict__)

@@ -1,6 +1,6 @@
-"""Tables that are made of stored ones, row by row, when a pass asks for them.
+"""Tables made of stored ones, row by row, during a pass.
 
-The law kept here: rows that do not count are not made. What was learned may know nothing of them.
+The law kept here: rows that do not count are not made, as a model must not depend on them.
 """
 
 from __future__ import annotations
@@ -19,26 +19,15 @@ from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.row_arrays import PerRow, RowArray
 
 _LARGEST = 2**31
-"""Bytes that a block may take as it is made."""
+"""Bytes of a new block, at most."""
 
 
 class Derived(Stored):
     """A table of which each row is made of one row of a stored table.
 
-    Parameters
-    ----------
-    source : Stored
-    make : callable
-        Makes rows of rows; it can be pickled, and does not change.
-    probe : ndarray or csr_array
-        Some rows that it has made.
-    live : ndarray of shape (n_rows,), bool
-        Rows that count; changed by others.
-
-    Attributes
-    ----------
-    sparse : bool
-        Whether what is made is sparse. Here it is written out.
+    `make` makes rows of rows, can be pickled and does not change. `probe` are some rows that it has
+    made: they give the dtype and the width. `live` flags the rows that count; its owner changes it
+    in place. `sparse` says whether `make` returns sparse rows; here they are made dense.
     """
 
     def __init__(self, source: Stored, make: Callable[[Any], Any], probe: Any, live: Flags) -> None:
@@ -61,7 +50,8 @@ class Derived(Stored):
     ) -> Block:
         """See `Stored`."""
         block = self._source.read_block(number, live_rows, None, True)
-        return self.plan(columns, gaps).of(block, None if live_rows is not None else self._live)
+        live = self._live[block.first : block.first + len(block.matrix)]
+        return self.plan(columns, gaps).of(block, None if live_rows is not None else live)
 
     def block(
         self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
@@ -70,22 +60,21 @@ class Derived(Stored):
         return self.read_block(number, None, columns, gaps).matrix
 
     def plan(self, columns: Sequence[int] | None, gaps: bool) -> Making:
-        """Say how blocks are made."""
+        """Return the plan by which blocks are made."""
         chosen = None if columns is None else tuple(columns)
         return Making(self._make, self.shape[1], self.dtype, chosen, gaps)
 
     def __getitem__(self, rows: Ints) -> Any:
-        """Make rows, or return those that were prepared."""
+        """Make rows, or return prepared ones."""
         if self._last is not None and (known := self._last.of(rows)) is not None:
             return known
         return self._made(rows)
 
     def _made(self, rows: Ints) -> Any:
-        made = self.plan(None, True).rows(self._source[rows])
-        return made
+        return self.plan(None, True).rows(self._source[rows])
 
     def prepare(self, rows: Ints) -> None:
-        """Make rows that are to be deleted, as long as what was learned knows them."""
+        """Make rows before they are deleted, while the fitted steps still hold them."""
         self._last = LastRead(rows.copy(), self._made(rows))
 
     def drop_copies(self) -> None:
@@ -94,7 +83,7 @@ class Derived(Stored):
 
 
 class RemoteDerived(Derived, Remote):
-    """A table that is made where the blocks of the stored one are."""
+    """A table whose blocks are made in the processes that have the stored ones."""
 
     _mask: PerRow | None = None
 
@@ -126,7 +115,7 @@ class RemoteDerived(Derived, Remote):
 
 
 class Making:
-    """How blocks are made of others; see `Derived`."""
+    """The plan by which blocks are made of others; see `Derived`."""
 
     def __init__(
         self,
@@ -147,14 +136,10 @@ class Making:
         return made.toarray() if issparse(made) else made
 
     def of(self, block: Block, live: Flags | None) -> Block:
-        """Make a block; of one in which all rows count, those that are live."""
+        """Make a block; if all its rows count, make only its `live` rows."""
         positions = block.positions
         if block.every and live is not None:
-            own = live[block.first : block.first + len(block.matrix)]
-            positions = np.flatnonzero(own)
-        return self._of(block, positions)
-
-    def _of(self, block: Block, positions: Ints) -> Block:
+            positions = np.flatnonzero(live)
         n_rows = len(block.matrix)
         whole = positions.size == n_rows
         made = self.rows(block.matrix if whole else block.matrix[positions])
@@ -169,16 +154,9 @@ class Making:
             made = table
         return block._replace(matrix=made, columns=self._columns)
 
-    def where(self, block: Block, mask: PerRow | None) -> Block:
-        """Make a block, where no more is known of the rows that are live than their own mask."""
-        positions = block.positions
-        if block.every and mask is not None:
-            positions = np.flatnonzero(mask.of(block))
-        return self._of(block, positions)
-
 
 class Behind(Pass[Partial]):
-    """A pass over a table that is made of the blocks which it is given."""
+    """A pass over a table made of the blocks of this pass."""
 
     takes_gaps = True
 
@@ -188,7 +166,8 @@ class Behind(Pass[Partial]):
 
     def of_block(self, block: Block) -> Partial:
         """See `Pass`."""
-        return self._pass.of_block(self._plan.where(block, self._mask))
+        live = None if self._mask is None else self._mask.of(block)
+        return self._pass.of_block(self._plan.of(block, live))
 
     def merge(self, one: Partial, other: Partial) -> Partial:
         """See `Pass`."""

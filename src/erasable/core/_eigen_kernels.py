@@ -1,9 +1,9 @@
 """Eigenvectors of a symmetric matrix, by a fixed sequence of + - * / and square roots.
 
-LAPACK would be faster, but its last bits differ between machines and numbers of threads, and what
-a step behind learns from projected records is part of its state. Householder's reduction to a
-tridiagonal matrix, then QL with implicit shifts (Golub and Van Loan, Matrix Computations, 8.3;
-Bowdler, Martin, Reinsch and Wilkinson 1968). Inner loops run along rows, which compilers vectorise.
+LAPACK would be faster, but its last bits differ between machines and numbers of threads, and the
+state of a later step depends on them. Householder's reduction to a tridiagonal matrix, then QL with
+implicit shifts (Golub and Van Loan, Matrix Computations, 8.3; Bowdler, Martin, Reinsch and
+Wilkinson 1968). Inner loops run along rows, which compilers vectorise.
 """
 
 from __future__ import annotations
@@ -143,17 +143,7 @@ def _diagonalise(diagonal: Floats, beside: Floats, vectors: Floats) -> bool:
 def eigh(matrix: Floats, values: Floats, vectors: Floats) -> bool:
     """Find eigenvalues and, as rows, eigenvectors of a symmetric matrix, in no order.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Overwritten.
-    values : ndarray of shape (n,)
-    vectors : ndarray of shape (n, n)
-
-    Returns
-    -------
-    bool
-        False if it did not converge.
+    `matrix` is overwritten. Return False if the iteration did not converge.
     """
     n = matrix.shape[0]
     vectors[:] = 0.0
@@ -166,10 +156,7 @@ def eigh(matrix: Floats, values: Floats, vectors: Floats) -> bool:
 
 @kernel
 def project(rows: Floats, middle: Floats, basis: Floats, out: Floats) -> None:
-    """Fill `out` with ``(rows - middle) @ basis``, every row by a formula of that row alone.
-
-    `basis` has shape (n_features, n_out).
-    """
+    """Fill `out` with ``(rows - middle) @ basis``, every row by a formula of that row alone."""
     for i in range(rows.shape[0]):
         target = out[i]
         target[:] = 0.0

@@ -1,4 +1,4 @@
-"""What the base of all estimators keeps about a fit, in one private object."""
+"""The bookkeeping of a fit, which every estimator has in one private object."""
 
 from __future__ import annotations
 
@@ -30,9 +30,18 @@ BASE_STATE = frozenset(
     }
 )
 
+_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
+
+
+def is_learned(name: str) -> bool:
+    """Tell whether `fit` sets an attribute: no parameter, and no setting of scikit-learn."""
+    if name.startswith(_SETTINGS):
+        return False
+    return name.startswith("_") or name.endswith("_")
+
 
 class DetachedAttributeError(DetachedError, AttributeError):
-    """An attribute needs the records; `hasattr` is to say that it is not there."""
+    """An attribute needs records that are not there; to `hasattr` it is missing."""
 
     def __new__(cls, *args: Any) -> Self:
         """Make one as `AttributeError` does; see `erasable.core.errors.ArtifactFileError`."""
@@ -41,47 +50,19 @@ class DetachedAttributeError(DetachedError, AttributeError):
 
 @dataclass
 class FitInfo:
-    """Bookkeeping that is neither learned nor a parameter.
+    """Bookkeeping that is neither learned nor a parameter; None: not known, or not asked for."""
 
-    Attributes
-    ----------
-    params : dict
-        Parameters as they were at `fit`, as plain values.
-    n_records : int or None
-        Known from a file; None where the records are held.
-    id_set : ndarray of shape (2,), uint64, or None
-        Hash of the set of ids, once it was asked for.
-    digest : str or None
-        Digest of the model as it is, once it was asked for.
-    keys : ndarray of shape (n_rows,), uint64, or None
-        Record keys, once they were asked for.
-    constants : dict of str to LeafHash, or None
-        Hashes of what deletions do not change, once they were asked for; forgotten when a step of
-        a pipeline gets other columns.
-    owner : object or None
-        Sign of the pipeline that the model is a step of; it alone may delete.
-    values : ValueHash or None
-        What the model's file is to say of the values of its records; None of a step, and of a
-        model from an old file, as long as its records are not there.
-    foreign : bool
-        Whether the state comes from a file, and is checked before it is taken over.
-    tags : tuple of two bools, or None
-        What `target_tags` returns, once it was asked for.
-    decoded : dict
-        Parameters as they were at `fit`, as the estimator was given them: those that plain values
-        cannot carry from the start, the others once they were asked for.
-    """
-
-    params: dict[str, Any]
-    n_records: int | None = None
-    id_set: NDArray[np.uint64] | None = None
+    params: dict[str, Any]  # as they were at `fit`, as plain values
+    n_records: int | None = None  # from a file; None where the records are held
+    id_set: NDArray[np.uint64] | None = None  # see `digest.id_set_hash`
     digest: str | None = None
-    keys: NDArray[np.uint64] | None = None
-    constants: dict[str, LeafHash] | None = None
-    owner: object | None = None
-    values: ValueHash | None = None
-    foreign: bool = False
-    tags: tuple[bool, bool] | None = None
+    keys: NDArray[np.uint64] | None = None  # of all rows of the records; 0 where not live
+    constants: dict[str, LeafHash] | None = None  # see `hash_constants`
+    owner: object | None = None  # of a step: sign of its pipeline, which alone may delete
+    values: ValueHash | None = None  # None of a step, and from old files until there are records
+    foreign: bool = False  # the state comes from a file, and is checked before it is taken over
+    tags: tuple[bool, bool] | None = None  # see `target_tags`
+    # Parameters as the estimator was given them: from the start where `params` only names them.
     decoded: dict[str, Any] = field(default_factory=dict)
 
     def target_tags(self, model: Erasable) -> tuple[bool, bool]:
@@ -93,7 +74,7 @@ class FitInfo:
 
     @classmethod
     def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> FitInfo:
-        """Make it for a model that has, or had, these parameters when it was fitted."""
+        """Make the bookkeeping of a model that was fitted with these parameters."""
         return cls(params, decoded=keep_objects(model, params), **known)
 
     def param(self, name: str) -> Any:
@@ -103,7 +84,7 @@ class FitInfo:
         return self.decoded[name]
 
     def hash_constants(self, state: dict[str, Any]) -> dict[str, LeafHash]:
-        """Hash once for all digests what does not change with deletions."""
+        """Hash once what deletions do not change; a pipeline resets it with a step's columns."""
         if self.constants is None:
             names = state["feature_names"]
             self.constants = {
@@ -118,7 +99,7 @@ class FitInfo:
         return self.constants
 
     def id_set_without(self, ids: NDArray[Any]) -> NDArray[np.uint64] | None:
-        """Return what `id_set` is to be without some ids, in time that depends on these alone."""
+        """Return `id_set` without some ids, in time that depends on these alone."""
         return None if self.id_set is None else self.id_set - id_set_hash(ids)
 
     def settle(
@@ -127,7 +108,7 @@ class FitInfo:
         id_set: NDArray[np.uint64] | None,
         values: ValueHash | None = None,
     ) -> None:
-        """Take deleted records out; safe to do again, as it says what is and not what changes."""
+        """Take deleted records out; it may be done twice, as it says what is, not what changes."""
         self.digest = None
         self.id_set = id_set
         self.values = values
@@ -140,7 +121,7 @@ class FitInfo:
             self.keys = np.concatenate([self.keys, np.zeros(n_rows, np.uint64)])[:n_rows]
 
     def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
-        """Return what a file of the model is to say of the values of its records."""
+        """Return the entry of the model's file for the values of its records."""
         if self.values is None:
             return None
         if held is not None:
@@ -148,7 +129,7 @@ class FitInfo:
         return self.values.written(held)
 
     def matches(self, held: Attachment) -> bool:
-        """Tell whether these are the records that the file speaks of."""
+        """Tell whether the ids are those of the file that the model was loaded from."""
         if self.id_set is None or held.n_live != self.n_records:
             return False
         return np.array_equal(held.id_set(), self.id_set)
@@ -159,10 +140,9 @@ def base_state(model: Erasable) -> dict[str, Any]:
     book, held = model._info, model._held
     if book.id_set is None and held is not None:
         book.id_set = held.id_set()
-    names = getattr(model, "feature_names_in_", None)
     return {
         "algorithm_version": model.algorithm_version,
-        "feature_names": None if names is None else names.tolist(),
+        "feature_names": model._column_names,
         "n_features": model.n_features_in_,
         "n_records": book.n_records if held is None else held.n_live,
         "params": book.params,

@@ -29,17 +29,16 @@ def halve(
     upper: Floats,
     lower: Floats,
 ) -> None:
-    """Cut the values of a row, which are columns `first` and on, and add them to `sums`.
+    """Cut the values of a row, from column `first` on, into `upper` and `lower`; add to `sums`.
 
-    `columns` are the origin, the magic number and the quanta in a unit of every column; `upper`
-    and `lower` become h and l.
+    `columns` are the origin, the magic number and the quanta in a unit of every column.
     """
     stop = first + row.size
     origin, magic = columns[0, first:stop], columns[1, first:stop]
     per_quantum = columns[2, first:stop]
     h, rest = upper[first:stop], lower[first:stop]
     total = sums[first:stop]
-    # What will be l is m at first: one array less is one less to write.
+    # `lower` holds m before it holds l: one array less to write.
     for j in range(row.size):
         rest[j] = quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j]
     for j in range(row.size):
@@ -52,7 +51,7 @@ def halve(
 
 @subroutine
 def add_products(h: Floats, lower: Floats, sign: float, products: Floats) -> None:
-    """Add the products of a row's halves to the packed pairs, or take them away."""
+    """Add the products of a row's halves to the packed pairs, or subtract them."""
     start, p = 0, h.size
     for j in range(p):
         stop = start + p - j
@@ -79,7 +78,7 @@ def update(
     products: Floats,
     scratch: Floats,
 ) -> None:
-    """Add rows to the sums and the products, or take them away if `sign` is -1."""
+    """Add rows to the sums and the products, or subtract them if `sign` is -1."""
     h, lower = scratch[0], scratch[1]
     for i in range(rows.size):
         halve(matrix[rows[i]], 0, columns, sums, sign, h, lower)
@@ -97,9 +96,9 @@ def cut_block(
     sums: Floats,
     block: Floats,
 ) -> None:
-    """Fill the rows of `block` with h of all columns, and after it l of all columns.
+    """Fill the rows of `block` with h of all columns, then l of all columns.
 
-    The rows are `rows`, or, where there are none, as many from `first_row` on as there is room.
+    If `rows` is empty, they are the rows from `first_row` on, as many as `block` has room for.
     """
     every, p = rows.size == 0, sums.size
     for i in range(block.shape[0]):

@@ -1,7 +1,7 @@
 """Kernels of the grid: one pass over the rows each, no allocation, no reduction of floats.
 
 All of them walk rows and, inside a row, columns; the inner loop writes one or two arrays, which
-is what lets the compiler vectorise it. `rows` is looked at only where `every` is false. The
+is what lets the compiler vectorise it. `rows` is read only where `every` is false. The
 rounding is ``(v + c) - c`` with ``c`` of the sign of ``v`` and magnitude ``2**52`` quanta: the
 sum has an ulp of one quantum, so IEEE rounding to nearest, ties to even, does the work; the
 result is never ``-0.0``, and needs no instruction that an older processor lacks.
@@ -85,7 +85,7 @@ def count_reached(
 ) -> None:
     """Count the values that equal `low`, and in the upper 32 bits those that equal `high`.
 
-    Two counts share an integer, so that the loop writes one array; n <= 2**27.
+    Two counts share an integer (n <= 2**27), so that the loop writes one array.
     """
     for i in range(matrix.shape[0] if every else rows.size):
         row = matrix[i if every else rows[i]]
@@ -121,7 +121,7 @@ def to_grid(
 
 @kernel
 def forget_reached(matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts: Ints) -> bool:
-    """Take `rows` out of the counts at `low` and `high`; true if one of them drops to 0."""
+    """Subtract `rows` from the counts at `low` and `high`; return True if one drops to 0."""
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
@@ -138,7 +138,7 @@ def forget_reached(matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts
 def reach(
     matrix: Matrix, rows: Ints, low: Floats, high: Floats, counts: Ints, changed: Flags
 ) -> bool:
-    """Take `rows` into `low`, `high` and the counts there; say which columns have others now."""
+    """Add `rows` to `low`, `high` and the counts there; flag the columns that change."""
     found = False
     for i in range(rows.size):
         row = matrix[rows[i]]
@@ -155,7 +155,7 @@ def reach(
 
 @kernel
 def meet_coarse(matrix: Matrix, rows: Ints, origin: Floats, magic: Floats, counts: Ints) -> None:
-    """Take `rows` into the counts of values off the grid and beyond float32."""
+    """Add `rows` to the counts of values off the grid and beyond float32."""
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
@@ -166,7 +166,7 @@ def meet_coarse(matrix: Matrix, rows: Ints, origin: Floats, magic: Floats, count
 
 @kernel
 def forget_coarse(matrix: Matrix, rows: Ints, origin: Floats, magic: Floats, counts: Ints) -> None:
-    """Take `rows` out of the counts of values off the grid and beyond float32."""
+    """Subtract `rows` from the counts of values off the grid and beyond float32."""
     for i in range(rows.size):
         row = matrix[rows[i]]
         for j in range(row.size):
@@ -200,9 +200,9 @@ def regrid(
     before: tuple[float, float],
     after: tuple[float, float],
 ) -> tuple[int, int, bool]:
-    """Count the values of column `j` that the grid `after` changes, and those float32 would.
+    """Count the values of column `j` that grid `after` changes, and those float32 would change.
 
-    A grid is (origin, magic). The last answer: does a gridded value differ from what it was?
+    A grid is (origin, magic). The last value returned: some gridded value differs from before.
     """
     lossy, wide, moved = 0, 0, False
     for i in range(rows.size):
@@ -224,7 +224,7 @@ def long_rows(
 ) -> list[tuple[Matrix, tuple[Floats, ...], NDArray[np.float64]]]:
     """Cut a narrow matrix into rows of about `width` values, so that inner loops are long.
 
-    Returns the wide part and the rest, each with its columns' numbers repeated and its part of
+    Return the wide part and the rest, each with the repeated numbers of its columns and its part of
     `out`.
     """
     n, d = matrix.shape
@@ -243,7 +243,7 @@ def long_rows(
 
 
 def which(matrix: Matrix, live_rows: Ints | None) -> tuple[bool, Ints]:
-    """Say whether every row counts, and which rows do where not every one does."""
+    """Return whether every row counts; if not, also the rows that do."""
     every = live_rows is None or live_rows.size == matrix.shape[0]
     return every, NO_ROWS if every or live_rows is None else live_rows
 

@@ -1,7 +1,4 @@
-"""The extremes of columns, and what is counted of their values on grids, in passes over the rows.
-
-`CountAtExtremes` samples one row of every `step`, or none where that is 0.
-"""
+"""Passes that find the extremes of columns and count their values on grids."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ SAMPLE = 2_000
 
 
 class CountAtExtremes(Pass[tuple[Ints, Ints]]):
-    """Count the values off a grid and beyond float32; sample rows for `skewed_columns`."""
+    """Count values off a grid and beyond float32; sample every `step`-th row, none if it is 0."""
 
     def __init__(self, grid: Grid, step: int) -> None:
         self._grid, self._step = grid, step
@@ -78,8 +75,6 @@ class Regrid(Pass[Ints]):
 def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> Ints:
     """Count, in a sample of the rows, values that are not at the origin, and those that vanish.
 
-    Examples
-    --------
     >>> values = np.array([[1e10, 5.0], [1.0, 6.0], [0.0, 7.0]])
     >>> sampled_values(values, np.arange(3), np.zeros(2), np.array([256.0, 2.0**-23]))
     array([[2, 3],
@@ -99,7 +94,7 @@ def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> 
 
 
 def skewed_columns(sampled: Ints) -> Ints:
-    """Return the columns of whose values, not at the origin, more than 1 % become 0."""
+    """Return the columns in which more than 1 % of the values off the origin become 0."""
     nonzero, vanished = sampled
     return np.flatnonzero(vanished > 0.01 * nonzero)
 
@@ -108,10 +103,7 @@ Found = tuple[Floats, Floats, Ints]
 
 
 class FindAgain(Pass[Found]):
-    """Find lowest and highest values of some columns, and how many reach them.
-
-    Without rows these are inf, -inf and 0.
-    """
+    """Find extremes of some columns, and their counts; inf, -inf and 0 without rows."""
 
     def __init__(self, columns: list[int]) -> None:
         self._columns = columns
@@ -155,7 +147,7 @@ class Find(FindAgain):
             kernels.extremes(part, rows, every, lows, highs)
             lowest.append(lows.reshape(-1, d).min(axis=0))
             highest.append(highs.reshape(-1, d).max(axis=0))
-        # Adding 0.0 makes -0.0 into 0.0: which of the two came first is no business of ours.
+        # Adding 0.0 makes -0.0 into 0.0: the order of the two must not show.
         found = np.min(lowest, axis=0) + 0.0, np.max(highest, axis=0) + 0.0
         for part, (low, high), _ in kernels.long_rows(matrix, every, found, None):
             reached = np.zeros(part.shape[1], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""How kernels are compiled: cached, strict IEEE arithmetic, no parallel reductions.
+"""Compilation of kernels: cached, strict IEEE arithmetic, no parallel reductions.
 
 Neither ``fastmath`` nor ``parallel`` may ever appear here: both let the compiler reorder a
 floating-point sum, and then a deletion no longer equals a refit bit for bit.
@@ -25,7 +25,7 @@ from numba.core.compiler import Compiler, Flags
 from ._kernel_cache import KernelCache
 
 PATIENCE = 1.0
-"""Seconds that a thread may wait for the compiler in all, before it is told."""
+"""Seconds that a thread waits for the compiler in all, before the message."""
 
 MESSAGE = (
     "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
@@ -34,13 +34,13 @@ MESSAGE = (
 RARELY = (50_000, 20, 20)
 """Thresholds of the garbage collector in the meantime.
 
-A compilation makes millions of small objects, and nearly all are freed without it. Where it looks
+A compilation makes millions of small objects, and nearly all are freed without it. If it looks
 for cycles after every 700, as Python does by default, it takes a fifth of the time.
 """
 
 
 class _RareCollections:
-    """The garbage collector's thresholds, for as long as any thread compiles."""
+    """Thresholds of the garbage collector while any thread compiles."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class _RareCollections:
         self._before = self._ours = gc.get_threshold()
 
     def begin(self) -> None:
-        """Collect garbage less often, unless it is done less often or not at all."""
+        """Raise the thresholds, unless they are higher, or collection is off."""
         with self._lock:
             self._n_threads += 1
             if self._n_threads == 1:
@@ -58,7 +58,7 @@ class _RareCollections:
                 self._ours = gc.get_threshold()
 
     def end(self) -> None:
-        """Collect it as before, unless someone else has said otherwise by now."""
+        """Restore the thresholds, unless they have been changed meanwhile."""
         with self._lock:
             self._n_threads -= 1
             if self._n_threads == 0 and gc.get_threshold() == self._ours:
@@ -69,9 +69,9 @@ _collections = _RareCollections()
 
 
 class Wait(threading.local):
-    """How long this thread has waited for the compiler; who waits for long is told, once.
+    """Clock of this thread's wait for the compiler; it reports a long wait once.
 
-    Kernels are compiled one within another: each tells how far the outermost is.
+    Compilations nest; only the outermost counts.
     """
 
     told = False
@@ -110,8 +110,8 @@ class Wait(threading.local):
 
 F = TypeVar("F", bound=Callable[..., object])
 
-# numba tells apart functions of one name, as those that one function makes, by counting what a
-# process has compiled. Two processes count alike: what is loaded of both caches has one name for
+# numba distinguishes functions of one name, as those that one function makes, by counting what a
+# process has compiled. Two processes count alike: code loaded from both caches has one name for
 # two functions, and the linker takes the first for both (numba/numba#10486). So numbers are drawn.
 FunctionIdentity._unique_ids = cast(Any, iter(partial(secrets.randbits, 60), -1))
 
@@ -130,10 +130,9 @@ class _WithoutEnvironment:
 
 
 class _Unemitted(JITCodeLibrary):
-    """The code of a function that is only ever linked into its callers.
+    """Code of a function that is only linked into its callers, which are optimised as a whole.
 
-    numba optimises the code of every function by itself and makes machine code of it, although
-    its callers take it in and are optimised as a whole. Here both are left to the callers.
+    numba would optimise it by itself as well, and make machine code of it.
     """
 
     @property
@@ -158,13 +157,7 @@ _made: list[bool] = []  # for each function that was compiled, whether Python ca
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Have nobody be told that the compiler is waited for.
-
-    Examples
-    --------
-    >>> with silence():
-    ...     pass
-    """
+    """Print no message about the compiler, in the block."""
     before, Wait.told = Wait.told, True
     try:
         yield
@@ -173,21 +166,14 @@ def silence() -> Iterator[None]:
 
 
 def n_compiled() -> int:
-    """Return how many kernels this process has compiled, for one combination of types each.
-
-    Examples
-    --------
-    >>> n_compiled() >= 0
-    True
-    """
+    """Return how many kernels this process has compiled, for one combination of types each."""
     return sum(_made)
 
 
 class _Flags(Flags):
     """numba's flags of a compilation, compared in less time.
 
-    They are part of the key under which numba remembers what a type's methods are, and so compared
-    at every call and attribute; numba asks for every option by itself.
+    numba compares them at every call and attribute, as a part of the keys of its caches.
     """
 
     __slots__ = ()
@@ -205,7 +191,7 @@ _HASH = hash(Flags())  # type: ignore[no-untyped-call]
 
 
 class _KernelCompiler(Compiler):
-    """numba's compiler, with flags that are compared in less time; who waits for it is told."""
+    """numba's compiler, with faster flags, that reports long waits."""
 
     emits = True
 
@@ -224,7 +210,7 @@ class _KernelCompiler(Compiler):
 
 
 class _SubroutineCompiler(_KernelCompiler):
-    """The same, which leaves what it makes unemitted."""
+    """The same compiler, whose results are `_Unemitted`."""
 
     emits = False
 
@@ -235,50 +221,38 @@ class _SubroutineCompiler(_KernelCompiler):
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with numba, cached on disk, keeping its Python type.
-
-    Parameters
-    ----------
-    function : callable
-        Plain function over NumPy arrays and scalars.
-
-    Returns
-    -------
-    callable
-        The compiled function; the first call of a new combination of types compiles it.
-    """
+    """Compile a function with numba, cached on disk; the result has the same type for checkers."""
     return _compiled(function, cache=True)
 
 
 def borrowing(function: F) -> F:
-    """Compile a kernel that makes no arrays, and returns none: it only uses those it is given.
+    """Compile a kernel that makes and returns no arrays.
 
-    The caller holds them, so that references to them need not be counted. In a kernel that takes
-    many small views, counting takes a third of the time.
+    The caller holds its arrays, so their references are not counted; counting takes a third of the
+    time of a kernel that takes many small views.
     """
     return _compiled(function, cache=True, _nrt=False)
 
 
 def subroutine(function: F) -> F:
-    """Compile a part of kernels, which only kernels call; Python cannot.
+    """Compile a function that only kernels call; Python cannot.
 
-    It becomes machine code as a part of each kernel that calls it, and in no other way. To emit it
-    by itself as well, with what takes its arguments out of Python's objects, would be most of the
-    time that a first call waits for. Nothing of it is cached but in its callers.
+    It is compiled and cached as a part of each caller only, which saves most of the time of a first
+    call.
     """
     return _part(function)
 
 
 def inlined(function: F) -> F:
-    """Compile a subroutine as `borrowing` does, and put it into each place that calls it.
+    """Compile a subroutine as `borrowing` does, and inline it in each caller.
 
-    An array is passed as ten words, so that a call with twenty arrays takes longer than what many
-    a small function does with them. Views may be returned only to what is borrowing as well.
+    An array is passed as ten words, so a call with twenty arrays takes longer than a small
+    function. It may return views only to callers that are borrowing as well.
     """
     return _part(function, forceinline=True, _nrt=False)
 
 
-# Without Python's lock, so that several threads can run kernels: see `erasable.core.threads`. No C
+# Without Python's lock, so that several threads run kernels: see `erasable.core.threads`. No C
 # function is made of a kernel, which only code outside of Python could call, and which would take a
 # tenth of the time to compile.
 _OPTIONS: dict[str, Any] = {
@@ -292,7 +266,7 @@ _OPTIONS: dict[str, Any] = {
 def _part(function: F, **options: Any) -> F:
     options |= {"no_cpython_wrapper": True, "pipeline_class": _SubroutineCompiler}
     compiled: Any = _compiled(function, **options)
-    if hasattr(compiled, "_insert"):  # numba would call what has no address
+    if hasattr(compiled, "_insert"):  # numba would call a function without an address
 
         def refuse(*args: Any, **kwargs: Any) -> None:
             raise TypeError(f"{function.__name__}() is a part of kernels; Python cannot call it")
@@ -308,7 +282,7 @@ def _compiled(function: F, *, cache: bool = False, **options: Any) -> F:
         template = compiled.get_call_template
 
         def plain(args: Any, names: Any) -> Any:
-            """Take constants for numbers: or a kernel is compiled once for each constant."""
+            """Treat constants as numbers; else a kernel is compiled once for each constant."""
             return template(
                 tuple(map(_UNLITERAL, args)), {name: _UNLITERAL(x) for name, x in names.items()}
             )
@@ -327,19 +301,10 @@ _compilers: list[threading.Thread] = []
 
 
 def is_compiled(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
-    """Tell whether kernels can be called without waiting for the compiler.
+    """Return whether kernels can be called with arguments of these types without waiting.
 
-    Parameters
-    ----------
-    *calls : tuple of (kernel, arguments)
-        Only the arguments' types matter.
-
-    Returns
-    -------
-    bool
-        Where it is False for the second time, a thread has begun to compile what is missing; after
-        that it is True. (Who asks once may never ask again, and a process ends no sooner than its
-        threads.)
+    When it is False for the second time, a thread begins to compile what is missing. (A process
+    that asks only once would have to wait for that thread at its end.)
     """
     missing = []
     for function, arguments in calls:
@@ -361,17 +326,12 @@ def is_compiled(*calls: tuple[Callable[..., object], tuple[Any, ...]]) -> bool:
 
 
 def wait() -> None:
-    """Wait for the compiler in the background, if there is one.
-
-    Examples
-    --------
-    >>> wait()
-    """
+    """Wait for the compiler in the background, if there is one."""
     for each in tuple(_compilers):
         each.join()
 
 
-# What a thread holds that a fork does not have, nobody gives back there.
+# A fork has no copy of the compiling thread, so nothing would release its locks there.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=wait)
 

@@ -1,7 +1,7 @@
-"""Kernels that were compiled before, and are loaded from the disk.
+"""Cache of compiled kernels on disk.
 
-The law kept here: what is loaded is the code that was compiled of the same source for the same
-types. It relies on private parts of numba, for which `pyproject.toml` has bounds.
+The law kept here: a kernel that is loaded was compiled from the same source for the same types.
+This relies on private parts of numba, for which `pyproject.toml` has bounds.
 """
 
 from __future__ import annotations
@@ -33,18 +33,12 @@ _FROM = re.compile(
 
 @cache
 def fingerprint(path: str) -> str | None:
-    """Hash a module of kernels, with all it imports of this package; None if it cannot be read.
-
-    Parameters
-    ----------
-    path : str
-        File of the module.
-    """
+    """Hash a module of kernels, with all it imports of this package; None if it cannot be read."""
     try:
         found = sources(path)
     except OSError:  # in an archive, or typed by hand
         return None
-    texts = sorted(f"{each.name} {text}" for each, text in found.items())  # wherever they lie
+    texts = sorted(f"{each.name} {text}" for each, text in found.items())  # in any folder
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
@@ -62,10 +56,7 @@ def sources(path: str) -> dict[Path, str]:
 
 @cache
 def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return the hash of a file, and the files it imports from.
-
-    Read once, when the first of its kernels is declared: what is compiled is the text of then.
-    """
+    """Return the hash of a file, and the files it imports from, as they are at the first call."""
     text = path.read_bytes()
     imported: list[Path] = []
     for start, names, parts in _FROM.findall(text.decode(errors="replace")):
@@ -80,25 +71,20 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
 
 
 class KernelCache(NullCache):
-    """What numba asks for a kernel that was compiled before, and tells of one that it compiled.
+    """Loads and saves the compiled forms of one kernel, for numba.
 
-    Kernels are saved where numba finds a folder that it may write to. Where there is none, as in a
-    container that is read-only, or saving fails, they are compiled in memory. Kernels in a folder
-    that cannot be written to, such as the package's own in an image, are loaded as well.
+    Kernels are saved in the first folder that numba may write to. If there is none, or saving
+    fails, they are compiled in memory. Kernels in a read-only folder, such as the package's own in
+    an image, are loaded as well.
 
-    Processes may share a folder that compile at the same time, and versions one after the other.
-    numba counts up the files of a function, one for each combination of types, from what the
-    index of the cache says. Two processes that read the index together give one number to two
-    combinations, and a process that reads the cache runs the code of the other: a crash at best.
+    Processes may share a folder and compile at the same time. numba numbers the files of a
+    function, one for each combination of types, by the index of the cache. Two processes that read
+    the index together give one number to two combinations, and a process that reads the cache then
+    runs the code of the other: a crash at best.
 
-    And numba reads all of an index before it looks whether that is of this source: an index that an
-    earlier version has left, with a type that is not there any more, raises. What it takes for the
-    source is the kernel's own file; `fingerprint` tells what else a kernel is made of.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel, as it was written.
+    numba also reads an index whole before it compares the source: an index of an earlier version,
+    with a type that no longer exists, raises. numba's source is the kernel's own file;
+    `fingerprint` covers the modules it imports.
     """
 
     def __init__(self, function: Any) -> None:
@@ -113,14 +99,11 @@ class KernelCache(NullCache):
 
     @property
     def cache_path(self) -> Any:
-        """The folder that kernels are saved in."""
+        """The folder of saved kernels."""
         return None if self._saving is None else self._saving.cache_path
 
     def load_overload(self, types: Any, context: Any) -> Any:
-        """Load a kernel; the compiler, which numba makes ready before that, is not needed for it.
-
-        It would be most of the time: a tenth of what a command takes.
-        """
+        """Load a kernel without making the compiler ready, a tenth of a command's time."""
         rtsys.initialize(context)
         key = self._key(types, context)
         for file in self._files():
@@ -133,13 +116,13 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, types: Any, data: Any) -> None:
-        """Save a kernel, where there is room."""
+        """Save a kernel, unless the disk is full."""
         if self._saving is not None:
             with contextlib.suppress(OSError):
                 self._saving.save_overload(types, data)
 
     def holds(self, types: Any, context: Any) -> bool:
-        """Tell whether a kernel can be loaded for some types."""
+        """Return whether a kernel can be loaded for some types."""
         key = self._key(types, context)
         return any(key in file._load_index() for file in self._files())
 
@@ -169,18 +152,12 @@ class KernelCache(NullCache):
 
 
 def can_save() -> bool:
-    """Tell whether there is a folder that compiled kernels can be saved in.
-
-    Examples
-    --------
-    >>> isinstance(can_save(), bool)
-    True
-    """
+    """Return whether there is a folder to save compiled kernels in."""
     return KernelCache(can_save).cache_path is not None
 
 
 def _read_only(locator: Any) -> Any:
-    """Return numba's locator of a folder, which finds it if it cannot be written to."""
+    """Return numba's locator of a folder that cannot be written to."""
 
     class ReadOnly(locator):
         def ensure_cache_path(self) -> None:
@@ -197,7 +174,7 @@ def _read_only(locator: Any) -> Any:
 
 
 def _shared(file: Any, function: Any) -> Any:
-    """Have processes and versions share an index; see `KernelCache`."""
+    """Let processes and versions share an index; see `KernelCache`."""
     pattern, load = file._data_name_pattern, file._load_index
     file._source_stamp = fingerprint(function.__code__.co_filename) or file._source_stamp
 
@@ -213,10 +190,9 @@ def _shared(file: Any, function: Any) -> Any:
 
 
 class _Cached(JITCodeLibrary):
-    """The code of a kernel that was compiled before: what compiling asks for is read when asked.
+    """Code of a kernel that was compiled before; its intermediate code is read only when needed.
 
-    numba reads the intermediate code of every kernel as it is loaded, which only a new kernel needs
-    that calls it. It takes longer than the machine code.
+    Only a new kernel that calls this one needs it; reading it takes longer than the machine code.
     """
 
     _machine_code = _intermediate = b""
@@ -247,7 +223,7 @@ class _Cached(JITCodeLibrary):
 
 
 class _FromCache:
-    """numba's context for a kernel that is loaded, whose code is to be `_Cached`."""
+    """numba's context for a kernel that is loaded as `_Cached` code."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

@@ -1,8 +1,8 @@
-"""The grid of non-negative columns, of dense and of sparse rows.
+"""Grid of non-negative columns, of dense and of sparse rows.
 
-The law it keeps: the grid is a function of the live rows alone, and the same for a dense matrix
+The law kept here: the grid is a function of the live rows alone, and the same for a dense matrix
 and a sparse one of the same values. It depends on no single record, except on one that is alone in
-the top power of two of a column: a deletion of any other costs time in its own values.
+the top power of two of a column; deleting any other takes time in proportion to its own values.
 """
 
 from __future__ import annotations
@@ -30,39 +30,14 @@ LiveRows = Callable[[], Ints]
 class TopGrid:
     """Fixed-point grid without an origin, of columns without negative values.
 
-    Attributes
-    ----------
-    top : ndarray of shape (n_features,), int64
-        Exponents: ``x <= 2**top`` for every live value, and a gridded value is a multiple of
-        ``2**(top - 26)``. -480 where a lower one would do, as in columns of zeros.
-    half : ndarray of shape (n_features,), float64
-        ``2**(top - 1)``.
-    counts : ndarray of shape (n_features,), int64
-        How many live values are above `half`.
-    magic : ndarray of shape (n_features,), float64
-        ``2**(top + 26)``, what the kernels round with.
-    per_quantum : ndarray of shape (n_features,), float64
-        ``2**(26 - top)``, which makes gridded values whole numbers.
-
-    Examples
-    --------
-    >>> rows = np.array([[5.0, 0.0], [7.0, 0.5], [1.0, 1.0]])
-    >>> grid = TopGrid.fit(rows, np.arange(3))
-    >>> grid.top, grid.counts
-    (array([3, 0]), array([2, 1]))
-    >>> grid.remove(rows, np.array([0]), lambda: np.array([1, 2])) is None
-    True
-    >>> grid.remove(rows, np.array([1]), lambda: np.array([2]))
-    array([ True, False])
-    >>> grid.top
-    array([0, 0])
+    A gridded value is a multiple of ``2**(top - 26)``, and ``x <= 2**top`` for every live value x.
     """
 
-    top: Ints
-    half: Floats
-    counts: Ints
-    magic: Floats
-    per_quantum: Floats
+    top: Ints  # exponents; at least -480, as in columns of zeros
+    half: Floats  # 2**(top - 1)
+    counts: Ints  # live values above `half`
+    magic: Floats  # 2**(top + 26), for rounding in kernels
+    per_quantum: Floats  # 2**(26 - top), which makes gridded values whole numbers
 
     @classmethod
     def fit(cls, matrix: Values, live: Ints) -> Self:
@@ -82,7 +57,7 @@ class TopGrid:
 
     @classmethod
     def from_top(cls, top: Ints) -> Self:
-        """Make a grid that can round, but knows no rows to :meth:`remove`."""
+        """Make a grid that can round, but has no rows to :meth:`remove`."""
         d = top.size
         half, counts = np.ldexp(0.5, top), np.zeros(d, dtype=np.int64)
         grid = cls(top, half, counts, np.zeros(d), np.zeros(d))
@@ -95,9 +70,9 @@ class TopGrid:
         return np.ldexp(1.0, self.top - BITS)
 
     def add(self, matrix: Values, rows: Ints) -> Flags | None:
-        """Take rows in; return the columns whose top has changed, None if none has.
+        """Add rows; return the columns whose top has changed, None if none has.
 
-        Raise MagnitudeError for a value above ``2**480``; the grid is of no use afterwards.
+        Raise MagnitudeError for a value above ``2**480``; the grid is not usable afterwards.
         """
         before = self.top
         if issparse(matrix):
@@ -110,10 +85,10 @@ class TopGrid:
         return columns if columns.any() else None
 
     def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
-        """Forget live rows, which can still be read in the matrix.
+        """Remove live rows, which the matrix still holds.
 
-        Return the columns that were read again because they lost their last value above `half`,
-        None if none did. `live_rows` is called only for these.
+        Return the columns that were read again because they lost their last value above `half`, or
+        None. `live_rows` is called only for these.
         """
         if issparse(matrix):
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
@@ -125,7 +100,7 @@ class TopGrid:
         if not columns.any():
             return None
         live = live_rows()
-        if issparse(matrix):  # its columns lie scattered over its rows
+        if issparse(matrix):  # its columns are scattered over its rows
             half = np.where(columns, np.ldexp(0.5, MIN_TOP), np.inf)
             kernels.find_tops_sparse(*parts(matrix), live, half, self.counts)
             self.half[columns] = half[columns]
@@ -137,7 +112,7 @@ class TopGrid:
         return columns
 
     def _derive_unit(self) -> None:
-        """Compute what follows from `half`."""
+        """Compute the fields that follow from `half`."""
         self.top = np.frexp(self.half)[1].astype(np.int64)
         self.magic = np.ldexp(1.0, self.top + BITS)
         self.per_quantum = np.ldexp(1.0, BITS - self.top)
@@ -161,7 +136,7 @@ class _FindTops(Pass[tuple[Floats, Ints]]):
 
 
 class _FindSomeTops(_FindTops):
-    """Do so for some columns."""
+    """Do the same for some columns."""
 
     def __init__(self, columns: Ints) -> None:
         self._columns = columns

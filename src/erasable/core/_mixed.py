@@ -1,8 +1,8 @@
-"""Columns of numbers and of text side by side, as a block of a stored table has them.
+"""Columns of numbers and of text side by side, as blocks of stored tables have them.
 
-In memory such a table is one of objects. A block would take four times the room of its numbers as
-objects, and their bytes could not be overwritten. So it keeps numbers alone: of text, the places
-in a list of its different texts. Columns are turned into objects when they are asked for.
+A table of objects takes four times the memory of its numbers, and its bytes cannot be overwritten.
+So a block stores numbers only: a column of text holds positions in the list of its distinct texts.
+Columns become objects when they are read.
 """
 
 from __future__ import annotations
@@ -16,31 +16,15 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Floats, Ints
 
 BLANK, GAP = 0, 1
-"""The places of the text of a row that was overwritten, and of a gap."""
+"""The positions of the text of an overwritten row, and of a gap."""
 
 
 class Mixed:
     """Rows with columns of numbers and of text.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns), float64
-        Of a column of text: places in its texts.
-    kinds : str
-        Of each column: "f", "i" or "b" for floats, whole numbers and booleans, "t" for text.
-    texts : dict of int to ndarray, object
-        Of each column of text: "", NaN, and its different texts.
-
-    Examples
-    --------
-    >>> cities = np.array(["", np.nan, "Bonn"], dtype=object)
-    >>> visits = Mixed(np.array([[40.0, 2.0], [50.0, 1.0]]), "it", {1: cities})
-    >>> visits[:, [0, 1]]
-    array([[40, 'Bonn'],
-           [50, nan]], dtype=object)
-    >>> visits[:, [0]]
-    array([[40.],
-           [50.]])
+    `numbers` has shape (n_rows, n_columns); a column of text holds positions in its texts. `kinds`
+    is a letter for each column: "f", "i", "b" for floats, whole numbers and booleans, "t" for text.
+    `texts` holds "", NaN and the distinct texts of each column of text.
     """
 
     ndim = 2
@@ -59,7 +43,7 @@ class Mixed:
         return len(self.numbers)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return rows; or rows of columns, as numbers where there is no text among them."""
+        """Return rows; or rows of columns, as numbers if none of them is text."""
         if not isinstance(key, tuple):
             return Mixed(self.numbers[key], self.kinds, self.texts)
         rows, columns = key
@@ -88,7 +72,7 @@ class Mixed:
         return made
 
     def objects(self) -> NDArray[Any]:
-        """Return the table of objects that it would be in memory."""
+        """Return the table of objects, as it would be in memory."""
         table: NDArray[Any] = np.empty(self.shape, dtype=object)
         for j in range(self.shape[1]):
             table[:, j] = self._column(slice(None), j, plain=False)
@@ -101,7 +85,7 @@ class Mixed:
         return Mixed(np.ascontiguousarray(self.numbers[:, list(columns)]), kinds, texts)
 
     def overwrite(self, rows: Ints, live: Flags) -> None:
-        """Overwrite rows, and drop the texts that no row in `live` has."""
+        """Overwrite rows, and drop the texts of no row in `live`."""
         self.numbers[rows] = BLANK
         for j, texts in self.texts.items():
             unused = np.ones(texts.size, dtype=np.bool_)
@@ -110,7 +94,7 @@ class Mixed:
             texts[unused] = ""
 
     def part(self, numbers: Floats, columns: Sequence[int]) -> Mixed:
-        """Return rows of some columns, given their numbers, that know no texts but their own."""
+        """Return rows of some columns, given their numbers, with only their own texts."""
         texts = {}
         for at, j in enumerate(columns):
             if j in self.texts:
@@ -122,20 +106,12 @@ class Mixed:
         return Mixed(numbers, "".join(self.kinds[j] for j in columns), texts)
 
     def own(self) -> Mixed:
-        """Return a copy that shares nothing, and knows no texts but its own."""
+        """Return a copy that shares nothing, with only its own texts."""
         return self.part(self.numbers.copy(), range(self.shape[1]))
 
 
 def stacked(blocks: Sequence[Mixed]) -> Mixed:
-    """Put blocks of the same columns one below the other.
-
-    Examples
-    --------
-    >>> one = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Bonn"], dtype=object)})
-    >>> other = Mixed(np.array([[2.0]]), "t", {0: np.array(["", np.nan, "Kiel"], dtype=object)})
-    >>> stacked([one, other])[:, [0]].tolist()
-    [['Bonn'], ['Kiel']]
-    """
+    """Put blocks of the same columns one below the other."""
     first = blocks[0]
     numbers = np.concatenate([block.numbers for block in blocks])
     texts = {}

@@ -31,10 +31,7 @@ def accumulate(
     sums: Floats,
     scratch: Floats,
 ) -> None:
-    """Add the rows to `sums` (m, hh, hl, ll), or take them away if `sign` is -1.
-
-    Short loops over a row that stays in cache, each of which the compiler can vectorise.
-    """
+    """Add the rows to `sums` (m, hh, hl, ll), or subtract them if `sign` is -1."""
     m, h = scratch[0], scratch[1]
     s, hh, hl, ll = sums[0], sums[1], sums[2], sums[3]
     for i in range(matrix.shape[0] if every else rows.size):

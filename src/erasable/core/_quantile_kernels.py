@@ -26,7 +26,7 @@ def forget(
     runs: Floats,
     counts: Ints,
 ) -> None:
-    """Take rows of values out of the counts and the windows; NaN is no value."""
+    """Remove rows of values from the counts and the windows; NaN is no value."""
     for i in range(taken.shape[0]):
         for j in range(taken.shape[1]):
             value = np.float64(taken[i, j])
@@ -57,7 +57,7 @@ def learn(
     runs: Floats,
     counts: Ints,
 ) -> None:
-    """Put rows of values into the counts and the windows; NaN is no value."""
+    """Add rows of values to the counts and the windows; NaN is no value."""
     for i in range(taken.shape[0]):
         for j in range(taken.shape[1]):
             value = np.float64(taken[i, j])
@@ -90,7 +90,7 @@ def _put(
     runs: Floats,
     counts: Ints,
 ) -> None:
-    """Make room for a run of one value; in a full window that end gives way that is farther."""
+    """Make room for a run of one value; a full window loses the farther end."""
     size = sizes[j, w]
     if size == runs.shape[2] and 2 * cursors[j, w] >= size:
         for at in range(k - 1):
@@ -122,7 +122,7 @@ def _drop(
     runs: Floats,
     counts: Ints,
 ) -> None:
-    """Close the gap of a run without values, and leave nothing behind at the end."""
+    """Close the gap of a run without values, and clear the end."""
     last = sizes[j, w] - 1
     for at in range(k, last):
         runs[j, w, at] = runs[j, w, at + 1]

@@ -1,6 +1,6 @@
-"""Values at ranks of columns whose rows are elsewhere, found in a few readings of all columns.
+"""Values at ranks of columns whose rows are in other processes, found in five passes.
 
-A float has a key of 64 bits in the same order. Four readings count the keys by 16 bits at a time,
+A float has a key of 64 bits in the same order. Four passes count the keys by 16 bits at a time,
 each among those that begin like the value at a rank; a last one counts those between two ranks.
 """
 
@@ -17,7 +17,7 @@ from erasable.core.passes import Block, Pass, Remote, run
 
 Keys = NDArray[np.uint64]
 Window = tuple[Floats, Ints, int]
-"""Different values between two ranks, how many equal each, and how many are smaller."""
+"""Distinct values between two ranks, their counts, and the number of smaller values."""
 
 _BITS, _DIGITS = np.uint64(16), 4
 _SIGN = np.uint64(1) << np.uint64(63)
@@ -26,13 +26,7 @@ _SIGN = np.uint64(1) << np.uint64(63)
 class RemoteColumns:
     """Columns of a matrix whose rows are in other processes; see `Quantiles`.
 
-    Parameters
-    ----------
-    matrix : Remote
-    rows : callable
-        Returns the rows that count.
-    gap : float
-        What is no value, besides NaN.
+    `rows` returns the rows that count; `gap` is no value, and neither is NaN.
     """
 
     def __init__(self, matrix: Remote, rows: Callable[[], Ints], gap: float = np.nan) -> None:
@@ -41,13 +35,9 @@ class RemoteColumns:
     def windows(
         self, columns: Sequence[int], limits: Callable[[int], tuple[Ints, Ints]]
     ) -> list[tuple[int, list[Window]]]:
-        """Return, of each column, how many values it has, and those between pairs of ranks.
+        """Return the number of values of each column, and its values between pairs of ranks.
 
-        Parameters
-        ----------
-        columns : sequence of int
-        limits : callable
-            Returns the first and the last ranks for so many values.
+        `limits` returns the first and the last ranks for a number of values.
         """
         rows, own = self._rows(), list(columns)
         known = [np.zeros(1, dtype=np.uint64) for _ in own]
@@ -72,11 +62,11 @@ class RemoteColumns:
 _NONE: Ints = np.empty(0, dtype=np.int64)
 
 Digits = list[list[tuple[Keys, Ints]]]
-"""Of each column, and of each beginning: digits, and how many keys have them next."""
+"""For each column and each prefix: the next digits of keys, and their counts."""
 
 
 class _Digits(Pass[Digits]):
-    """Count what comes next in the keys that begin as it is said."""
+    """Count the next digits of the keys that have some prefixes."""
 
     takes_gaps = True
 
@@ -106,7 +96,7 @@ Between = list[list[tuple[Keys, Ints, int]]]
 
 
 class _Between(Pass[Between]):
-    """Count the different keys from one to another, and those before them."""
+    """Count the distinct keys in a range, and the keys before it."""
 
     takes_gaps = True
 
@@ -143,7 +133,7 @@ def _joined(one: tuple[Keys, Ints], other: tuple[Keys, Ints]) -> tuple[Keys, Int
 
 
 def _narrow(known: Keys, found: Sequence[tuple[Keys, Ints]], starts: Keys, ranks: Ints) -> None:
-    """Lengthen the beginnings of values at ranks; ranks count from the first that begins so."""
+    """Lengthen the prefixes of values at ranks; ranks count from the first with the prefix."""
     own = np.searchsorted(known, starts)
     for at, place in enumerate(own.tolist()):
         keys, counts = found[place]
@@ -160,15 +150,7 @@ def _keys(block: Block, place: int, gap: float) -> Keys:
 
 
 def key_of(values: Floats) -> Keys:
-    """Return keys, which have the order of the values.
-
-    Examples
-    --------
-    >>> values = np.array([-np.inf, -2.0, -1e-300, 0.0, 5e-324, 3.0])
-    >>> keys = key_of(values)
-    >>> bool((np.diff(keys.astype(object)) > 0).all()), value_of(keys).tolist() == values.tolist()
-    (True, True)
-    """
+    """Return keys, which have the order of the values."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 

@@ -1,9 +1,8 @@
-"""Schemas: what the state of a model must be, checked before anything of a file is used.
+"""Schemas: the types, shapes, ranges and relations that the state of a model must have.
 
 Anybody can write a file with other numbers in it and the digest that belongs to them. An estimator
-declares in `Erasable._schema` what its state holds: types, shapes, ranges, and relations between
-fields. What does not fit is refused, so kernels may rely on it. Arrays are in
-`erasable.core._schema`.
+declares in `Erasable._schema` what its state holds, and what does not fit is refused before it is
+used, so kernels may rely on it.
 
 Dimensions have names, such as ``"n_classes"``: the first array that has one says how large it is,
 and all others must agree. ``"n_features"`` and ``"n_records"`` are known from the start.
@@ -27,35 +26,20 @@ from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
 
 Size: TypeAlias = int | str | None
-"""Of one dimension: a number, a name, or None where any number will do."""
+"""Size of a dimension: a number, a name, or None for any."""
 
 Sizes: TypeAlias = dict[str, int]
-"""What is known of named dimensions."""
+"""Sizes of named dimensions, as far as they are known."""
 
 Relation: TypeAlias = Callable[[dict[str, Any], str, Sizes], None]
-"""Checks fields against each other: is given their values, the path of their names, and the
-sizes, and calls `refuse` where they do not fit."""
+"""Checks fields against each other: takes their values, their path, and the sizes, and calls
+`refuse` where they do not fit."""
 
 LARGEST = float(np.finfo(np.float64).max)
 
 
 def refuse(at: str, held: Any, expected: str) -> NoReturn:
-    """Raise ArtifactError: a field does not hold what was expected.
-
-    Parameters
-    ----------
-    at : str
-        Name of the field, with those of the fields that it is in: ``"grid.top"``.
-    held : object
-        What it holds; text is taken as a description.
-    expected : str
-
-    Examples
-    --------
-    >>> refuse("grid.top", 1000, "at most 480")
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: the field 'grid.top' of the model holds 1000; expected ...
-    """
+    """Raise ArtifactError: the field `at` ("grid.top") holds a value, or what a text describes."""
     told = held if isinstance(held, str) else describe(held)
     raise ArtifactError(
         f"the field {at!r} of the model holds {told}; expected {expected}; "
@@ -64,13 +48,7 @@ def refuse(at: str, held: Any, expected: str) -> NoReturn:
 
 
 def describe(value: Any) -> str:
-    """Tell what a value is, in a few words.
-
-    Examples
-    --------
-    >>> describe(np.zeros((2, 3))), describe({"b": 1}), describe(True)
-    ('a float64 array of shape (2, 3)', "a dict of 'b'", 'True')
-    """
+    """Describe a value in a few words."""
     if isinstance(value, np.ndarray):
         return f"a {value.dtype} array of shape {value.shape}"
     if isinstance(value, Mapping):
@@ -81,7 +59,7 @@ def describe(value: Any) -> str:
 
 
 class FieldType(ABC):
-    """What a field may hold."""
+    """A type of fields."""
 
     @abstractmethod
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
@@ -90,7 +68,7 @@ class FieldType(ABC):
 
 @dataclass(frozen=True)
 class Anything(FieldType):
-    """Something that is checked elsewhere."""
+    """Any value: it is checked elsewhere."""
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -166,7 +144,7 @@ class Maybe(FieldType):
 
 @dataclass(frozen=True)
 class OneOf(FieldType):
-    """Whatever fits one of several parts; the last of them says what is wrong."""
+    """A value that fits one of several types; the last of them says what is wrong."""
 
     parts: tuple[FieldType, ...]
 
@@ -198,7 +176,7 @@ class Names(FieldType):
 
 @dataclass(frozen=True)
 class ListOf(FieldType):
-    """A list of things of one kind."""
+    """A list of values of one type."""
 
     part: FieldType
     size: Size = None
@@ -214,17 +192,10 @@ class ListOf(FieldType):
 
 @dataclass(frozen=True)
 class DictOf(FieldType):
-    """Things of one kind by name.
-
-    Attributes
-    ----------
-    part : Part
-    names : iterable of str, or None
-        All names that there must be; None for any.
-    """
+    """Values of one type by name."""
 
     part: FieldType
-    names: Iterable[str] | None = None
+    names: Iterable[str] | None = None  # all that there must be; None for any
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -238,28 +209,11 @@ class DictOf(FieldType):
 
 @dataclass(frozen=True)
 class Fields(FieldType):
-    """Fields by name, and how they must relate to each other.
-
-    Attributes
-    ----------
-    parts : dict of str to Part
-        Fields that there must be.
-    others : dict of str to Part
-        Fields that there may be.
-    relations : tuple of callable
-        Called once every field fits.
-
-    Examples
-    --------
-    >>> sums = Fields({"name": Text(), "n_rows": Integer(0)})
-    >>> sums.check({"name": "a", "n_rows": -1}, "sums", {})
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: the field 'sums.n_rows' of the model holds -1; ...
-    """
+    """Fields by name, and their relations."""
 
     parts: Mapping[str, FieldType]
-    others: Mapping[str, FieldType] = field(default_factory=dict)
-    relations: tuple[Relation, ...] = ()
+    others: Mapping[str, FieldType] = field(default_factory=dict)  # that there may be
+    relations: tuple[Relation, ...] = ()  # called once every field fits
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -283,13 +237,7 @@ class Fields(FieldType):
 
 @dataclass(frozen=True)
 class Depending(FieldType):
-    """Fields of one kind or another, depending on whether there is a field of some name.
-
-    Attributes
-    ----------
-    name : str
-    without, having : Part
-    """
+    """Fields of one type or another, depending on whether there is a field of some name."""
 
     name: str
     without: FieldType
@@ -303,15 +251,9 @@ class Depending(FieldType):
 
 @dataclass(frozen=True)
 class Within(FieldType):
-    """The state of a model that is part of another, which checks itself when it is restored.
+    """The state of a model that is part of another, which checks itself when it is restored."""
 
-    Attributes
-    ----------
-    own : set of str
-        What it holds of `erasable.core._fit_info.BASE_STATE`; all else of that is the whole's.
-    """
-
-    own: Set[str]
+    own: Set[str]  # of `BASE_STATE`: the rest of that is the whole's alone
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -324,13 +266,7 @@ class Within(FieldType):
 
 
 def join(at: str, name: str) -> str:
-    """Return the path of a field within another, or of one that is in none.
-
-    Examples
-    --------
-    >>> join("grid", "top"), join("", "grid")
-    ('grid.top', 'grid')
-    """
+    """Return the path of a field within another, or of one at the top."""
     return f"{at}.{name}" if at else name
 
 
@@ -355,37 +291,15 @@ def _check_names(value: dict[Any, Any], needed: set[str], others: set[str], at: 
 
 @dataclass(frozen=True)
 class Array(FieldType):
-    """An array of numbers, none of them NaN or infinite.
-
-    Attributes
-    ----------
-    dtype : str
-        As NumPy names it.
-    shape : tuple of int, str or None
-    least, most : float
-        Limits, both allowed.
-    whole : bool
-        Whether floats must be whole numbers.
-    ascending : bool
-        Whether every number must be larger than the one before; of one dimension.
-    gaps : bool
-        Whether NaN is allowed.
-
-    Examples
-    --------
-    >>> sizes = {"n_features": 2}
-    >>> Array("int64", ("n_classes", "n_features"), least=0).check(np.ones((3, 2), int), "n", sizes)
-    >>> sizes
-    {'n_features': 2, 'n_classes': 3}
-    """
+    """An array of finite numbers, or NaN where there may be gaps."""
 
     dtype: str
     shape: tuple[Size, ...]
     least: float = -LARGEST
     most: float = LARGEST
-    whole: bool = False
-    ascending: bool = False
-    gaps: bool = False
+    whole: bool = False  # floats are whole numbers
+    ascending: bool = False  # each is larger than the one before
+    gaps: bool = False  # NaN is allowed
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -414,16 +328,7 @@ class Array(FieldType):
 
 @dataclass(frozen=True)
 class Texts(FieldType):
-    """An array of strings.
-
-    Attributes
-    ----------
-    shape : tuple of int, str or None
-    ascending : bool
-        Whether every string must be larger than the one before; of one dimension.
-    distinct : bool
-        Whether they must differ.
-    """
+    """An array of strings."""
 
     shape: tuple[Size, ...]
     ascending: bool = False
@@ -465,12 +370,7 @@ class Objects(FieldType):
 
 @dataclass(frozen=True)
 class Labels(FieldType):
-    """Labels of classes: strings, integers, floats or booleans, ascending.
-
-    Attributes
-    ----------
-    size : int, str or None
-    """
+    """Labels of classes: strings, integers, floats or booleans, ascending."""
 
     size: Size
 
@@ -496,10 +396,10 @@ def _check_shape(value: NDArray[Any], shape: tuple[Size, ...], at: str, sizes: S
 
 
 MOST_QUANTA = 2.0**26
-"""Of a value on a grid."""
+"""Largest value on a grid."""
 
 MOST_FEATURES = 2**24
-"""Of a model in whose file nothing but a number says how many features there are."""
+"""Most features of a model whose file says how many there are by nothing but a number."""
 
 HALVES = {"hh": 2**26, "hl": 2**25, "ll": 2**24}
 """Largest products of the halves of a gridded value, see `erasable.core.moments`."""
@@ -509,18 +409,18 @@ _IN_SQUARES = {"hh": 2.0**26, "hl": 2.0**14, "ll": 1.0}
 
 
 def tops(size: Size) -> Array:
-    """Return the part for exponents of a grid."""
+    """Return the schema of exponents of a grid."""
     return Array("int64", (size,), least=MIN_TOP, most=MAX_TOP)
 
 
 def grid(size: Size, *, sparse: bool = False) -> Fields:
-    """Return the part for a grid; one of sparse columns has no origin."""
+    """Return the schema of a grid; one of sparse columns has no origin."""
     origin = Array("float64", (size,), least=-(2.0 ** (MAX_TOP + 1)), most=2.0 ** (MAX_TOP + 1))
     return Fields({"top": tops(size)} if sparse else {"top": tops(size), "origin": origin})
 
 
 def moments(n_rows: int, *shape: Size) -> Fields:
-    """Return the part for what `Moments.state` gives, summed over at most so many rows."""
+    """Return the schema of `Moments.state`, of sums over at most so many rows."""
     most = n_rows * MOST_QUANTA
     sums = {"sum": Array("float64", shape, least=-most, most=most, whole=True)}
     for name, largest in HALVES.items():
@@ -530,10 +430,7 @@ def moments(n_rows: int, *shape: Size) -> Fields:
 
 
 def refuse_negative_variance(sums: dict[str, Any], n_rows: Any, at: str) -> None:
-    """Refuse sums of `moments` of which the variance of a column would be negative.
-
-    `n_rows` is a number, or one for each line of the sums.
-    """
+    """Refuse sums of which the variance of a column is negative; `n_rows` may be one a line."""
     n = np.broadcast_to(n_rows, sums["sum"].shape)
     parts = [n * (sums[name] * factor) for name, factor in _IN_SQUARES.items()]
     error = 2.0**-48 * sum(np.abs(part) for part in parts)
@@ -546,7 +443,7 @@ def refuse_negative_variance(sums: dict[str, Any], n_rows: Any, at: str) -> None
 
 
 def column_map(size: Size = "n_features") -> Fields:
-    """Return the part for the map (shift, scale) of the steps before a model in a pipeline."""
+    """Return the schema of the map (shift, scale) of the steps before a model in a pipeline."""
     least = float(np.finfo(np.float64).smallest_subnormal)
     return Fields(
         {"shift": Array("float64", (size,)), "scale": Array("float64", (size,), least=least)}
@@ -554,15 +451,9 @@ def column_map(size: Size = "n_features") -> Fields:
 
 
 def classes(n_records: int, *, fixed: bool = False, every: bool = True) -> Fields:
-    """Return the part for labels and counts.
+    """Return the schema of labels and counts.
 
-    Parameters
-    ----------
-    n_records : int
-    fixed : bool
-        Whether labels are fixed, so that a class may have no records.
-    every : bool
-        Whether counts add up to the number of records; otherwise they may be less.
+    Where labels are `fixed`, a class may have no records. Unless `every`, counts may be fewer.
     """
 
     def add_up(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -575,14 +466,14 @@ def classes(n_records: int, *, fixed: bool = False, every: bool = True) -> Field
 
 
 def refuse_unbounded(model: Any) -> None:
-    """Refuse features without end, where neither names nor arrays say how many there are."""
+    """Refuse more features than are plausible, where neither names nor arrays tell their number."""
     d = model.n_features_in_
     if d > MOST_FEATURES and not hasattr(model, "feature_names_in_"):
         refuse("n_features", d, f"at most {MOST_FEATURES}, as they have no names")
 
 
 def gram(n_rows: int, n_columns: int, n_origins: int) -> Fields:
-    """Return the part for what `Gram.state` gives of so many columns, or of no more rows."""
+    """Return the schema of `Gram.state` for so many columns, or of no more rows."""
     n_pairs = n_columns * (n_columns + 1) // 2
     n_totals = n_columns + 3 * n_pairs
     most = n_rows * MOST_QUANTA

@@ -9,17 +9,27 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 
 @kernel
 def erase(data: Matrix, indices: Indices, indptr: Indices, rows: Ints) -> None:
-    """Overwrite rows: their values, and the columns in which they had any."""
+    """Overwrite rows: values and column indices."""
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             data[e] = 0.0
             indices[e] = 0
+
+
+@inlined
+def _raise_peak(size: float, j: int, peak: Floats, counts: Ints) -> None:
+    """Raise the peak of a column to `size`, or count a value that equals it."""
+    if size > peak[j]:
+        peak[j] = size
+        counts[0, j] = 1
+    elif size == peak[j]:
+        counts[0, j] += 1
 
 
 @kernel
@@ -36,18 +46,14 @@ def peaks(
             if size == 0.0:
                 continue
             counts[1, j] += 1
-            if size > peak[j]:
-                peak[j] = size
-                counts[0, j] = 1
-            elif size == peak[j]:
-                counts[0, j] += 1
+            _raise_peak(size, j, peak, counts)
 
 
 @kernel
 def forget_peaks(
     data: Matrix, indices: Indices, indptr: Indices, rows: Ints, peak: Floats, counts: Ints
 ) -> bool:
-    """Take rows out of the counts; true if some column has lost the last value at its peak."""
+    """Subtract rows from the counts; return True if a column loses the last value at its peak."""
     gone = False
     for i in range(rows.size):
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
@@ -80,11 +86,7 @@ def rescan_peaks(
             size = abs(np.float64(data[e]))
             if size == 0.0:
                 continue
-            if size > peak[j]:
-                peak[j] = size
-                counts[0, j] = 1
-            elif size == peak[j]:
-                counts[0, j] += 1
+            _raise_peak(size, j, peak, counts)
 
 
 @kernel
@@ -130,10 +132,10 @@ def add_to_groups(
     sign: float,
     sums: Floats,
 ) -> None:
-    """Add the gridded values of rows, in quanta, to the sums of their groups; or take them away.
+    """Add the gridded values of rows, in quanta, to the sums of their groups; or subtract them.
 
-    `codes` says for each of the matrix's rows to which line of `sums` it belongs. Sums of
-    integers: exact, whatever the order.
+    `codes` holds the line of `sums` of each row of the matrix. The terms are integers: exact in any
+    order.
     """
     for i in range(rows.size):
         target = sums[codes[rows[i]]]

@@ -1,7 +1,7 @@
-"""What is done for parts that learn elsewhere than in passes, where the features are stored.
+"""Checks and conversions for steps that do not learn in passes, where the features are stored.
 
-The law kept here: they are given what they are given of records in memory, and gaps are refused as
-they are there.
+The law kept here: such a step gets the same input as from records in memory, and gaps are refused
+in the same way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Documents(_Gapless):
 
 
 def refuse_stored_gaps(model: Erasable) -> None:
-    """Refuse gaps of stored records where parts take none, as they are refused in memory."""
+    """Refuse gaps of stored records that parts do not take, as in memory."""
     held, tags = model._attached(), get_tags(model).input_tags
     matrix = held.records.matrix
     if isinstance(matrix, Stored) and not tags.allow_nan:
@@ -46,7 +46,7 @@ def refuse_stored_gaps(model: Erasable) -> None:
 
 
 def drop_copies(model: Erasable) -> None:
-    """Keep no records that parts have learned from."""
+    """Drop copies of records that parts have learned from."""
     matrix = model._attached().records.matrix
     if isinstance(matrix, Stored):
         matrix.drop_copies()

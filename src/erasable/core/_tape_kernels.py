@@ -49,17 +49,7 @@ def philox4x32(
 ) -> tuple[np.uint32, np.uint32, np.uint32, np.uint32]:
     """Encrypt a 128-bit counter with a 64-bit key: Philox 4x32, 10 rounds.
 
-    Parameters
-    ----------
-    c0, c1, c2, c3 : uint32
-        Counter words, in the order of Random123.
-    k0, k1 : uint32
-        Key words.
-
-    Returns
-    -------
-    tuple of 4 uint32
-        Four words, jointly uniform over the counters.
+    Words are in the order of Random123.
     """
     a, b, c, d = np.uint64(c0), np.uint64(c1), np.uint64(c2), np.uint64(c3)
     e, f = np.uint64(k0), np.uint64(k1)
@@ -74,19 +64,9 @@ def draw2(
 ) -> tuple[np.uint64, np.uint64]:
     """Draw two independent 64-bit words of one record.
 
-    Parameters
-    ----------
-    seed : uint64
-        Seed of the tape; the key of Philox, low word first.
-    key : uint64
-        Record key; counter words 0 (low) and 1 (high).
-    stream, step : uint32
-        What is drawn, and which time; counter words 2 and 3.
-
-    Returns
-    -------
-    tuple of 2 uint64
-        Output words (0, 1) and (2, 3) of Philox, low word first.
+    The key of Philox is the seed, low word first; the words of the counter are the low and the high
+    word of `key`, `stream` and `step`. The result is the output words (0, 1) and (2, 3), low word
+    first.
     """
     wide_seed, wide_key = np.uint64(seed), np.uint64(key)
     w0, w1, w2, w3 = philox4x32(
@@ -107,20 +87,7 @@ _ONE_LESS_HALF_A_STEP = np.float64(1.0 - 2.0**-53)
 
 @subroutine
 def to_unit(u: np.uint64) -> np.float64:
-    """Turn 64 random bits into a float64 strictly between 0 and 1.
-
-    The value is ``((u >> 12) + 1/2) / 2**52``, which float64 holds exactly: never 0, never 1.
-
-    Parameters
-    ----------
-    u : uint64
-        Random bits; the upper 52 are used.
-
-    Returns
-    -------
-    float64
-        Between ``2**-53`` and ``1 - 2**-53``, both included.
-    """
+    """Return ``((u >> 12) + 1/2) / 2**52``, exact in float64: from ``2**-53`` to ``1 - 2**-53``."""
     # 1.m - (1 - 2**-53): exact, and unlike a conversion of u it vectorises on every machine.
     bits = (np.uint64(u) >> _12) | _ONE_BITS
     return np.uint64(bits).view(np.float64) - _ONE_LESS_HALF_A_STEP
@@ -168,18 +135,9 @@ def _log_normal(x: np.float64, exponent: np.float64) -> np.float64:
 def log(x: np.float64) -> np.float64:
     """Compute the natural logarithm by a fixed formula, the same bits on every machine.
 
-    The method and coefficients are fdlibm's, in its more accurate form throughout and without
-    its short cuts. The error is below one unit in the last place; ``log(1)`` is 0.
-
-    Parameters
-    ----------
-    x : float64
-        Any value. 0 gives minus infinity, a negative number gives NaN.
-
-    Returns
-    -------
-    float64
-        The logarithm.
+    The method and coefficients are fdlibm's, in its more accurate form throughout and without its
+    short cuts. The error is below one unit in the last place; ``log(1)`` is 0, ``log(0)`` is -inf,
+    and that of a negative number NaN.
     """
     value = np.float64(x)
     if value >= _SMALLEST_NORMAL and value < _INFINITY:
@@ -195,18 +153,7 @@ def log(x: np.float64) -> np.float64:
 
 @kernel
 def exponential(u: np.uint64) -> np.float64:
-    """Turn 64 random bits into a draw of the exponential distribution of mean 1.
-
-    Parameters
-    ----------
-    u : uint64
-        Random bits.
-
-    Returns
-    -------
-    float64
-        ``-log(to_unit(u))``: between ``2**-53`` and ``53 log 2``, never 0, never infinite.
-    """
+    """Return ``-log(to_unit(u))``, a draw of mean 1 from ``2**-53`` to ``53 log 2``."""
     return -_log_normal(to_unit(u), _ZERO)
 
 
@@ -219,20 +166,8 @@ def fill_uniform(
     out0: NDArray[np.float64],
     out1: NDArray[np.float64],
 ) -> None:
-    """Write the two draws of every key, as uniforms, into two arrays.
-
-    Parameters
-    ----------
-    seed : uint64
-        Seed of the tape.
-    keys : ndarray of shape (n,), uint64
-        Record keys.
-    stream, step : uint32
-        What is drawn, and which time.
-    out0, out1 : ndarray of shape (n,), float64
-        Overwritten with ``to_unit`` of the first and of the second word of `draw2`.
-    """
-    # The rounds stand here, not in a call of draw2, because only then does the loop vectorise.
+    """Fill `out0` and `out1` with `to_unit` of the first and second word of `draw2`, by key."""
+    # The rounds are written out, not a call of draw2, because only then does the loop vectorise.
     seed_low, seed_high = np.uint64(seed) & _LOW_32, np.uint64(seed) >> _32
     wide_stream, wide_step = np.uint64(stream), np.uint64(step)
     for i in range(keys.shape[0]):
@@ -278,22 +213,7 @@ def sip_round(
 def siphash24(
     k0: np.uint64, k1: np.uint64, data: NDArray[np.uint8], offset: int, length: int
 ) -> np.uint64:
-    """Hash the bytes ``data[offset : offset + length]`` with SipHash-2-4.
-
-    Parameters
-    ----------
-    k0, k1 : uint64
-        The 128-bit key as two little-endian words.
-    data : ndarray of uint8
-        Buffer that holds the message.
-    offset, length : int
-        Where the message starts and how many bytes it has.
-
-    Returns
-    -------
-    uint64
-        The hash; its 8 little-endian bytes are those of the reference implementation.
-    """
+    """Hash ``data[offset : offset + length]`` with SipHash-2-4; the words are little-endian."""
     v0, v1 = np.uint64(k0) ^ _SIP_0, np.uint64(k1) ^ _SIP_1
     v2, v3 = np.uint64(k0) ^ _SIP_2, np.uint64(k1) ^ _SIP_3
     for block in range(length // 8 + 1):
@@ -322,19 +242,7 @@ def siphash24_batch(
     offsets: NDArray[np.int64],
     out: NDArray[np.uint64],
 ) -> None:
-    """Hash many messages that lie one after the other in a buffer.
-
-    Parameters
-    ----------
-    k0, k1 : uint64
-        The key.
-    data : ndarray of uint8
-        The messages, concatenated.
-    offsets : ndarray of shape (n + 1,), int64
-        Message `i` is ``data[offsets[i] : offsets[i + 1]]``.
-    out : ndarray of shape (n,), uint64
-        Overwritten with the hashes.
-    """
+    """Fill `out` with the hashes of the messages ``data[offsets[i] : offsets[i + 1]]``."""
     for i in range(out.shape[0]):
         out[i] = siphash24(k0, k1, data, offsets[i], offsets[i + 1] - offsets[i])
 
@@ -347,20 +255,9 @@ def siphash24_integers(
     values: NDArray[np.uint64],
     out: NDArray[np.uint64],
 ) -> None:
-    """Hash integers: each message is the tag's byte and 8 little-endian bytes of the value.
+    """Fill `out` with `siphash24` of the byte `tag` and 8 little-endian bytes of each value.
 
-    The same as `siphash24` of these 9 bytes, without writing them out.
-
-    Parameters
-    ----------
-    k0, k1 : uint64
-        The key.
-    tag : uint64
-        First byte of every message, below 256.
-    values : ndarray of shape (n,), uint64
-        The integers; signed ones by their two's complement.
-    out : ndarray of shape (n,), uint64
-        Overwritten with the hashes.
+    Signed integers are given by their two's complement.
     """
     key0, key1, first_byte = np.uint64(k0), np.uint64(k1), np.uint64(tag)
     for i in range(values.shape[0]):

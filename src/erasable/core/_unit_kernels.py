@@ -1,10 +1,9 @@
 """Kernels of weighted sums by class: products of whole numbers, cut into limbs of 26 bits.
 
-A gridded value is a whole number m of quanta, ``|m| <= 2**26``, and a row counts ``units`` times,
-a whole number of at most 26 bits. What is added up are the limbs of ``u m`` and ``u m m``, which
-are integers: sums of ``2**27`` of them are below ``2**63``, exact in any order. `sign` is 1 to add
-rows and -1 to take them away; a row is cut first and then given its sign, so that it takes away
-what it added.
+A gridded value is a whole number m of quanta, ``|m| <= 2**26``, and a row counts ``units`` times, a
+whole number of at most 26 bits. The limbs of ``u m`` and ``u m m`` are integers: sums of ``2**27``
+of them are below ``2**63``, exact in any order. `sign` is 1 to add rows and -1 to subtract them; a
+row is cut first and then given its sign, so that it subtracts exactly what it added.
 """
 
 from __future__ import annotations
@@ -12,11 +11,30 @@ from __future__ import annotations
 import numpy as np
 
 from erasable.core._grid_kernels import BITS, quantise
-from erasable.core._jit import kernel
+from erasable.core._jit import inlined, kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 LIMB = 2**BITS
 _MASK = LIMB - 1
+
+
+@inlined
+def _add_product(m: np.int64, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
+    """Add the two limbs of ``unit m``."""
+    product = unit * m
+    sums[0, line, j] += sign * (product >> BITS)
+    sums[1, line, j] += sign * (product & _MASK)
+
+
+@inlined
+def _add_square(m: np.int64, unit: int, sign: int, sums: Ints, line: int, j: int) -> None:
+    """Add the three limbs of ``unit m m``."""
+    square = m * m
+    low = unit * (square & _MASK)
+    high = unit * (square >> BITS) + (low >> BITS)
+    sums[2, line, j] += sign * (high >> BITS)
+    sums[3, line, j] += sign * (high & _MASK)
+    sums[4, line, j] += sign * (low & _MASK)
 
 
 @kernel
@@ -38,9 +56,7 @@ def add_rows(
         for j in range(row.size):
             if wanted[j]:
                 m = np.int64(quantise(np.float64(row[j]), magic[j]) * per_quantum[j])
-                product = units[i] * m
-                sums[0, line, j] += sign * (product >> BITS)
-                sums[1, line, j] += sign * (product & _MASK)
+                _add_product(m, units[i], sign, sums, line, j)
 
 
 @kernel
@@ -57,16 +73,14 @@ def add_rows_sparse(
     sign: int,
     sums: Ints,
 ) -> None:
-    """Do as `add_rows` does, for a CSR matrix."""
+    """Do the same as `add_rows`, for a CSR matrix."""
     for i in range(rows.size):
         line = codes[rows[i]]
         for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
             j = indices[e]
             if wanted[j]:
                 m = np.int64(quantise(np.float64(data[e]), magic[j]) * per_quantum[j])
-                product = units[i] * m
-                sums[0, line, j] += sign * (product >> BITS)
-                sums[1, line, j] += sign * (product & _MASK)
+                _add_product(m, units[i], sign, sums, line, j)
 
 
 @kernel
@@ -93,15 +107,8 @@ def add_moments(
             if not wanted[j]:
                 continue
             m = np.int64(quantise(np.float64(row[j]) - origin[j], magic[j]) * per_quantum[j])
-            product = units[i] * m
-            sums[0, line, j] += sign * (product >> BITS)
-            sums[1, line, j] += sign * (product & _MASK)
-            square = m * m
-            low = units[i] * (square & _MASK)
-            high = units[i] * (square >> BITS) + (low >> BITS)
-            sums[2, line, j] += sign * (high >> BITS)
-            sums[3, line, j] += sign * (high & _MASK)
-            sums[4, line, j] += sign * (low & _MASK)
+            _add_product(m, units[i], sign, sums, line, j)
+            _add_square(m, units[i], sign, sums, line, j)
 
 
 @kernel
@@ -124,12 +131,5 @@ def add_moments_sparse(
             if not wanted[j]:
                 continue
             m = np.int64(quantise(np.float64(data[e]), magic[j]) * per_quantum[j])
-            product = units[i] * m
-            sums[0, 0, j] += sign * (product >> BITS)
-            sums[1, 0, j] += sign * (product & _MASK)
-            square = m * m
-            low = units[i] * (square & _MASK)
-            high = units[i] * (square >> BITS) + (low >> BITS)
-            sums[2, 0, j] += sign * (high >> BITS)
-            sums[3, 0, j] += sign * (high & _MASK)
-            sums[4, 0, j] += sign * (low & _MASK)
+            _add_product(m, units[i], sign, sums, 0, j)
+            _add_square(m, units[i], sign, sums, 0, j)

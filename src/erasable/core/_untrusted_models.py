@@ -1,4 +1,4 @@
-"""Models from files, which anybody may have written."""
+"""Models from files that anybody may have written."""
 
 from __future__ import annotations
 
@@ -32,13 +32,9 @@ _BASE = Fields(
 
 
 def read_model(cls: type[Any], path: Place, *, trusted: bool, with_records: bool) -> Any:
-    """Read a model of a class, or of one that inherits from it; see `Erasable.load`.
+    """Read a model of a class, or of a subclass; see `Erasable.load`.
 
-    A state that is not trusted is checked. Where records follow, it may be fitted again of them.
-
-    Raises
-    ------
-    ArtifactNotFoundError, ArtifactError
+    A state that is not trusted is checked, unless records follow, of which it may be fitted again.
     """
     header, state = read_artifact(path)
     made = cls
@@ -73,12 +69,7 @@ def read_model(cls: type[Any], path: Place, *, trusted: bool, with_records: bool
 
 
 def check_base(model: Any, state: dict[str, Any]) -> None:
-    """Check what every state holds, and the parameters of a model that was made with them.
-
-    Raises
-    ------
-    ArtifactError, InvalidInputError
-    """
+    """Check what every state holds, and the parameters of a model that was made with them."""
     base = {name: value for name, value in state.items() if name in BASE_STATE}
     n_features = base.get("n_features")
     _BASE.check(base, "", {"n_features": n_features} if isinstance(n_features, int) else {})
@@ -94,11 +85,7 @@ def check_base(model: Any, state: dict[str, Any]) -> None:
 def check_learned(model: Erasable, learned: dict[str, Any]) -> None:
     """Check what an estimator has learned against its schema, if it declares one.
 
-    Parameters and what `check_base` checks have been taken over.
-
-    Raises
-    ------
-    ArtifactError
+    Parameters and what `check_base` checks are set by then.
     """
     seeded = hasattr(model, "seed_")
     if seeded != model._needs_seed:

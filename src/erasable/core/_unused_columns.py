@@ -1,4 +1,4 @@
-"""Columns of X that no part of a model looks at: what stands in them is neither read nor kept."""
+"""Columns of X that no part of a model reads: their values are replaced by constants."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ import numpy as np
 
 from erasable.core.frames import is_numeric
 
-__all__ = ["blanks_of", "replaced"]
-
 
 def blanks_of(frame: Any, places: Iterable[int], *, text: bool) -> dict[int, float | str]:
-    """Return what stands in the place of the values of columns that are not read.
+    """Return the constants for columns that are not read.
 
     A number where the frame declares numbers and, where `text` is taken, text otherwise: such a
     column makes the same kind of table as its values would.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from erasable.core.frames import as_frame
-    >>> visits = as_frame(pd.DataFrame({"when": pd.to_datetime(["2024-01-01"]), "age": [40]}))
-    >>> blanks_of(visits, [0, 1], text=True), blanks_of(None, [1], text=True)
-    ({0: '', 1: 0.0}, {1: 0.0})
     """
     if frame is None or not text:
         return dict.fromkeys(places, 0.0)
@@ -33,15 +23,7 @@ def blanks_of(frame: Any, places: Iterable[int], *, text: bool) -> dict[int, flo
 
 
 def replaced(X: Any, frame: Any, blanks: Mapping[int, float | str]) -> tuple[Any, Any]:
-    """Return X, and the frame that it is, with other values in columns that are not read.
-
-    Sparse matrices, which hold nothing but numbers, stay as they are.
-
-    Examples
-    --------
-    >>> replaced([["2024-01-01", 40]], None, {0: 0.0})
-    ([[0.0, 40]], None)
-    """
+    """Return X, and its frame, with constants in columns that are not read; sparse X stays."""
     if not blanks:
         return X, frame
     if frame is not None:

@@ -1,7 +1,7 @@
 """Hashes of ids and of rows, added up; those of rows by SipHash-1-3, with both halves kept.
 
-Dense rows, of which there is most, are brought to two words before, by sums of products with fixed
-random words (multilinear hashing), a quarter of the time of absorbing each value.
+Dense rows are first reduced to two words, by sums of products with fixed random words (multilinear
+hashing); that takes a quarter of the time of absorbing each value.
 
 Sources: Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; Lemire and
 Kaser, "Strongly universal string hashing is fast", The Computer Journal 57, 2014.
@@ -59,9 +59,9 @@ def _bits(value: np.float64) -> np.uint64:
 
 @subroutine
 def _word(value: np.float64) -> np.uint64:
-    """Return what a number counts: 0 nothing, so that it need not be stored."""
+    """Return the word of a number, 0 for 0, so that zeros need not be stored."""
     bits = _bits(value)
-    return bits ^ (bits >> _32)  # small whole numbers have nothing in their lower half
+    return bits ^ (bits >> _32)  # the lower half of small whole numbers is 0
 
 
 @subroutine
@@ -77,7 +77,7 @@ def _factors(width: int, purpose: np.uint64) -> Words:
 def put_four(a: Floats, b: Floats, c: Floats, d: Floats, out: Floats, first: int) -> None:
     """Write four columns beside each other, from column `first` on; -0.0 becomes 0.0.
 
-    One after the other they would have each line of the cache fetched four times.
+    Writing them singly would fetch each line of the cache four times.
     """
     for i in range(a.size):
         row = out[i]

@@ -1,6 +1,6 @@
 """Exact first and second moments of rows that have weights.
 
-The law it keeps: grids of values and of weights are functions of the live rows that have a
+The law kept here: grids of values and of weights are functions of the live rows that have a
 positive weight; on them all sums are of whole numbers, and exact.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,45 +27,25 @@ from erasable.core.sparse import SparseGrid, parts
 from erasable.core.values import Values
 
 LEAST_WEIGHT = 2.0**-507
-"""Weights up to this count as 0, whatever the others are."""
+"""Weights up to this count as 0, for any other weights."""
 
 
 @dataclass(eq=False, slots=True)
 class WeightUnits:
-    """Weights of records, in quanta.
+    """Weights of records, in quanta of a grid of one column."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_rows,), float64
-        The records' own; empty where these are not at hand.
-    grid : TopGrid
-        Of the weights, as of one column.
-
-    Examples
-    --------
-    >>> weights = WeightUnits.of(np.array([1.0, 0.0, 3.0]), np.arange(3))
-    >>> weights.units(np.arange(3)) * weights.quantum, weights.counted(np.arange(3))
-    (array([1., 0., 3.]), array([0, 2]))
-    """
-
-    weights: Floats
+    weights: Floats  # of all rows; empty if not available
     grid: TopGrid
 
     @classmethod
     def of(cls, weights: Floats, live: Ints) -> Self:
-        """Round the weights of the live rows.
-
-        Raises
-        ------
-        MagnitudeError
-            If a weight exceeds ``2**480``.
-        """
+        """Round the weights of the live rows; raise MagnitudeError for one above ``2**480``."""
         _refuse_huge(weights[live])
         return cls(weights, TopGrid.fit(weights[:, np.newaxis], live))
 
     @property
     def quantum(self) -> float:
-        """What a sum of 1 means."""
+        """The weight of a sum of 1."""
         return float(self.grid.quantum[0])
 
     def units(self, rows: Ints) -> Ints:
@@ -74,11 +54,11 @@ class WeightUnits:
         return units
 
     def counted(self, rows: Ints) -> Ints:
-        """Return those of some rows whose weight does not count as 0."""
+        """Return the rows whose weight does not count as 0."""
         return rows[self.weights[rows] > LEAST_WEIGHT]
 
     def arrive(self, weights: Floats, rows: Ints) -> bool:
-        """Take rows in; true if the quantum has changed.
+        """Add rows; return True if the quantum has changed.
 
         `weights` are those of all rows, perhaps in another array than before.
         """
@@ -87,31 +67,15 @@ class WeightUnits:
         return self.grid.add(weights[:, np.newaxis], rows) is not None
 
     def leave(self, rows: Ints, live_rows: LiveRows) -> bool:
-        """Take rows out; true if the quantum may have changed."""
+        """Remove rows; return True if the quantum may have changed."""
         return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
 
 
 @dataclass(eq=False, slots=True)
 class ClassWeights(WeightUnits):
-    """Sums of weights, a number for each class.
+    """Exact sums of the weights of each class."""
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_classes,), int64
-        Exact, in quanta.
-
-    Examples
-    --------
-    >>> weights = np.array([1.0, 0.5, 3.0])
-    >>> classes = Classes.fit(np.array(["a", "b", "b"], dtype=object), np.arange(3))
-    >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
-    >>> of_classes.sums * of_classes.quantum
-    array([1. , 3.5])
-    >>> of_classes.remove(np.array([2]), classes.codes, lambda: np.arange(2))
-    True
-    """
-
-    sums: Ints
+    sums: Ints  # of shape (n_classes,), in quanta
 
     @classmethod
     def fit(cls, weights: Floats, live: Ints, classes: Classes) -> Self:
@@ -123,7 +87,7 @@ class ClassWeights(WeightUnits):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild them from what `state` returned."""
+        """Rebuild the sums from `state`."""
         return cls(np.empty(0), TopGrid.from_top(state["top"]), state["sums"])
 
     def state(self) -> dict[str, Any]:
@@ -136,7 +100,7 @@ class ClassWeights(WeightUnits):
         np.add.at(self.sums, classes.codes[live], self.units(live))
 
     def add(self, weights: Floats, rows: Ints, codes: Ints32) -> bool:
-        """Take rows into the sums; true if the grid has changed, and all is to be summed anew.
+        """Add rows to the sums; return True if the grid has changed: then sum all again.
 
         `weights` are those of all rows, perhaps in another array than before.
         """
@@ -146,12 +110,12 @@ class ClassWeights(WeightUnits):
         return False
 
     def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
-        """Take rows out of the sums; true if the grid has changed, and all is to be summed anew."""
+        """Remove rows from the sums; return True if the grid has changed: then sum all again."""
         np.subtract.at(self.sums, codes[rows], self.units(rows))
         return self.leave(rows, live_rows)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[kept]
 
 
@@ -168,33 +132,14 @@ def _refuse_huge(weights: Floats) -> None:
 class WeightedMoments:
     """Sums of gridded columns, each row as often as its weight has quanta.
 
-    Attributes
-    ----------
-    grid : Grid or SparseGrid
-        Of the rows that do not weigh 0.
-    weights : WeightUnits
-    total : int
-        Sum of the weights, in quanta.
-    limbs : ndarray of shape (5, 1, n_features), int64
-        Sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three; high ones first.
-        Here m is a gridded value in quanta, and u the weight of its row.
-
-    Examples
-    --------
-    >>> rows, weights = np.array([[1.0], [4.0], [9.0]]), np.array([3.0, 1.0, 0.0])
-    >>> moments = WeightedMoments.fit(rows, weights, np.arange(3))
-    >>> moments.mean(), moments.variance()
-    (array([1.75]), array([1.6875]))
-    >>> moments.remove(rows, np.array([1, 2]), lambda: np.arange(1))
-    1
-    >>> moments.mean()
-    array([1.])
+    `limbs` are sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three, high ones
+    first; m is a gridded value in quanta, and u the weight of its row.
     """
 
-    grid: Any
+    grid: Any  # a Grid or SparseGrid of the rows with a positive weight
     weights: WeightUnits
-    total: int
-    limbs: Ints
+    total: int  # sum of the weights, in quanta
+    limbs: Ints  # of shape (5, 1, n_features)
 
     @classmethod
     def fit(
@@ -210,7 +155,8 @@ class WeightedMoments:
         of_rows = WeightUnits.of(weights, live)
         rows = of_rows.counted(live)
         if issparse(matrix):
-            made = cls._empty(SparseGrid.fit(matrix, rows), of_rows)
+            limbs = np.zeros((5, 1, matrix.shape[1]), dtype=np.int64)
+            made = cls(SparseGrid.fit(matrix, rows), of_rows, 0, limbs)
             made._add(matrix, rows, 1)
             return made
         units, codes = of_rows.units(rows), np.zeros(matrix.shape[0], dtype=np.int32)
@@ -222,12 +168,8 @@ class WeightedMoments:
         return cls(grid, of_rows, int(units.sum()), limbs)
 
     @classmethod
-    def _empty(cls, grid: Any, weights: WeightUnits) -> Self:
-        return cls(grid, weights, 0, np.zeros((5, 1, grid.top.size), dtype=np.int64))
-
-    @classmethod
     def from_state(cls, grid: Any, state: dict[str, Any]) -> Self:
-        """Rebuild them from what `state` returned, and a grid."""
+        """Rebuild the moments from `state` and a grid."""
         told = state["weights"]
         weights = WeightUnits(np.empty(0), TopGrid.from_top(told["top"]))
         return cls(grid, weights, int(told["sums"][0]), state["limbs"][:, np.newaxis])
@@ -238,11 +180,11 @@ class WeightedMoments:
         return {"weights": {"top": self.weights.grid.top, "sums": sums}, "limbs": self.limbs[:, 0]}
 
     def outweighs(self, rows: Ints) -> bool:
-        """Tell at once whether the others weigh more than 0; False where that is not sure."""
+        """Return without a pass whether the other rows weigh more than 0; False if unsure."""
         return self.total > int(self.weights.units(rows).sum())
 
     def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Take rows out of sums and grids; count the columns that had to be read again."""
+        """Remove rows from sums and grids; return the number of columns that were read again."""
         counted = self.weights.counted(rows)
         if not counted.size:
             return 0
@@ -260,7 +202,7 @@ class WeightedMoments:
     def add(
         self, matrix: Values, weights: Floats, rows: Ints, live_rows: Callable[[], Ints]
     ) -> int:
-        """Take rows into sums and grids; count the columns that had to be read again."""
+        """Add rows to sums and grids; return the number of columns that were read again."""
         coarse = self.weights.arrive(weights, rows)
         counted = self.weights.counted(rows)
         if not counted.size:
@@ -309,21 +251,15 @@ class WeightedMoments:
             kernels.add_moments(near, places, codes, units, *per_column, sign, self.limbs)
 
 
-class AddUnits(Pass[Ints]):
-    """Sum rows as `WeightedMoments.limbs`, by class; `units` are the weights of those that count.
+PerColumn: TypeAlias = tuple[Flags, Floats, Floats, Floats]
+"""Arguments of kernels: wanted columns, origins, magic numbers, quanta."""
 
-    Examples
-    --------
-    >>> rows, units = np.array([[1.0], [2.0]]), np.array([3, 1])
-    >>> codes = np.zeros(2, dtype=np.int32)
-    >>> grid = Grid.fit(rows)
-    >>> limbs = run(AddUnits(codes, units, columns_of(grid), (5, 1, 1)), rows)
-    >>> int(joined(limbs[:2])[0, 0]) * float(grid.quantum[0])
-    5.0
-    """
+
+class AddUnits(Pass[Ints]):
+    """Sum rows as `WeightedMoments.limbs`, by class; `units` are weights of the rows that count."""
 
     def __init__(
-        self, codes: Ints32, units: Ints, per_column: tuple[Any, ...], shape: tuple[int, ...]
+        self, codes: Ints32, units: Ints, per_column: PerColumn, shape: tuple[int, ...]
     ) -> None:
         self._codes, self._units = PerRow(codes), PerLiveRow(units)
         self._per_column, self._shape = per_column, shape
@@ -331,12 +267,10 @@ class AddUnits(Pass[Ints]):
     def of_block(self, block: Block) -> Ints:
         """Sum the rows of a block."""
         limbs = np.zeros(self._shape, dtype=np.int64)
-        units = self._units.of(block)
-        wanted, origin, magic, per_quantum = self._per_column
+        codes, units = self._codes.of(block), self._units.of(block)
         kernels.add_moments(
-            block.matrix, block.positions, self._codes.of(block), units, wanted, origin, magic,
-            per_quantum, 1, limbs,
-        )  # fmt: skip
+            block.matrix, block.positions, codes, units, *self._per_column, 1, limbs
+        )
         return limbs
 
     def merge(self, one: Ints, other: Ints) -> Ints:
@@ -344,26 +278,14 @@ class AddUnits(Pass[Ints]):
         return one + other
 
 
-def columns_of(grid: Any, wanted: Flags | None = None) -> tuple[Flags, Floats, Floats, Floats]:
-    """Return what kernels know of columns: which are wanted, origins, magic numbers, quanta.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in columns_of(Grid.fit(np.array([[1.0], [2.0]])))]
-    [[True], [0.0], [134217728.0], [33554432.0]]
-    """
+def columns_of(grid: Any, wanted: Flags | None = None) -> PerColumn:
+    """Return what kernels need of the columns of a grid; by default all of them are wanted."""
     chosen = np.ones(grid.top.size, dtype=np.bool_) if wanted is None else wanted
     return chosen, grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top)
 
 
 def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted mean of each column, a line for each total; 0 where that is 0.
-
-    Examples
-    --------
-    >>> means(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
-    array([[1.]])
-    """
+    """Return the weighted means of columns, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     offsets = (joined(limbs[:2, some]) / _column(totals[some])).astype(np.float64)
@@ -372,13 +294,7 @@ def means(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
-    """Return the weighted variance of each column, a line for each total; 0 where that is 0.
-
-    Examples
-    --------
-    >>> variances(Grid.fit(np.array([[1.0]])), np.zeros((5, 1, 1), dtype=np.int64), np.array([3]))
-    array([[0.]])
-    """
+    """Return the weighted variances of columns, a line for each total; 0 where that is 0."""
     some = totals > 0
     found = np.zeros(limbs.shape[1:])
     first, second = joined(limbs[:2, some]), joined(limbs[2:, some])
@@ -389,13 +305,7 @@ def variances(grid: Any, limbs: Ints, totals: Ints) -> Floats:
 
 
 def joined(limbs: Ints) -> NDArray[Any]:
-    """Put limbs together, the high one first, into Python's integers, which are exact.
-
-    Examples
-    --------
-    >>> joined(np.array([[1], [5]])).tolist()
-    [67108869]
-    """
+    """Join limbs, the high one first, into Python integers, which are exact."""
     total: NDArray[Any] = limbs[0].astype(object)
     for limb in limbs[1:]:
         total = total * kernels.LIMB + limb.astype(object)

@@ -1,7 +1,6 @@
-"""Records that arrive later, read so that they are what they would be among those that are there.
+"""Added and corrected records, read as they would be read together with those that are there.
 
-The law kept here: what comes of records and an addition is what reading all of them at once would
-have made. Where that would depend on which of them came first, the addition is refused.
+Where the result would depend on which of them came first, the addition is refused.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from erasable.core.values import ANYTHING, Accepts, Values
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = ["corrected", "joined_names", "read_addition", "refuse_stored"]
-
 _AS_OBJECTS = Accepts(missing=True, objects=True)
 _AS_NUMBERS = Accepts(sparse=True, missing=True)
 _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O": "strings"}
@@ -35,37 +32,7 @@ _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O
 def read_addition(
     records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
 ) -> RecordArrays:
-    """Read records that are to join others.
-
-    Parameters
-    ----------
-    records : Records
-        Those that are there.
-    X, y, sample_weight, ids, groups
-        See `erasable.core.inputs.read_table`; ids are required.
-
-    Returns
-    -------
-    Table
-        Types are those that all of them together have: float64 where these are float32 and those
-        are not, for example.
-
-    Raises
-    ------
-    InvalidDataError, InvalidIdsError, InvalidInputError
-        They cannot be read, or are not like those that are there: other columns, other kinds of
-        values or targets, groups or targets where there are none, or none where there are.
-
-    Examples
-    --------
-    >>> from erasable import Records
-    >>> records = Records([[1.0], [2.0]], ids=["a", "b"])
-    >>> read_addition(records, [[3]], None, None, ["c"], None).matrix
-    array([[3.]])
-    >>> read_addition(records, [[3, 4]], None, None, ["c"], None)
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: X has 2 columns; expected 1, as the records have
-    """
+    """Read records that join others, in the types that all of them have together; needs ids."""
     refuse_stored(records)
     if ids is None:
         raise InvalidIdsError("records were added without ids; expected one for each row")
@@ -94,7 +61,7 @@ def read_addition(
 
 
 def _joining(records: Records, table: RecordArrays) -> RecordArrays:
-    """Give targets the type that they are to have, and say what becomes unsettled by that."""
+    """Give targets the type that they have together with others, and tell what is unsettled."""
     target = None if records.y is None else _like(records.y, table.y)
     unsettled = table.unsettled | records.unsettled
     if records.y is not None and target is not None and target.dtype != records.y.dtype:
@@ -105,10 +72,7 @@ def _joining(records: Records, table: RecordArrays) -> RecordArrays:
 
 
 def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
-    """Tell whether rows are an array like that of the records, and all of its values are finite.
-
-    There is nothing to be found out about such rows, and they are read in a fifth of the time.
-    """
+    """Tell whether rows are a finite array like that of the records: these are read faster."""
     return bool(
         type(X) is np.ndarray
         and isinstance(records.matrix, np.ndarray)
@@ -148,23 +112,14 @@ def _plain_table(
 def corrected(
     records: Records, was: RecordArrays, X: Any, y: Any, sample_weight: Any
 ) -> RecordArrays:
-    """Read what some records are to be that were so far `was`; what is not given stays as it is.
-
-    Examples
-    --------
-    >>> from erasable import Records
-    >>> records = Records([[1.0], [2.0]], [5, 6], ids=["a", "b"])
-    >>> table = corrected(records, records._table().take(np.array([1])), None, [7], None)
-    >>> table.matrix, table.y, table.ids
-    (array([[2.]]), array([7]), array(['b'], dtype=object))
-    """
+    """Read corrections of some records that were `was`; what is not given stays as it is."""
     refuse_stored(records)
     if X is None and y is None and sample_weight is None:
         raise InvalidInputError("correct was given neither X, y nor sample_weight; expected one")
     if y is not None and records.y is None:
         raise _without("y", "targets")
     given = X is not None
-    # Rows that stay are read by nobody: zeros of the same width stand for them.
+    # Without a new X, zeros of the same width take its place; nothing reads them.
     told = read_addition(
         records if given else _numbers(records),
         X if given else np.zeros((was.ids.size, records.n_features)),
@@ -181,11 +136,9 @@ def corrected(
     )  # fmt: skip
 
 
-def _numbers(records: Records) -> Any:
-    """Return the records as if they held numbers without names: only their targets are asked."""
-    from erasable.core.records import Records
-
-    shown = Records.__new__(Records)
+def _numbers(records: Records) -> Records:
+    """Return the records as if they held numbers without names, where only targets are read."""
+    shown = type(records).__new__(type(records))
     shown.__dict__.update(records.__dict__)
     shown.matrix = np.zeros((records.n_rows, records.n_features))
     shown.feature_names = shown.numeric = None
@@ -193,13 +146,7 @@ def _numbers(records: Records) -> Any:
 
 
 def joined_names(some: NDArray[Any], others: NDArray[Any]) -> np.dtype[Any]:
-    """Return the type of an array of the ids, or groups, of both.
-
-    Examples
-    --------
-    >>> joined_names(np.array([1]), np.array(["a"], dtype=object))
-    dtype('O')
-    """
+    """Return the type of an array of both arrays of ids or groups."""
     if some.dtype == others.dtype or others.size == 0:
         return some.dtype
     if "O" in (some.dtype.kind, others.dtype.kind):
@@ -209,13 +156,7 @@ def joined_names(some: NDArray[Any], others: NDArray[Any]) -> np.dtype[Any]:
 
 
 def refuse_stored(records: Records) -> None:
-    """Raise InvalidInputError where features lie in files or on a cluster: these do not grow.
-
-    Examples
-    --------
-    >>> from erasable import Records
-    >>> refuse_stored(Records([[1.0]]))
-    """
+    """Raise InvalidInputError where features lie in files or on a cluster: these do not grow."""
     if isinstance(records.matrix, Stored):
         where = "on a cluster" if isinstance(records.matrix, Remote) else "in files"
         raise InvalidInputError(
@@ -289,7 +230,7 @@ def _kind_of(matrix: Values) -> str:
 
 
 def _of_type(matrix: Values, arriving: Values, *, declared: bool) -> Values:
-    """Give values the type that they have together with others; a list declares none."""
+    """Give values the type that they have together with others; a list declares no type."""
     if arriving.dtype == matrix.dtype:
         return arriving
     if not declared:
@@ -301,7 +242,7 @@ def _of_type(matrix: Values, arriving: Values, *, declared: bool) -> Values:
 
 
 def _like(y: NDArray[Any], arriving: NDArray[Any] | None) -> NDArray[Any]:
-    """Give targets the shape of others, and the type that both together have."""
+    """Give targets the shape of others, and the type that both have together."""
     assert arriving is not None
     if y.dtype == arriving.dtype and y.shape[1:] == arriving.shape[1:]:
         return arriving

@@ -1,4 +1,4 @@
-"""Names of the types of arrays, and arrays of objects."""
+"""Types of arrays, and arrays of objects."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "Csr", "Flags", "Floats", "Indices", "Ints", "Ints32", "Matrix", "Words",
-    "is_arrow_array", "numpy_of", "of_objects",
-]  # fmt: skip
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -25,41 +20,21 @@ Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def of_objects(cells: Sequence[Any]) -> NDArray[Any]:
-    """Make an array of objects, of one dimension whatever they are.
-
-    Examples
-    --------
-    >>> of_objects([[1, 2], [3, 4]]).shape
-    (2,)
-    """
+    """Make a 1-dimensional array of objects, which may be sequences themselves."""
     array = np.empty(len(cells), dtype=object)
     array[:] = cells
     return array
 
 
 def numpy_of(column: Any) -> NDArray[Any]:
-    """Make an array of a column of a frame, or an array of Arrow, which copies nothing unasked.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> numpy_of(pa.array(["a", None, "b"]))
-    array(['a', None, 'b'], dtype=object)
-    """
+    """Make an array of a column of a frame, or of an Arrow array."""
     array: NDArray[Any]
     array = column.to_numpy(zero_copy_only=False) if is_arrow_array(column) else column.to_numpy()
     return array
 
 
 def is_arrow_array(values: Any) -> bool:
-    """Tell whether values are an array of Arrow in one piece, which narwhals does not take.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> is_arrow_array(pa.array([1, 2])), is_arrow_array(pa.chunked_array([[1, 2]]))
-    (True, False)
-    """
+    """Tell whether values are an Arrow array in one piece, which narwhals does not take."""
     kind = type(values)
     is_array = kind.__name__.endswith("Array") and kind.__name__ != "ChunkedArray"
     return is_array and kind.__module__.partition(".")[0] == "pyarrow"

@@ -1,10 +1,10 @@
-"""Files that hold a fitted model: plain arrays and numbers, never a pickle.
+"""Files of fitted models: plain arrays and numbers, never a pickle.
 
 A file is a zip of ``header.json`` and one ``.npy`` for each array, stored uncompressed with fixed
 times and in a fixed order, so that equal models are equal files. A path is written beside its
-place, synced and renamed, so that there is a whole file or none. What a process left beside it
-that died meanwhile is removed when the path is written next. A file that the caller has opened
-is written to, and what it makes of that is the caller's.
+place, synced and renamed, so that there is a whole file or none; what a process that died left
+beside it is removed when the path is written next. A file that the caller has opened is written
+to directly.
 """
 
 from __future__ import annotations
@@ -37,18 +37,8 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "Place",
-    "name_of",
-    "not_written",
-    "read_artifact",
-    "read_header",
-    "sync_folder",
-    "write_artifact",
-]
-
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO
-"""Where a model is: a path, or a binary file that is open."""
+"""The place of a model: a path, or an open binary file."""
 
 _FORMAT, _VERSION = "erasable", 1
 _HEADER = "header.json"
@@ -59,31 +49,9 @@ _END, _END_SIZE = b"PK\x05\x06", 22  # the record that ends a zip without a comm
 
 
 def write_artifact(path: Place, header: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Write a model's state, atomically.
+    """Write a state with a header, atomically where `path` is no open file.
 
-    Parameters
-    ----------
-    path : path-like, or binary file
-        Replaced if it exists; a file is written to where it stands.
-    header : dict
-        Numbers and strings that say what the state belongs to.
-    state : dict
-        Arrays, numbers, strings, None, and dicts and lists of these.
-
-    Raises
-    ------
-    ArtifactFileError
-        If the file cannot be written; what was there before is still there.
-    InvalidInputError
-        If `path` is neither a path nor a binary file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_artifact(f"{folder}/model", {"class": "a.B"}, {"sums": np.array([3, 4])})
-    ...     read_artifact(f"{folder}/model")
-    ({'class': 'a.B'}, {'sums': array([3, 4])})
+    Arrays, numbers, strings, None, and dicts and lists of these. A path is replaced if it exists.
     """
     arrays: list[NDArray[Any]] = []
     tree = _to_json(state, arrays)
@@ -127,40 +95,14 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def _remove_if_unlocked(path: Path) -> None:
-    """Remove what a process left that died while it wrote; it holds records as they were then."""
+    """Remove what a process that died left while it wrote: it holds records as they were then."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if _lock(file) and os.fstat(file.fileno()).st_size:  # an empty one is not locked yet
             path.unlink()
 
 
 def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `write_artifact` wrote.
-
-    Parameters
-    ----------
-    path : path-like, or binary file
-        A file is read from where it stands to its end.
-
-    Returns
-    -------
-    header : dict
-    state : dict
-
-    Raises
-    ------
-    ArtifactError
-        If the file is not one of ours, is damaged, or is of another version.
-    ArtifactFileError
-        If the file cannot be read; ArtifactNotFoundError if there is none.
-    InvalidInputError
-        If `path` is neither a path nor a binary file.
-
-    Examples
-    --------
-    >>> read_artifact(__file__)
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: ... is damaged, or no model of erasable; ...
-    """
+    """Read the header and the state that `write_artifact` wrote."""
     if _is_open(path, "read"):
         return _read(name_of(path), io.BytesIO(_read_all(path)))
     source = _as_path(path)
@@ -172,16 +114,7 @@ def read_artifact(path: Place) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the header alone of what `write_artifact` wrote; see `read_artifact`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_artifact(f"{folder}/model", {"class": "a.B", "digest": "07"}, {"n": 3})
-    ...     read_header(f"{folder}/model")["digest"]
-    '07'
-    """
+    """Read the header alone; see `read_artifact`."""
     source = _as_path(path)
     try:
         with open(source, "rb") as file, zipfile.ZipFile(file) as archive:
@@ -198,13 +131,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def name_of(path: Place) -> str:
-    """Name a path, or a file that is open, in a message.
-
-    Examples
-    --------
-    >>> name_of("models/risk"), name_of(io.BytesIO())
-    ('models/risk', 'a BytesIO')
-    """
+    """Name a path, or an open file, in a message."""
     if isinstance(path, str | os.PathLike):
         return os.fspath(path)
     name = getattr(path, "name", None)
@@ -225,12 +152,12 @@ def _pack(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
             _add(archive, _member(number), buffer.getbuffer())
         archive.close()
     except BaseException:
-        archive.fp = None  # to close it now would raise another error in the place of this one
+        archive.fp = None  # closing it would raise another error
         raise
 
 
 def _write_to(file: BinaryIO, text: str, arrays: list[NDArray[Any]]) -> None:
-    # Packed apart, because the file may stand anywhere, and may not know where.
+    # Packed in memory, because the file may be at any position, and may not be seekable.
     packed = io.BytesIO()
     _pack(packed, text, arrays)
     try:
@@ -315,14 +242,7 @@ def _not_read(path: Path, error: OSError) -> ArtifactFileError:
 
 
 def not_written(path: Path, error: OSError) -> ArtifactFileError:
-    """Return the error of a file, or of what lies beside it, that cannot be written.
-
-    Examples
-    --------
-    >>> raise not_written(Path("model"), OSError(28, "No space left on device"))
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactFileError: 'model' cannot be written (No space left on device); ...
-    """
+    """Return the error of a file, or of what lies beside it, that cannot be written."""
     if path.is_dir():
         told = "is a folder; expected the name of a file; add one"
     elif isinstance(error, FileNotFoundError) and not path.parent.is_dir():
@@ -343,10 +263,9 @@ def _file_error(path: Path, told: str, cause: OSError) -> ArtifactFileError:
 
 
 def _is_stored(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
-    """Tell whether members are there as they are, none twice and none in another.
+    """Tell whether members are uncompressed, with different names, and do not overlap.
 
-    A compressed one can be a thousand times as long as the file; names and places of members that
-    overlap can make one of them many.
+    Otherwise a small file could expand to a thousand times its size.
     """
     parts = archive.infolist()
     end = 0
@@ -361,7 +280,7 @@ def _is_stored(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
 
 
 def _holds_nothing_else(file: BinaryIO, archive: zipfile.ZipFile) -> bool:
-    """Tell whether the model is all there is: no other part, and nothing before or after them."""
+    """Tell whether the file holds the model alone: no other member, and nothing before or after."""
     parts = archive.infolist()
     names = [_HEADER, *(_member(number) for number in range(len(parts) - 1))]
     file.seek(-_END_SIZE, os.SEEK_END)
@@ -386,14 +305,7 @@ def _member(number: int) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk know which files a folder has.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sync_folder(Path(folder))
-    """
+    """Sync the entries of a folder to the disk."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # A folder cannot be opened on Windows.
@@ -420,13 +332,13 @@ def _to_json(value: Any, arrays: list[NDArray[Any]]) -> Any:
 
 
 def _from_json(tree: Any, archive: zipfile.ZipFile, unread: dict[int, None]) -> Any:
-    """Put arrays into their places, each of those that are `unread` into one."""
+    """Put arrays into their places, and each of those that are `unread` into one place only."""
     if isinstance(tree, list):
         return [_from_json(item, archive, unread) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if _ARRAY in tree:
-        del unread[tree[_ARRAY]]  # a second time, it is not there
+        del unread[tree[_ARRAY]]  # KeyError where it is referred to twice
         return _read_array(archive.read(_member(tree[_ARRAY])))
     if _OBJECTS in tree:
         return of_objects(tree[_OBJECTS]).reshape(tree["shape"])
@@ -434,7 +346,7 @@ def _from_json(tree: Any, archive: zipfile.ZipFile, unread: dict[int, None]) -> 
 
 
 def _read_array(data: bytes) -> NDArray[Any]:
-    """Read an array as long as its shape says; what is shorter must not take memory for it."""
+    """Read an array that is as long as its shape says; a wrong shape must not allocate memory."""
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("of another version than arrays are written in")

@@ -1,6 +1,6 @@
-"""A model's hold on records: which of them it has learned from and not deleted.
+"""A model's attachment to records: which of them it has learned from and not deleted.
 
-The law kept here: what is excluded can be read, and come back, until it is released.
+What is excluded can be read, and come back, until it is released.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Attachment"]
 
 
 class Attachment(Persistent):
-    """One model's hold on records: which of them it has not deleted.
+    """A model's attachment to records: which of them it has not deleted.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class Attachment(Persistent):
     vouched : bool
         Whether the caller answers for the values, see `Erasable.load`.
     model : weak reference to the model, or None
-        Whose hold it is, so that all models follow when records change.
+        All models follow when records change.
 
     Notes
     -----
-    When the model is garbage collected its hold ends. A pickle has only what it has not deleted.
+    It ends when the model is garbage collected. A pickle has only what the model has not deleted.
 
     Examples
     --------
@@ -66,16 +66,16 @@ class Attachment(Persistent):
         self._after_reading()
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Keep all but whose hold it is, which the model says when it is read."""
+        """Keep all but the model, which sets itself when it is read."""
         return {**super()._kept_attributes(), "model": None}
 
     def _after_reading(self) -> None:
-        """Be known to the records; also where a file has brought both back."""
+        """Register with the records; also where a file has brought both back."""
         weakref.finalize(self, type(self.records)._detach, self.records).atexit = False
         self.records._holders.append(weakref.ref(self))
 
     def of(self, model: Any) -> Self:
-        """Know whose hold it is; return itself."""
+        """Set the model that it belongs to; return itself."""
         self.model = weakref.ref(model)
         return self
 
@@ -151,12 +151,12 @@ class Attachment(Persistent):
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
     def exclude(self, rows: NDArray[np.int64]) -> None:
-        """Take rows out of `live`; they can still be read until `release`."""
+        """Take rows out of `live`; they can be read until `release`."""
         self.live[rows] = False
         self.n_live -= int(rows.size)
 
     def admit(self, rows: NDArray[np.int64]) -> None:
-        """Take rows into `live` that are not."""
+        """Add rows to `live` that are not in it."""
         self.live[rows] = True
         self.n_live += int(rows.size)
 
@@ -166,26 +166,26 @@ class Attachment(Persistent):
         self.n_live = int(np.count_nonzero(self.live))
 
     def release(self, rows: NDArray[np.int64]) -> None:
-        """Let go of excluded rows; those that no other model holds are overwritten."""
+        """Give up excluded rows; those that no other model holds are overwritten."""
         self._unreleased[rows] = False
         self.records._let_go(rows)
 
     def detach(self) -> None:
-        """Let go of everything without deleting anything."""
+        """Give up everything without deleting anything."""
         self.live[:] = self._unreleased[:] = False
         self.n_live = 0
         self.records._sweep()
 
     def copy_records(self) -> Records:
-        """Copy what is live into records of its own."""
+        """Copy the live rows into records of their own."""
         return self.records.take(self.live_rows())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Attachment:
-        """Copy the records too: a deletion in one model is not one in its copy."""
+        """Copy the records too: a deletion in one model is none in its copy."""
         return self.copy_records().attach()
 
     def __reduce__(self) -> tuple[Any, tuple[Records]]:
-        """Pickle what is live; models pickled together share records where they hold the same."""
+        """Pickle the live rows; models pickled together share records where they hold the same."""
         from erasable.core.records import Records
 
         shared = np.array_equal(self.live, ~self.records._withdrawn)

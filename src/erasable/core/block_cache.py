@@ -8,25 +8,11 @@ import numpy as np
 
 from erasable.core.arrays import Ints, Matrix
 
-__all__ = ["LastRead"]
-
 
 class LastRead(NamedTuple):
-    """Rows that were read last: a deletion asks for them several times, and for some of them.
+    """Rows that were read last: a deletion reads them several times, or some of them."""
 
-    Attributes
-    ----------
-    rows : ndarray of int64
-    values : ndarray of shape (n_rows, n_features)
-
-    Examples
-    --------
-    >>> last = LastRead(np.array([4, 7]), np.array([[1.0], [2.0]]))
-    >>> last.of(np.array([7])), last.of(np.array([5])) is None
-    (array([[2.]]), True)
-    """
-
-    rows: Ints
+    rows: Ints  # ascending
     values: Matrix
 
     def of(self, rows: Ints) -> Matrix | None:

@@ -1,4 +1,4 @@
-"""What a deletion changes in a table that is made of the records, besides the records that go."""
+"""Changes that a deletion makes in a table of the records, besides the rows that go."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """What is not as it was in the rows of records that stay: independent parts, all at once.
+    """Changes in the rows of records that stay: independent parts, all at once.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class TableChange:
 
     @property
     def still(self) -> bool:
-        """Whether no value is another one in the columns that were there before."""
+        """Whether the columns that were there before have the same values."""
         no_rows = self.rows is not None and self.rows.size == 0
         return no_rows or (self.columns is not None and not self.columns.any())
 
@@ -81,9 +81,9 @@ class TableChange:
         return self.known and self.origin is None and self.rows is not None
 
     def of_function(self) -> TableChange:
-        """Return the change of what a function of each row makes of the table.
+        """Return the change of a function of each row of the table.
 
-        Where the table has lost columns, it is unknown what became of them.
+        Where the table has lost columns, the change of the result is unknown.
         """
         rows = _NO_ROWS if self.still else self.rows
         return TableChange(rows, None, None, self.known and self.origin is None)

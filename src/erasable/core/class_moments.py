@@ -1,6 +1,6 @@
 """Exact first and second moments of the rows of every class.
 
-The grid and the sums are functions of the set of live rows.
+The law kept here: the grid and the sums are functions of the set of live rows.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LabelledRows:
     def add(
         self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False
     ) -> None:
-        """Add rows to sums, which are exact: all of a stored matrix in a pass, or a `few` of them.
+        """Add rows to exact sums: all of a stored matrix in a pass, or a `few` of them.
 
         `adder` is a function of a module.
         """
@@ -96,7 +96,7 @@ class LabelledRows:
 
 
 Adder: TypeAlias = Callable[..., None]
-"""Adds rows to sums: of a matrix, positions in it, its codes, their units, sums, and parameters."""
+"""Adds rows to sums; arguments: matrix, positions, codes, units, sums, parameters."""
 
 
 class _Adding(Pass[NDArray[Any]]):
@@ -155,7 +155,7 @@ class ClassMoments:
 
     @classmethod
     def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
-        """Rebuild them from what `state` returned."""
+        """Rebuild the moments from `state`."""
         grid = Grid.from_state(state["grid"])
         sums = state["moments"]
         return cls(
@@ -173,7 +173,7 @@ class ClassMoments:
         return {"grid": self.grid.state(), "moments": sums}
 
     def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the sums of their classes."""
+        """Remove rows from the sums of their classes."""
         if rows.size == 1:
             self.moments[table.codes[rows[0]]].remove(table.matrix, rows)
             return
@@ -181,19 +181,19 @@ class ClassMoments:
             if of_class.size:
                 self.moments[c].remove(table.matrix, of_class)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+        """Keep only the lines of these classes."""
         self.moments = [self.moments[c] for c in np.flatnonzero(kept).tolist()]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
-        """Bring the grid up to date, and sum the columns again whose grid has changed."""
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
+        """Update the grid, and sum again the columns whose grid has changed."""
         change = self.grid.remove(table.matrix, rows, table.live_rows)
         if change.exponents:
             self._sum_again(table, table.live_rows(), change.columns)
         return int(change.extremes.sum())
 
     def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
-        """Take rows into the sums of their classes and into the grid; see `Counted`."""
+        """Add rows to the sums of classes and to the grid; return how many columns changed."""
         change = self.grid.add(table.matrix, rows, table.live_rows)
         self._put(table, rows)
         if change.exponents:
@@ -207,7 +207,7 @@ class ClassMoments:
                 self.moments[c].add(table.matrix, of_class)
 
     def total(self) -> Moments:
-        """Return the moments of all rows, whatever they weigh."""
+        """Return the moments of all rows, without weights."""
         n_rows = sum(moments.n_rows for moments in self.moments)
         sums = np.sum([moments.sums for moments in self.moments], axis=0)
         return Moments(self.grid, n_rows, sums)
@@ -264,13 +264,7 @@ class _SumColumns(_Sum):
 
 
 def _rows_by_class(codes: Ints32, rows: Ints, n_classes: int) -> list[Ints]:
-    """Sort rows into classes, ascending in each.
-
-    Examples
-    --------
-    >>> _rows_by_class(np.array([1, 0, 1], dtype=np.int32), np.arange(3), 2)
-    [array([1]), array([0, 2])]
-    """
+    """Sort rows into classes, ascending in each."""
     own = codes[rows]
     narrow = own.astype(np.uint16) if n_classes < 2**16 else own  # sorted in linear time
     order = np.argsort(narrow, kind="stable")

@@ -1,7 +1,7 @@
-"""The classes of a classifier: which labels the live records have, and how many each.
+"""Classes of a classifier: the labels of the live records, and how many records have each.
 
-The law it keeps: the classes are a function of the live records alone, unless the user has fixed
-them. When the last record of a class goes, so does the class.
+The classes are a function of the live records alone, unless the user has fixed them. When the last
+record of a class goes, so does the class.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Classes:
         return cls(labels, counts, codes, fixed is not None)
 
     def left(self, rows: NDArray[np.int64]) -> int:
-        """Count the labels that live records would have without some rows.
+        """Count the labels of live records that would be left without some rows.
 
         Examples
         --------
@@ -110,7 +110,7 @@ class Classes:
         return int(np.count_nonzero(self.counts - gone))
 
     def add(self, y: NDArray[Any], rows: NDArray[np.int64]) -> bool:
-        """Take rows in, unless one of them has a label that there is not.
+        """Add rows, unless one of them has a new label.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class Classes:
         Returns
         -------
         bool
-            Whether that was done.
+            Whether the rows were added.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class Classes:
         return True
 
     def remove(self, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-        """Forget rows.
+        """Remove rows.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Classes:
         Returns
         -------
         ndarray of shape (n_classes_before,), bool, or None
-            Which classes are left, where some are not; None where all are.
+            Which classes are left; None where all are.
         """
         codes = self.codes[rows]
         if rows.size == 1:
@@ -263,10 +263,9 @@ def _fixed_labels(fixed: Any, y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _labels_of(names: list[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Return names as labels of the type of targets, None where integers have no type in common.
+    """Return names as labels of the type of targets; None where integers have no common type.
 
-    Whether integers are uint64 is for the names to decide, as targets are that only while a record
-    has a large one.
+    Names decide whether integers are uint64: targets are, only while a record has a large one.
     """
     if dtype.kind == "O":
         return of_objects([str(name) for name in names])

@@ -1,8 +1,7 @@
-"""Keys of ids that were deleted, in a file, as long as a source still has the records.
+"""Hashes of deleted ids in a file, for as long as a source still has the records.
 
-The law kept here: a key is on the disk before a deletion returns, and it is never removed. What is
-in the file are hashes of ids under a random key, which is in the file, too: anybody who has
-the file and a list of ids can tell which of them were deleted.
+A hash is on the disk before a deletion returns, and is never removed. The hashes are keyed by
+random seeds in the same file: who has the file and a list of ids can tell which were deleted.
 """
 
 from __future__ import annotations
@@ -20,33 +19,12 @@ from erasable.core.artifact import sync_folder
 from erasable.core.errors import InvalidInputError
 from erasable.core.tape import Tape
 
-__all__ = ["DeletedIds"]
-
 _TITLE = "erasable: ids that were deleted"
 _BYTES = 16
 
 
 class DeletedIds:
-    """A file that grows by a line for each id.
-
-    Parameters
-    ----------
-    path : path-like
-        Made with the first deletion, if it is not there.
-
-    Raises
-    ------
-    InvalidInputError
-        It cannot be read, or is another file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     DeletedIds(f"{folder}/deleted").add(np.array([4, 7]))
-    ...     DeletedIds(f"{folder}/deleted").among(np.array([7, 8]))
-    array([ True, False])
-    """
+    """A file that grows by a line for each id; made with the first deletion."""
 
     def __init__(self, path: Any) -> None:
         self._path = Path(os.fspath(path))
@@ -57,7 +35,7 @@ class DeletedIds:
                 f"the deleted ids cannot be read from {self._path} ({type(error).__name__}); "
                 "expected a file that was made here, or none yet"
             ) from None
-        whole = data[: data.rfind(b"\n") + 1]  # without a line that a crash has cut
+        whole = data[: data.rfind(b"\n") + 1]  # drop a line that a crash has cut
         title, *lines = whole.decode("ascii", "replace").splitlines() or [""]
         words = title.removeprefix(_TITLE).split()
         if whole and not (title.startswith(_TITLE) and len(words) == 2):
@@ -93,10 +71,7 @@ class DeletedIds:
         return found
 
     def add(self, ids: NDArray[Any]) -> None:
-        """Write keys of ids to the disk; what fails is written with the next ones.
-
-        It is part of a deletion that is done, and so does not raise.
-        """
+        """Write keys of ids to the disk; what fails is not raised, but written with the next."""
         if not len(ids):
             return
         self._waiting.append(np.column_stack([tape.record_keys(ids) for tape in self._tapes]))
@@ -119,7 +94,7 @@ class DeletedIds:
 
     def _append(self, data: bytes) -> None:
         with open(self._path, "r+b" if self._path.exists() else "xb") as file:
-            file.truncate(self._size)  # what an append has begun that was not finished
+            file.truncate(self._size)  # drop an append that was not finished
             file.seek(self._size)
             file.write(data)
             file.flush()

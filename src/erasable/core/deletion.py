@@ -1,4 +1,4 @@
-"""What a change of records did: `Outcome` is what an estimator reports, others the user gets."""
+"""Results of changes of records: the `Outcome` of an estimator, and the reports that users get."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Outcome:
-    """What `_delete_rows` of an estimator did.
+    """The result of an estimator's `_delete_rows` or `_add_rows`.
 
     Attributes
     ----------
     action : {"none", "updated", "resumed", "refit"}
     rows_touched : int
-        Rows of records that were read, beside those deleted.
+        Rows of records that were read, besides those deleted.
     counts : dict of str to int
-        Whatever else is worth counting: records examined, iterations run again.
+        Other counts of the estimator: records examined, iterations run again.
 
     Examples
     --------
@@ -40,19 +40,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """What a change of the records did to a model; base of `Deletion` and its like.
+    """Report of a change of the records of a model; base of `Deletion` and its like.
 
     Attributes
     ----------
     ids : ndarray of shape (n_concerned,), int64, uint64 or object
         Ids of the records concerned.
     exactness : {"bitwise", "converged", "approximate"}
-        How the model now compares with one fitted on what is there.
+        How the model now compares with one fitted on its records.
     action : {"none", "updated", "resumed", "refit"}
         Whether nothing was to be done, the model was updated in place, learning was resumed from
         some point, or everything was learned again.
     counts : dict of str to int
-        What the estimator counted.
+        Counts of the estimator.
     rows_touched : int
         Rows of other records that were read.
     digest_before, digest_after : str or None
@@ -79,7 +79,7 @@ class Report:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in one line; counts of 0 are left out."""
+        """Return one line; counts of 0 are left out."""
         records = "record" if self.ids.size == 1 else "records"
         rows = "row" if self.rows_touched == 1 else "rows"
         parts = [
@@ -94,7 +94,7 @@ class Report:
 
 
 class Deletion(Report):
-    """What a deletion did; `ids` are those of the deleted records, in row order.
+    """Report of a deletion; `ids` are those of the deleted records, in row order.
 
     See `erasable.core.deletion.Report` for its attributes.
 
@@ -110,7 +110,7 @@ class Deletion(Report):
 
 
 class Addition(Report):
-    """What an addition did; `ids` are those of the new records, in the order given.
+    """Report of an addition; `ids` are those of the new records, in the order given.
 
     See `erasable.core.deletion.Report` for its attributes.
 
@@ -126,7 +126,7 @@ class Addition(Report):
 
 
 class Correction(Report):
-    """What a correction did; `ids` are those of records whose values are others now.
+    """Report of a correction; `ids` are those of the records whose values have changed.
 
     See `erasable.core.deletion.Report` for its attributes.
 
@@ -142,7 +142,7 @@ class Correction(Report):
 
 
 class Replacement(Report):
-    """What deleting and adding together did; `ids` are those deleted, then those added.
+    """Report of deleting and adding together; `ids` are those deleted, then those added.
 
     See `erasable.core.deletion.Report` for its attributes.
 

@@ -37,7 +37,7 @@ _ID_SEEDS = np.array([tape.seed for tape in _ID_TAPES], dtype=np.uint64)
 
 
 class LeafHash(bytes):
-    """SHA-256 of a component that an estimator hands over in the place of the component itself.
+    """SHA-256 of a component, which an estimator returns in its place.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def id_set_hash(ids: NDArray[Any]) -> NDArray[np.uint64]:
     True
     """
     if ids.dtype == np.int64 and ids.ndim == 1:
-        # What `record_keys` comes to, without its checks and its arrays.
+        # As `record_keys`, without its checks and its arrays.
         sums = np.zeros(2, dtype=np.uint64)
         sum_integer_keys(_ID_SEEDS, FOR_RECORDS, SIGNED, ids, sums)
         return sums
@@ -101,7 +101,7 @@ def flatten(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _collect(state: Mapping[str, Any], prefix: str, found: list[tuple[str, Any]]) -> None:
-    # A list is filled: generators in generators would hand each component up level by level.
+    # A list is filled: nested generators would pass each component up level by level.
     for key, value in state.items():
         if not isinstance(key, str):
             raise TypeError(f"state has the key {key!r} under {prefix!r}; expected strings")
@@ -225,6 +225,6 @@ def _encode_array(array: NDArray[Any]) -> tuple[bytes, Any]:
 
 @cache
 def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], bytes]:
-    """Return the type as which an array is hashed, little-endian, and what it is called."""
+    """Return the little-endian type as which an array is hashed, and its name."""
     little = dtype.newbyteorder("<")
     return little, little.str.encode() + b":"

@@ -3,10 +3,10 @@
 ::
 
     ErasableError
-    ├── InvalidInputError (ValueError)   what was handed in cannot be used
+    ├── InvalidInputError (ValueError)   the input cannot be used
     │   ├── InvalidIdsError              ids or groups: repeated, of a wrong type, not matching rows
     │   ├── InvalidDataError             NaN, infinity, empty, wrong width, text columns
-    │   │   └── InvalidTypeError (TypeError)   things that are no numbers at all
+    │   │   └── InvalidTypeError (TypeError)   objects that are no numbers
     │   ├── InvalidParameterError (TypeError)  a parameter of a wrong type, or out of range
     │   └── MagnitudeError               so large that exact sums would overflow
     ├── UnknownIdError (LookupError)     no such record: never there, or already deleted
@@ -20,7 +20,7 @@
     │   ├── ElsewhereError               made on another kind of machine, whose last bits differ
     │   └── ArtifactFileError (OSError)  it cannot be opened, read or written
     │       └── ArtifactNotFoundError (FileNotFoundError)   there is no such file or folder
-    └── WorkspaceError                   what was asked of a workspace cannot be done
+    └── WorkspaceError                   a request to a workspace cannot be carried out
         ├── NotInWorkspaceError (LookupError)   no such workspace, data set, model or request
         ├── WorkspaceBusyError           another process is at work on it
         ├── WorkspaceDiskError (OSError) a file of it cannot be read or written
@@ -32,7 +32,7 @@
         └── EvidenceError (ValueError)   a key, a signature, a proof or an entry does not hold
 
 A model that is not fitted raises scikit-learn's own ``NotFittedError``, and an
-InvalidParameterError is also scikit-learn's. Whatever raises has changed nothing.
+InvalidParameterError is also scikit-learn's. A call that raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ErasableError(Exception):
 
 
 class InvalidInputError(ErasableError, ValueError):
-    """What was handed in cannot be used."""
+    """The input cannot be used."""
 
 
 class InvalidIdsError(InvalidInputError):
@@ -116,7 +116,7 @@ class UnlearnableError(TooFewRecordsError, InvalidDataError):
 
 
 class KeyCollisionError(ErasableError, RuntimeError):
-    """Two ids share a 64-bit record key under this seed; another ``random_state`` parts them."""
+    """Two ids share a 64-bit record key under this seed; use another ``random_state``."""
 
 
 class ClusterError(ErasableError, ConnectionError):
@@ -152,7 +152,7 @@ class ArtifactNotFoundError(ArtifactFileError, FileNotFoundError):
 
 
 class WorkspaceError(ErasableError):
-    """What was asked of a workspace cannot be done; nothing has changed."""
+    """A request to a workspace cannot be carried out; nothing has changed."""
 
 
 class NotInWorkspaceError(WorkspaceError, LookupError):
@@ -176,7 +176,7 @@ class WorkspaceVersionError(WorkspaceError, RuntimeError):
 
 
 class LedgerError(WorkspaceError):
-    """The ledger is none, is damaged, or holds what erasable would not have written there."""
+    """The ledger is damaged, is no ledger, or holds what erasable would not have written."""
 
 
 class TamperedError(LedgerError):
@@ -184,7 +184,7 @@ class TamperedError(LedgerError):
 
 
 class SourceError(WorkspaceError, ValueError):
-    """A source of data cannot be read, or is not what it was."""
+    """A source of data cannot be read, or has changed."""
 
 
 class EvidenceError(WorkspaceError, ValueError):
@@ -204,8 +204,8 @@ def __getattr__(name: str) -> Any:
 
 
 class AcceleratorWarning(UserWarning):
-    """What lets a model of a workspace delete fast cannot be used; it is made again."""
+    """The accelerator of a model of a workspace cannot be used; it is made again."""
 
 
 class DialectWarning(UserWarning):
-    """A text file is read in another dialect than is usual, as it shows, or may be meant so."""
+    """A text file is read in an unusual dialect that its content suggests."""

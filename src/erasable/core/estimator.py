@@ -26,6 +26,7 @@ from erasable.core._fit_info import (
     DetachedAttributeError,
     FitInfo,
     base_state,
+    is_learned,
     owned_copy,
 )
 from erasable.core._schema import FieldType
@@ -57,26 +58,10 @@ from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
 from erasable.core.values import Values, refuse_unsuited
 
-__all__ = ["NEVER", "Erasable", "is_learned", "load"]
-
-_SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
-
-
-def is_learned(name: str) -> bool:
-    """Tell what `fit` set from parameters, what users set, and scikit-learn's own settings.
-
-    Examples
-    --------
-    >>> [name for name in ("n_clusters", "sums_", "_info", "_metadata_request") if is_learned(name)]
-    ['sums_', '_info']
-    """
-    if name.startswith(_SETTINGS):
-        return False
-    return name.startswith("_") or name.endswith("_")
-
+__all__ = ["NEVER", "Erasable", "load"]
 
 NEVER = (2**62, 1.0)
-"""Of estimators whose deletions decide themselves what learns again: see `_refit_from`."""
+"""`_refit_from` of estimators that decide in a deletion what learns again."""
 
 
 class Erasable(Learner, Transformer, BaseEstimator):
@@ -86,44 +71,44 @@ class Erasable(Learner, Transformer, BaseEstimator):
     the set of live records keyed by id. It must not depend on row order, on rows that are not
     live, or on how many deletions came before. It implements
 
-    - ``_fit_rows()``: learn from ``self._held``: ``.records.matrix[.live]``, drawing only from
+    - ``_fit_rows()``: learn from the live rows of ``self._attached()``, drawing only from
       ``self._tape``.
     - ``_delete_rows(rows) -> Outcome``: bring what was learned to what `_fit_rows` would learn now.
       `rows` are positions, ascending and no longer live; they can be read until the call returns,
-      and are overwritten after. Everything that can go wrong with the request has been checked: it
-      must not raise.
+      and are overwritten after. The request has been checked: it must not raise.
     - ``_state() -> dict``: what was learned and is not derivable: arrays, numbers, strings, and
-      dicts of these. Names in ``BASE_STATE`` are taken. Views are fine, `state` copies.
+      dicts of these. Names in ``BASE_STATE`` are reserved. Views are fine, `state` copies.
     - ``_restore(state)``: set every attribute that ``_state`` reads and that predicting needs. This
       is how a model comes back from a pickle or a file: *nothing else that was learned is kept*.
 
     and where it needs to (see also `erasable.core.protocol`)
 
-    - ``_add_rows(rows)``, with ``_can_add()``: learn of records that arrive or change. By default
-      the model learns again (`Report.action` is "refit").
-
+    - ``_schema()``: what `_state` holds, so that a damaged or crafted file is refused.
     - ``_minimum_records() -> int``: fewest records the model can exist with; 1 by default.
     - ``_check_deletion(rows)``: raise TooFewRecordsError if what would be left without these rows,
       all of them still live, cannot be learned from for another reason. It learns nothing.
     - ``_prepare_deletion(rows)``: learn what `_delete_rows` will need, where that may raise; not
       called for steps.
-    - ``_reattach()``: make ``self._accelerator`` from ``self._held`` and what was restored. Called
+    - ``_reattach()``: make ``self._accelerator`` from the records and what was restored. Called
       before the first deletion of a model that came from a pickle or a file, whenever the
       accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
       not fit.
-    - ``_learns_from() -> set of str``: which parts of the records what is learned depends on: "X",
-      or "values" where `_sees_storage` is False; "y", "numbers" and "sample_weight" by the
+    - ``_add_rows(rows)``, with ``_can_add()``: learn from records that arrive or change. By default
+      the model learns again (`Report.action` is "refit").
+    - ``_learns_from() -> set of str``: the parts of the records that the model depends on: "X", or
+      "values" where `_sees_storage` is False; "y", "numbers" and "sample_weight" by the
       estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
+    - ``_reads_numbers``: whether integers and equal floats as targets lead to the same model, so
+      that they may be mixed; by default in regressors.
+    - ``_heeds_objects``: whether numbers in a table of objects lead to another model than in a
+      table of numbers; by default they do not.
     - ``_digest_state() -> dict``: ``_state`` with `LeafHash` values in the place of large
       components that did not change.
-    - ``_reads_numbers``, ``_heeds_objects``: whether the model is the same for integers as for
-      equal floats as targets, so that they may come mixed (that of every regressor by default), and
-      whether numbers in a table of objects make another one than in a table of numbers (False).
 
-    A parameter is read with ``_at_fit(name)``: what `set_params` says concerns the next `fit`.
+    Parameters are read with ``_at_fit(name)``, because `set_params` concerns the next `fit`.
 
     What depends on the history of deletions (bounds, caches over rows) belongs in the one object
-    ``self._accelerator``: it enters neither the state, nor a pickle, nor a file.
+    ``self._accelerator``: it is in neither the state, nor a pickle, nor a file.
 
     Attributes
     ----------
@@ -152,17 +137,24 @@ class Erasable(Learner, Transformer, BaseEstimator):
     """
 
     exactness: ClassVar[str] = "bitwise"
+    algorithm_version: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
     _takes_weights: ClassVar[bool] = False
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.25)
-    """How many records, and which share of them, have to go for a fit to be faster than a deletion.
+    """Number and share of records from which on a fit is faster than their deletion.
 
     Measured: ``python benchmarks/against_fits.py --shares``.
     """
     _sees_storage: ClassVar[bool] = True
     """Whether dense and sparse, float32 and float64 may lead to different models."""
 
-    # -- what a subclass implements ------------------------------------------------------------
+    seed_: int
+    _held: Attachment | None = None
+    _tape: Tape
+    _info: FitInfo
+    _accelerator: Any
+
+    # -- what a subclass implements ----------------------------------------------------------------
 
     def _fit_rows(self) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not implement _fit_rows()")
@@ -170,22 +162,107 @@ class Erasable(Learner, Transformer, BaseEstimator):
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
         raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
 
-    def _learns_sooner(self, n_gone: int) -> bool:
-        """Tell whether to learn again is faster than to delete so many records."""
-        least, share = self._refit_from
-        return n_gone >= max(least, share * (self._attached().n_live + n_gone))
+    def _state(self) -> dict[str, Any]:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _state()")
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
+
+    def _schema(self) -> FieldType | None:
+        """Return what `_state` holds, so that a file is checked; called with parameters known."""
+        return None
+
+    # -- what a subclass may implement -------------------------------------------------------------
 
     def _minimum_records(self) -> int:
         return 1
 
     def _minimum_parameter(self) -> str | None:
-        """Return the name of the parameter by which it needs that many."""
+        """Return the name of the parameter that sets `_minimum_records`."""
         return None
+
+    def _learns_sooner(self, n_gone: int) -> bool:
+        """Tell whether learning again is faster than deleting so many records."""
+        least, share = self._refit_from
+        return n_gone >= max(least, share * (self._attached().n_live + n_gone))
+
+    def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
+        """Tell whether a fit is faster than loading a model and deleting so many records."""
+        return False
 
     def _prepare_deletion(self, rows: NDArray[np.int64]) -> None:
         return None
 
-    # -- learning ------------------------------------------------------------------------------
+    def _reattach(self) -> None:
+        return None
+
+    def _can_add(self) -> bool:
+        """Tell whether `_add_rows` is worth calling, from parameters and what is learned."""
+        return False
+
+    def _adds_throughout(self) -> bool:
+        """Tell whether all parts can add, where `_can_add` is True; else nothing is exchanged.
+
+        A part that learns again when records come has no room for them while others leave.
+        """
+        return True
+
+    def _take_arrays(self) -> None:
+        """Update references to the arrays of the records, which may be others, with more rows.
+
+        Called before `_add_rows`, and before `_delete_rows` where rows are exchanged. Rows are
+        where they were.
+        """
+
+    def _add_rows(self, rows: NDArray[Any]) -> Outcome | None:
+        """Bring what was learned to what `_fit_rows` would learn now.
+
+        `rows` are positions, ascending and live; they may be those of rows that were deleted
+        before. None: it has to learn again; anything may be half-done.
+        """
+        return None
+
+    def _can_exchange(self) -> bool:
+        """Tell whether `_exchange_rows` is worth calling, where `_can_add` is True."""
+        return False
+
+    def _exchange_rows(self, leaving: NDArray[Any], rows: NDArray[Any]) -> Outcome | None:
+        """Do what `_delete_rows` and `_add_rows` do, at once; None: see `_add_rows`.
+
+        Rows that leave are not live any more, and can be read; the others are live.
+        """
+        return None
+
+    def _learns_from(self) -> set[str]:
+        """Return the parts of records that count, see `erasable.core.value_hash.PARTS`."""
+        parts = {"X" if self._sees_storage else "values"}
+        if get_tags(self).target_tags.required:
+            parts.add("numbers" if self._reads_numbers else "y")
+        if self._takes_weights:
+            parts.add("sample_weight")
+        return parts
+
+    @property
+    def _reads_numbers(self) -> bool:
+        """Whether integers and equal floats as targets lead to the same model."""
+        return bool(get_tags(self).estimator_type == "regressor")
+
+    @property
+    def _heeds_objects(self) -> bool:
+        """Whether a table of objects leads to another model than one of the same numbers."""
+        return False
+
+    @property
+    def _needs_seed(self) -> bool:
+        return hasattr(self, "random_state")
+
+    def _digest_state(self) -> dict[str, Any]:
+        return self._state()
+
+    def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
+        return self._state()  # may leave out what follows from `held`, which is pickled, too
+
+    # -- learning ----------------------------------------------------------------------------------
 
     def fit(
         self,
@@ -203,13 +280,13 @@ class Erasable(Learner, Transformer, BaseEstimator):
         X : array-like, frame or Records of shape (n_records, n_features)
             Finite numbers, copied; `Records` are shared instead.
         y : array-like of shape (n_records,), default=None
-            Targets, where the estimator has any use for them.
+            Targets, where the estimator learns from them; ignored otherwise.
         ids : array-like of int or str, or the name of a column, default=None
             Which record each row is. By default a pandas frame's index, or 0..n-1.
         groups : array-like of int or str, or the name of a column, default=None
             Which records leave together.
         **params : none
-            What else scikit-learn's estimators take is refused, and what to do is said.
+            Other parameters that scikit-learn's estimators take are refused, with advice.
 
         Returns
         -------
@@ -218,8 +295,10 @@ class Erasable(Learner, Transformer, BaseEstimator):
 
         Raises
         ------
-        InvalidDataError, InvalidIdsError
-            See `erasable.core.inputs.read_table`.
+        InvalidDataError
+            Values that the estimator does not take, or none.
+        InvalidIdsError
+            Ids or groups that repeat, have a wrong type, or do not match the rows.
         TooFewRecordsError
             Fewer records than the model needs.
         """
@@ -238,17 +317,17 @@ class Erasable(Learner, Transformer, BaseEstimator):
             self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
         return self
 
+    def _validate_params(self) -> None:
+        check_params(self)
+
     def _read_records(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> Records:
         return read_records(self, X, y, sample_weight, ids, groups)
 
-    def _learns_from(self) -> set[str]:
-        """Return which parts of records count, see `erasable.core.value_hash.PARTS`."""
-        parts = {"X" if self._sees_storage else "values"}
-        if get_tags(self).target_tags.required:
-            parts.add("numbers" if self._reads_numbers else "y")
-        if self._takes_weights:
-            parts.add("sample_weight")
-        return parts
+    def _refuse_mixed_numbers(self, records: Records) -> None:
+        """Raise InvalidDataError where a deletion could change the type of targets."""
+        needs_target = get_tags(self).target_tags.required
+        if "y" in records.unsettled and needs_target and not self._reads_numbers:
+            refuse_mixed_numbers(type(self).__name__)
 
     def _draw_seed(self) -> None:
         if hasattr(self, "random_state"):
@@ -256,7 +335,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
             self._tape = Tape(self.seed_)
 
     def _begin(self, held: Attachment, before: FitInfo | None = None) -> None:
-        """Take what is held, and the parameters of the book `before`, or those set now."""
+        """Take an attachment, and the parameters of the fit `before`, or those set now."""
         self._held = held
         self._accelerator = None
         if before is None:
@@ -268,15 +347,12 @@ class Erasable(Learner, Transformer, BaseEstimator):
             raise too_few(type(self).__name__, least, self._minimum_parameter(), held.n_live)
 
     def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
-        """Learn again, from the same tape and with the parameters of `fit`.
-
-        `affine` is the map of the steps before, where the model is behind one.
-        """
+        """Learn again, with the tape and the parameters of `fit`, perhaps behind a map."""
         self._begin_again(held, affine)
         self._fit_rows()
 
     def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
-        """Become a model that has not learned yet from what is held; see `_relearn`."""
+        """Do what `_relearn` does before it learns."""
         before = self.__dict__.get("_info")
         self._forget_learned(but=("_info", "_tape", "feature_names_in_", "n_features_in_", "seed_"))
         names = held.records.feature_names
@@ -293,92 +369,11 @@ class Erasable(Learner, Transformer, BaseEstimator):
             if name in but or not is_learned(name)
         }
 
-    # -- forgetting ----------------------------------------------------------------------------
+    def _at_fit(self, name: str) -> Any:
+        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
+        return self._info.param(name) if self.__sklearn_is_fitted__() else getattr(self, name)
 
-    def delete(
-        self,
-        ids: Iterable[Any] | None = None,
-        *,
-        groups: Iterable[Any] | None = None,
-        digest: bool = True,
-    ) -> Deletion:
-        """Delete records: the model becomes what it would be had it never seen them.
-
-        Parameters
-        ----------
-        ids : array-like of int or str, default=None
-            Records to delete. An empty sequence does nothing.
-        groups : array-like of int or str, default=None
-            Groups whose records are to be deleted, beside those of `ids`.
-        digest : bool, default=True
-            Report the digests before and after. Without them a deletion may be much faster.
-
-        Returns
-        -------
-        Deletion
-
-        Raises
-        ------
-        UnknownIdError
-            Ids that were never there, or are already deleted.
-        InvalidIdsError
-            Ids that repeat or have a wrong type; a single id that is not in a list.
-        TooFewRecordsError
-            Fewer records would be left than the model needs.
-        DetachedError
-            The model was loaded without its records, or is a step of a pipeline.
-
-        Notes
-        -----
-        All or nothing: an error has changed nothing, and after an interruption (Ctrl-C, no memory)
-        `ids_` says which. A second one, as the model learns again, may leave it unfitted.
-        """
-        began = time.perf_counter()
-        self._refuse_if_owned()
-        held = self._attached()
-        if ids is None and groups is None:
-            raise InvalidIdsError(
-                "delete was given neither ids nor groups; expected one or both; "
-                "pass an empty list to delete nothing"
-            )
-        rows = held.select(ids, groups)
-        least, n = self._minimum_records(), held.n_live
-        if rows.size and n - rows.size < least:
-            parameter = self._minimum_parameter()
-            raise too_few(type(self).__name__, least, parameter, n - rows.size, n)
-        before, deleted = self.digest() if digest else None, held.records.ids[rows]
-        if rows.size == 0:
-            seconds = time.perf_counter() - began
-            return Deletion(deleted, self.exactness, "none", {}, 0, before, before, seconds)
-        if isinstance(matrix := held.records.matrix, Stored):
-            matrix.prepare(rows)
-        self._make_ready()
-        self._check_deletion(rows)
-        self._prepare_deletion(rows)
-        outcome = self._delete_checked(held, rows)
-        return Deletion(
-            deleted,
-            self.exactness,
-            outcome.action,
-            outcome.counts,
-            outcome.rows_touched,
-            before,
-            self.digest() if digest else None,
-            time.perf_counter() - began,
-        )
-
-    def _make_ready(self) -> None:
-        """Rebuild what a deletion needs, where the model came from a file or a pickle."""
-        if self._accelerator is None:
-            self._reattach()
-
-    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        return delete_or_undo(self, held, rows)
-
-    def _abandon(self) -> None:  # once it is half a model
-        self._forget_learned()
-
-    # -- what the model is ---------------------------------------------------------------------
+    # -- records and columns -----------------------------------------------------------------------
 
     @property
     def ids_(self) -> NDArray[Any]:
@@ -389,17 +384,41 @@ class Erasable(Learner, Transformer, BaseEstimator):
         ndarray of shape (n_records,), int64, uint64 or object
         """
         ids = self._attached().ids
-        # Of ids that are left: those that are deleted may be of other types, or larger.
+        # The type is that of the ids that are left: deleted ones may have had another.
         return ids if ids.dtype == np.int64 else as_id_array(ids.tolist())
 
-    def _record_keys(self) -> NDArray[np.uint64]:
-        """Return the tape's key of every live record, at its row's position; 0 elsewhere.
+    @property
+    def _n_records(self) -> int:
+        """Number of records that it holds, or will hold once they are there."""
+        return int(self._info.n_records or 0) if self._held is None else self._held.n_live
 
-        Raises
-        ------
-        KeyCollisionError
-            Two live records share a key.
-        """
+    def _attached(self) -> Attachment:
+        self._check_fitted()
+        if self._held is None:
+            raise DetachedAttributeError(
+                f"this {type(self).__name__} was loaded without its records; "
+                "expected them here; load it with load(path, records)"
+            )
+        return self._held
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether `fit` has succeeded."""
+        return "_info" in self.__dict__
+
+    def _refuse_if_owned(self) -> None:
+        self._check_fitted()
+        if self._info.owner is not None:
+            raise DetachedError(
+                f"this {type(self).__name__} is a step of a pipeline or a member of an ensemble, "
+                "which holds the records; expected that; ask it instead"
+            )
+
+    def _record_keys(self) -> NDArray[np.uint64]:
+        """Return the tape's key of every live record, at its row's position; 0 elsewhere."""
         if self._info.keys is None:
             held = self._attached()
             live = self._tape.record_keys(held.ids)
@@ -412,469 +431,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
                 )
             self._info.keys = keys
         return self._info.keys
-
-    def _read_matrix(self, X: Any) -> Values:
-        """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
-        self._check_fitted()
-        return matrix_of(X, self) if isinstance(X, Rows) else read_matrix(self, X)
-
-    # -- records that arrive or change -----------------------------------------------------------
-
-    def _can_add(self) -> bool:
-        """Tell whether `_add_rows` is worth calling, from parameters and what is learned."""
-        return False
-
-    def _adds_throughout(self) -> bool:
-        """Tell whether all parts can add, where `_can_add` says yes.
-
-        Otherwise nothing is deleted and added in one go: a part that learns again when records come
-        has no room for them while others leave.
-        """
-        return True
-
-    def _take_arrays(self) -> None:
-        """Know that the arrays of ``self._held.records`` are others, with room for new rows.
-
-        Called before `_add_rows`, and before `_delete_rows` where rows are exchanged: what refers
-        to the arrays is to refer to those that are there now. Rows are where they were.
-        """
-
-    def _can_exchange(self) -> bool:
-        """Tell whether `_exchange_rows` is worth calling, where `_can_add` says yes."""
-        return False
-
-    def _exchange_rows(self, leaving: NDArray[Any], rows: NDArray[Any]) -> Outcome | None:
-        """Forget rows and take others in: what `_delete_rows` and `_add_rows` do, in one go.
-
-        Those that leave are not live any more, and can be read; the others are live. None: see
-        `_add_rows`.
-        """
-        return None
-
-    def _add_rows(self, rows: NDArray[Any]) -> Outcome | None:
-        """Bring what was learned to what `_fit_rows` would learn now.
-
-        `rows` are positions, ascending, live from now on; they may be those of rows that were
-        deleted before. None: it has to learn again; anything may be half-done.
-        """
-        return None
-
-    def add(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        ids: str | Iterable[Any],
-        groups: str | Iterable[Any] | None = None,
-        sample_weight: Any = None,
-        digest: bool = True,
-    ) -> Addition:
-        """Add records: the model becomes what it would be had it been fitted on them, too.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_new, n_features)
-            As in `fit`: a frame with the same columns, if that was given a frame.
-        y : array-like of shape (n_new,), default=None
-            Targets, where the model learns from them.
-        ids : array-like of int or str, or the name of a column
-            Which record each row is; none of them there already. An id that was deleted may come
-            back: that it must not, only you can know.
-        groups : array-like of int or str, or the name of a column, default=None
-            Which records leave together, if `fit` was told.
-        sample_weight : array-like of shape (n_new,), default=None
-            How much each record counts, where the model takes weights; 1 by default.
-        digest : bool, default=True
-            Report the digests before and after. Without them an addition may be much faster.
-
-        Returns
-        -------
-        Addition
-
-        Raises
-        ------
-        InvalidDataError, InvalidIdsError
-            Rows with other columns or of another kind, ids that are there already or repeat.
-        InvalidInputError
-            Other models share the records: call `Records.add`, which all of them follow.
-        MagnitudeError
-            Values beyond what the model can hold.
-        DetachedError
-            The model was loaded without its records, or is a step of a pipeline.
-
-        Notes
-        -----
-        All or nothing, as `delete` is. float32 and float64 values, integers and floats as targets,
-        become what they would be in one array. A list takes the type of the records.
-        """
-        return self._changing(digest=digest).add(X, y, sample_weight, ids, groups)[0]
-
-    def correct(
-        self,
-        ids: Iterable[Any],
-        X: Any = None,
-        y: Any = None,
-        *,
-        sample_weight: Any = None,
-        digest: bool = True,
-    ) -> Correction:
-        """Correct records: the model becomes what it would be had it been fitted on them so.
-
-        Parameters
-        ----------
-        ids : array-like of int or str
-            Records to correct.
-        X : array-like or frame of shape (n_ids, n_features), default=None
-            What they are, in the order of `ids`; by default what they were.
-        y : array-like of shape (n_ids,), default=None
-            Targets, by default what they were.
-        sample_weight : array-like of shape (n_ids,), default=None
-            Weights, by default what they were.
-        digest : bool, default=True
-            Report the digests before and after.
-
-        Returns
-        -------
-        Correction
-            Its `ids` are those of records that have other values now. If there are none, its
-            `action` is "none".
-
-        Raises
-        ------
-        UnknownIdError
-            Ids that were never there, or are deleted.
-        InvalidDataError, InvalidIdsError, InvalidInputError, MagnitudeError, DetachedError
-            See `add`.
-
-        Notes
-        -----
-        What was wrong is overwritten, as by a deletion. Corrected records may be at other places
-        of ``ids_``.
-        """
-        return self._changing(digest=digest).correct(ids, X, y, sample_weight)[0]
-
-    def replace(
-        self,
-        delete: Iterable[Any],
-        X: Any,
-        y: Any = None,
-        *,
-        ids: str | Iterable[Any],
-        groups: str | Iterable[Any] | None = None,
-        sample_weight: Any = None,
-        digest: bool = True,
-    ) -> Replacement:
-        """Delete records and add others in one update: a window that moves.
-
-        Parameters
-        ----------
-        delete : array-like of int or str
-            Ids of the records to delete.
-        X, y, ids, groups, sample_weight, digest
-            See `add`. An id that is deleted here may be among `ids`.
-
-        Returns
-        -------
-        Replacement
-
-        Raises
-        ------
-        TooFewRecordsError
-            Fewer records would be there than the model needs.
-        UnknownIdError, InvalidDataError, InvalidIdsError, InvalidInputError, MagnitudeError
-            See `add`.
-        """
-        change = self._changing(digest=digest)
-        return change.replace(delete, X, y, sample_weight, ids, groups)[0]
-
-    def _changing(self, *, digest: bool) -> RecordsChange:
-        self._refuse_if_owned()
-        return RecordsChange(self._attached().records, self, digest=digest)
-
-    # -- state, digests, files, copies -----------------------------------------------------------
-
-    algorithm_version: ClassVar[int] = 1
-
-    seed_: int
-    _held: Attachment | None
-    _tape: Tape
-    _info: FitInfo
-    _accelerator: Any
-
-    def _state(self) -> dict[str, Any]:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _state()")
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
-
-    def _schema(self) -> FieldType | None:
-        """Return what `_state` holds, so that a file is checked; called with parameters known."""
-        return None
-
-    @property
-    def _needs_seed(self) -> bool:
-        return hasattr(self, "random_state")
-
-    def _reattach(self) -> None:
-        return None
-
-    @property
-    def _reads_numbers(self) -> bool:
-        """Whether the model is the same for integers as for equal floats as targets."""
-        return bool(get_tags(self).estimator_type == "regressor")
-
-    @property
-    def _heeds_objects(self) -> bool:
-        """Whether numbers in a table of objects make another model than in one of numbers."""
-        return False
-
-    def _refuse_mixed_numbers(self, records: Records) -> None:
-        """Raise InvalidDataError where a deletion could change of which type targets are."""
-        needs_target = get_tags(self).target_tags.required
-        if "y" in records.unsettled and needs_target and not self._reads_numbers:
-            refuse_mixed_numbers(type(self).__name__)
-
-    def _digest_state(self) -> dict[str, Any]:
-        return self._state()
-
-    def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
-        return self._state()  # without what `held` says, which is kept, too
-
-    def _validate_params(self) -> None:
-        check_params(self)
-
-    def _at_fit(self, name: str) -> Any:
-        """Return a parameter as it was at `fit`; ``set_params`` concerns the next one."""
-        book: FitInfo | None = self.__dict__.get("_info")
-        return getattr(self, name) if book is None else book.param(name)
-
-    def state(self) -> dict[str, Any]:
-        """Copy everything the model is, and nothing that can be derived from it.
-
-        Returns
-        -------
-        dict of str to ndarray, int, float, str, None, list or dict
-            What the estimator learned, ``algorithm_version``, ``feature_names``, ``n_features``,
-            ``n_records``, ``params``, ``record_set`` (a hash of the set of ids), and ``seed``.
-        """
-        self._check_fitted()
-        return copy.deepcopy(self._whole_state(self._state()))
-
-    def digest(self) -> str:
-        """Hash the model: two models with equal digests are equal.
-
-        Returns
-        -------
-        str
-            ``"<class>/<algorithm version>:<64 hexadecimal digits>"``.
-        """
-        self._check_fitted()
-        if self._info.digest is None:
-            whole = self._whole_state(self._digest_state())
-            root = state_root({**whole, **self._info.hash_constants(whole)})
-            self._info.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
-        return self._info.digest
-
-    def _whole_state(self, learned: dict[str, Any]) -> dict[str, Any]:
-        taken = BASE_STATE & learned.keys()
-        if taken:
-            raise TypeError(f"_state() of {type(self).__name__} uses reserved names: {taken}")
-        return {**base_state(self), **learned}
-
-    def _attached(self) -> Attachment:
-        self._check_fitted()
-        if self._held is None:
-            raise DetachedAttributeError(
-                f"this {type(self).__name__} was loaded without its records; "
-                "expected them here; load it with load(path, records)"
-            )
-        return self._held
-
-    def _check_fitted(self) -> None:
-        if "_info" not in self.__dict__:
-            check_is_fitted(self)
-
-    def _refuse_if_owned(self) -> None:
-        self._check_fitted()
-        if self._info.owner is not None:
-            raise DetachedError(
-                f"this {type(self).__name__} is a step of a pipeline or a member of an ensemble, "
-                "which holds the records; expected that; ask it instead"
-            )
-
-    def _seeds(self) -> dict[str, int]:
-        """Return the seeds that were drawn, by the names of the parameters that fix them."""
-        parts = {"": self, **self.get_params(deep=True)}
-        return {
-            f"{name}__random_state".removeprefix("__"): part.seed_
-            for name, part in parts.items()
-            if isinstance(part, Erasable) and hasattr(part, "seed_")
-        }
-
-    def _seeded_clone(self) -> Self:
-        """Make an unfitted copy that will learn as this model did, for `audit.refit`."""
-        self._refuse_if_owned()
-        fresh: Self = clone(self)
-        for name, encoded in self._info.params.items():
-            if not is_encoded(getattr(fresh, name), encoded):
-                setattr(fresh, name, decode_param(encoded))
-        fresh.set_params(**self._seeds())
-        return fresh
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether `fit` has come to its end."""
-        return "_info" in self.__dict__
-
-    # -- keeping -------------------------------------------------------------------------------
-
-    def save(self, path: Place, *, records: bool = False) -> None:
-        """Write the model to a file, without pickle, and by default without its records.
-
-        Equal models are equal files. The file is complete or absent, never half-written.
-
-        Parameters
-        ----------
-        path : path-like, or binary file
-            Replaced if it exists; a file is written to, and stays open.
-        records : bool, default=False
-            Keep the records, too, in a folder ``<path>.records``; see `load`. Only changes are
-            written. Without, such a folder is removed.
-
-        Raises
-        ------
-        ArtifactNotFoundError, ArtifactFileError
-            No such folder, or nothing can be written there; what was there before still is.
-        ArtifactError
-            The folder ``<path>.records`` is a symbolic link, or holds what no `save` wrote.
-        """
-        beside.refuse_others(path, records=records)
-        if records:
-            beside.save_records(self, path)
-        header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
-        if (told := self._info.written_values(self._held)) is not None:
-            header["records"] = told
-        write_artifact(path, header, self._whole_state(self._state()))
-        (beside.recover_records if records else beside.drop_records)(self, path)
-
-    @classmethod
-    def load(
-        cls,
-        path: Place,
-        records: Records | tuple[Any, ...] | Literal[True] | None = None,
-        *,
-        vouched: bool = False,
-        trusted: bool = False,
-    ) -> Self:
-        """Read a model from a file.
-
-        Parameters
-        ----------
-        path : path-like, or binary file
-            Written by `save`; a file is read to its end.
-        records : Records, a tuple, or True, default=None
-            What the model holds: the records it was fitted on without those it has deleted.
-            True: those that `save` kept, read as far as they are needed.
-            Without them the model predicts, but cannot delete. A tuple is (X, y), (X, y, ids) or
-            (X, y, ids, groups) where the model learns from targets, and otherwise (X, ids),
-            (X, ids, groups) or (X, y, ids, groups), whose y is ignored, as `fit` does.
-        vouched : bool, default=False
-            Whether the caller answers for the values of the records, of which a hash tells that
-            they are unchanged: only their ids are held against the model then, and models that
-            would have to learn again for more than that are loaded faster.
-        trusted : bool, default=False
-            Whether the file is the caller's own: states of scikit-learn's estimators are taken as
-            they are. Otherwise they are checked, or fitted again; see `erasable.refit.Refit`.
-
-        Returns
-        -------
-        Erasable
-            Its parameters are those of the fit, whatever was set afterwards; its `random_state`,
-            if it has one, is the seed of the saved model.
-
-        Raises
-        ------
-        ArtifactNotFoundError
-            There is no such file.
-        ArtifactError
-            If the file cannot be read, is damaged, is no model of this class, or does not match
-            the records, or if it has to be trusted.
-
-        Notes
-        -----
-        Records are held against what the file says of them: their ids, and a hash of all their
-        values that the model has learned from. Their order does not count; that they are dense or
-        sparse, float32 or float64, does. Where the model was fitted on a table of objects, a list
-        or an array of objects is read as one, also without text. Files of older
-        versions have no such hash: ids are compared, and what can be derived from the state.
-        """
-        if records is True:
-            return cast(Self, beside.load_with_records(cls, path, trusted=trusted))
-        model: Self = read_model(cls, path, trusted=trusted, with_records=records is not None)
-        if records is not None:
-            with telling_form(model, records):
-                model._attach_to(records, vouched)
-        return model
-
-    def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        """Tell whether to fit anew is faster than to load a model and to delete so many."""
-        return False
-
-    def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
-        records = records_for(self, records)
-        held = records.attach()
-        held.vouched = vouched
-        if not self._info.matches(held):
-            raise ArtifactError(
-                f"the {held.n_live} records are not the {self._info.n_records} of the model; "
-                "expected those it was fitted on, without those it has deleted; "
-                "check their ids, and load again"
-            )
-        self._held = held.of(self)
-        try:
-            self._refuse_mixed_numbers(records)
-            refuse_records(self, records)
-            self._reattach()
-        except ArtifactError:
-            raise
-        except ErasableError as error:  # it could not have learned from such records
-            raise ArtifactError(f"the records are not those of the model: {error}") from None
-        # Last: estimators say more closely what is not as it was, where their state tells.
-        if self._info.values is None:
-            self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
-        elif not vouched:
-            self._info.values = self._info.values.check(held)
-
-    def _adopt(
-        self, state: dict[str, Any], held: Attachment | None, *, foreign: bool = False
-    ) -> None:
-        """Become the model that a whole state describes; parameters are already set.
-
-        One that is `foreign` comes from a file, and is checked first.
-        """
-        if foreign:
-            check_base(self, state)
-        if state["algorithm_version"] != self.algorithm_version:
-            raise ArtifactError(
-                f"the model was made by version {state['algorithm_version']} of the algorithm of "
-                f"{type(self).__name__}; expected {self.algorithm_version}; fit again"
-            )
-        self._take_features(state["n_features"], state["feature_names"])
-        if state["seed"] is not None:
-            self.seed_ = state["seed"]
-            self._tape = Tape(self.seed_)
-        self._held = None if held is None else held.of(self)
-        self._accelerator = None
-        known = {"n_records": state["n_records"], "id_set": state["record_set"]}
-        self._info = FitInfo.of(self, state["params"], foreign=foreign, **known)
-        learned = {name: value for name, value in state.items() if name not in BASE_STATE}
-        if foreign:
-            check_learned(self, learned)
-        self._restore(learned)
-
-    @property
-    def _n_records(self) -> int:
-        """How many records it holds, or is to hold once they are there."""
-        return int(self._info.n_records or 0) if self._held is None else self._held.n_live
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
@@ -910,10 +466,428 @@ class Erasable(Learner, Transformer, BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
+    def _read_matrix(self, X: Any) -> Values:
+        """Read what is to be predicted or transformed; see `erasable.core.inputs.read_matrix`."""
+        self._check_fitted()
+        return matrix_of(X, self) if isinstance(X, Rows) else read_matrix(self, X)
+
+    # -- deleting ----------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        ids: Iterable[Any] | None = None,
+        *,
+        groups: Iterable[Any] | None = None,
+        digest: bool = True,
+    ) -> Deletion:
+        """Delete records: the model becomes what it would be had it never seen them.
+
+        Parameters
+        ----------
+        ids : array-like of int or str, default=None
+            Records to delete. An empty sequence does nothing.
+        groups : array-like of int or str, default=None
+            Groups whose records are to be deleted, beside those of `ids`.
+        digest : bool, default=True
+            Report the digests before and after. Without, a deletion may be much faster.
+
+        Returns
+        -------
+        Deletion
+
+        Raises
+        ------
+        UnknownIdError
+            Ids that were never there, or are already deleted.
+        InvalidIdsError
+            Ids that repeat or have a wrong type; a single id that is not in a list.
+        TooFewRecordsError
+            Fewer records would be left than the model needs.
+        DetachedError
+            The model was loaded without its records, or is a step of a pipeline.
+
+        Notes
+        -----
+        All or nothing: an error has changed nothing. After an interruption (Ctrl-C, no memory)
+        `ids_` tells whether the records were deleted. A second interruption, while the model learns
+        again, may leave it unfitted.
+        """
+        began = time.perf_counter()
+        self._refuse_if_owned()
+        held = self._attached()
+        if ids is None and groups is None:
+            raise InvalidIdsError(
+                "delete was given neither ids nor groups; expected one or both; "
+                "pass an empty list to delete nothing"
+            )
+        rows = held.select(ids, groups)
+        least, n = self._minimum_records(), held.n_live
+        if rows.size and n - rows.size < least:
+            parameter = self._minimum_parameter()
+            raise too_few(type(self).__name__, least, parameter, n - rows.size, n)
+        before, deleted = self.digest() if digest else None, held.records.ids[rows]
+        outcome = Outcome("none", 0, {})
+        if rows.size:
+            if isinstance(matrix := held.records.matrix, Stored):
+                matrix.prepare(rows)
+            self._make_ready()
+            self._check_deletion(rows)
+            self._prepare_deletion(rows)
+            outcome = self._delete_checked(held, rows)
+        return Deletion(
+            deleted,
+            self.exactness,
+            outcome.action,
+            outcome.counts,
+            outcome.rows_touched,
+            before,
+            self.digest() if digest else None,
+            time.perf_counter() - began,
+        )
+
+    def _make_ready(self) -> None:
+        """Rebuild what a deletion needs, where the model came from a file or a pickle."""
+        if self._accelerator is None:
+            self._reattach()
+
+    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
+        return delete_or_undo(self, held, rows)
+
+    def _abandon(self) -> None:
+        """Become unfitted, as an incomplete model has to."""
+        self._forget_learned()
+
+    # -- adding and correcting ---------------------------------------------------------------------
+
+    def add(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any],
+        groups: str | Iterable[Any] | None = None,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> Addition:
+        """Add records: the model becomes what it would be had it been fitted on them, too.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_new, n_features)
+            As in `fit`: a frame with the same columns, if that was given a frame.
+        y : array-like of shape (n_new,), default=None
+            Targets, where the model learns from them.
+        ids : array-like of int or str, or the name of a column
+            Which record each row is; none of them there already. Ids that were deleted are not
+            remembered: they may be added again.
+        groups : array-like of int or str, or the name of a column, default=None
+            Which records leave together; required if `fit` had groups.
+        sample_weight : array-like of shape (n_new,), default=None
+            How much each record counts, where the model takes weights; 1 by default.
+        digest : bool, default=True
+            Report the digests before and after. Without, an addition may be much faster.
+
+        Returns
+        -------
+        Addition
+
+        Raises
+        ------
+        InvalidDataError, InvalidIdsError
+            Rows with other columns or of another kind, ids that are there already or repeat.
+        InvalidInputError
+            Other models share the records: call `Records.add`, which all of them follow.
+        MagnitudeError
+            Values beyond what the model can hold.
+        DetachedError
+            The model was loaded without its records, or is a step of a pipeline.
+
+        Notes
+        -----
+        All or nothing, as `delete` is. float32 and float64 values, integers and floats as targets,
+        become what they would be in one array. A list takes the type of the records.
+        """
+        return self._changing(digest=digest).add(X, y, sample_weight, ids, groups)[0]
+
+    def correct(
+        self,
+        ids: Iterable[Any],
+        X: Any = None,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> Correction:
+        """Correct records: the model becomes what it would be had it been fitted on the new values.
+
+        Parameters
+        ----------
+        ids : array-like of int or str
+            Records to correct.
+        X : array-like or frame of shape (n_ids, n_features), default=None
+            New values, in the order of `ids`; by default what they were.
+        y : array-like of shape (n_ids,), default=None
+            Targets, by default what they were.
+        sample_weight : array-like of shape (n_ids,), default=None
+            Weights, by default what they were.
+        digest : bool, default=True
+            Report the digests before and after.
+
+        Returns
+        -------
+        Correction
+            Its `ids` are those of records that have other values now. If there are none, its
+            `action` is "none".
+
+        Raises
+        ------
+        UnknownIdError
+            Ids that were never there, or are deleted.
+        InvalidDataError, InvalidIdsError, InvalidInputError, MagnitudeError, DetachedError
+            See `add`.
+
+        Notes
+        -----
+        The old values are overwritten, as by a deletion. Corrected records may move in ``ids_``.
+        """
+        return self._changing(digest=digest).correct(ids, X, y, sample_weight)[0]
+
+    def replace(
+        self,
+        delete: Iterable[Any],
+        X: Any,
+        y: Any = None,
+        *,
+        ids: str | Iterable[Any],
+        groups: str | Iterable[Any] | None = None,
+        sample_weight: Any = None,
+        digest: bool = True,
+    ) -> Replacement:
+        """Delete records and add others in one update, as for a moving window.
+
+        Parameters
+        ----------
+        delete : array-like of int or str
+            Ids of the records to delete.
+        X, y, ids, groups, sample_weight, digest
+            See `add`. An id that is deleted here may be among `ids`.
+
+        Returns
+        -------
+        Replacement
+
+        Raises
+        ------
+        TooFewRecordsError
+            Fewer records would be there than the model needs.
+        UnknownIdError, InvalidDataError, InvalidIdsError, InvalidInputError, MagnitudeError
+            See `add`.
+        """
+        change = self._changing(digest=digest)
+        return change.replace(delete, X, y, sample_weight, ids, groups)[0]
+
+    def _changing(self, *, digest: bool) -> RecordsChange:
+        self._refuse_if_owned()
+        return RecordsChange(self._attached().records, self, digest=digest)
+
+    # -- state and digest --------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Copy what the model has learned, and nothing that can be derived from it.
+
+        Returns
+        -------
+        dict of str to ndarray, int, float, str, None, list or dict
+            What the estimator learned, ``algorithm_version``, ``feature_names``, ``n_features``,
+            ``n_records``, ``params``, ``record_set`` (a hash of the set of ids), and ``seed``.
+        """
+        self._check_fitted()
+        return copy.deepcopy(self._whole_state(self._state()))
+
+    def digest(self) -> str:
+        """Hash the model: two models with equal digests are equal.
+
+        Returns
+        -------
+        str
+            ``"<class>/<algorithm version>:<64 hexadecimal digits>"``.
+        """
+        self._check_fitted()
+        if self._info.digest is None:
+            whole = self._whole_state(self._digest_state())
+            root = state_root({**whole, **self._info.hash_constants(whole)})
+            self._info.digest = f"{class_path(type(self))}/{self.algorithm_version}:{root.hex()}"
+        return self._info.digest
+
+    def _whole_state(self, learned: dict[str, Any]) -> dict[str, Any]:
+        taken = BASE_STATE & learned.keys()
+        if taken:
+            raise TypeError(f"_state() of {type(self).__name__} uses reserved names: {taken}")
+        return {**base_state(self), **learned}
+
+    def _seeds(self) -> dict[str, int]:
+        """Return the seeds that were drawn, by the names of the parameters that fix them."""
+        parts = {"": self, **self.get_params(deep=True)}
+        return {
+            f"{name}__random_state".removeprefix("__"): part.seed_
+            for name, part in parts.items()
+            if isinstance(part, Erasable) and hasattr(part, "seed_")
+        }
+
+    def _seeded_clone(self) -> Self:
+        """Make an unfitted copy that will learn as this model did, for `audit.refit`."""
+        self._refuse_if_owned()
+        fresh: Self = clone(self)
+        for name, encoded in self._info.params.items():
+            if not is_encoded(getattr(fresh, name), encoded):
+                setattr(fresh, name, decode_param(encoded))
+        fresh.set_params(**self._seeds())
+        return fresh
+
+    # -- files and copies --------------------------------------------------------------------------
+
+    def save(self, path: Place, *, records: bool = False) -> None:
+        """Write the model to a file, without pickle, and by default without its records.
+
+        Equal models are equal files. The file is complete or absent, never half-written.
+
+        Parameters
+        ----------
+        path : path-like, or binary file
+            Replaced if it exists; a file is written to, and stays open.
+        records : bool, default=False
+            Keep the records, too, in a folder ``<path>.records``; see `load`. Only changes are
+            written. Otherwise such a folder is removed.
+
+        Raises
+        ------
+        ArtifactNotFoundError, ArtifactFileError
+            No such folder, or nothing can be written there; what was there before still is.
+        ArtifactError
+            The folder ``<path>.records`` is a symbolic link, or holds what no `save` wrote.
+        """
+        beside.refuse_others(path, records=records)
+        if records:
+            beside.save_records(self, path)
+        header: dict[str, Any] = {"class": class_path(type(self)), "digest": self.digest()}
+        if (told := self._info.written_values(self._held)) is not None:
+            header["records"] = told
+        write_artifact(path, header, self._whole_state(self._state()))
+        (beside.recover_records if records else beside.drop_records)(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: Place,
+        records: Records | tuple[Any, ...] | Literal[True] | None = None,
+        *,
+        vouched: bool = False,
+        trusted: bool = False,
+    ) -> Self:
+        """Read a model from a file.
+
+        Parameters
+        ----------
+        path : path-like, or binary file
+            Written by `save`; a file is read to its end.
+        records : Records, a tuple, or True, default=None
+            The records it was fitted on without those it has deleted; True: those that `save`
+            kept, read as far as they are needed. Without records the model predicts, but cannot
+            delete. A tuple is (X, y), (X, y, ids) or (X, y, ids, groups) where the model learns
+            from targets, and otherwise (X, ids), (X, ids, groups) or (X, y, ids, groups), whose y
+            is ignored.
+        vouched : bool, default=False
+            Whether the caller answers for the values of the records, for example by a hash of
+            them. Then only their ids are compared with the model's, and models that would learn
+            again to check the values are loaded faster.
+        trusted : bool, default=False
+            Whether the file is the caller's own, so that states of scikit-learn's estimators are
+            taken as they are. Otherwise they are checked, or fitted again; see
+            `erasable.refit.Refit`.
+
+        Returns
+        -------
+        Erasable
+            Its parameters are those of the fit, whatever was set afterwards; its `random_state`,
+            if it has one, is the seed of the saved model.
+
+        Raises
+        ------
+        ArtifactNotFoundError
+            There is no such file.
+        ArtifactError
+            The file cannot be read, is damaged, has no model of this class, does not match the
+            records, or has to be trusted.
+
+        Notes
+        -----
+        Records are compared with the file, which has a hash of their ids, and one of all their
+        values that the model has learned from. Their order does not count; whether they are dense
+        or sparse, float32 or float64, does. Where the model was fitted on a table of objects, a
+        list or an array of objects is read as one, also without text. Files of older versions have
+        no hash of values: ids are compared, and what can be derived from the state.
+        """
+        if records is True:
+            return cast(Self, beside.load_with_records(cls, path, trusted=trusted))
+        model: Self = read_model(cls, path, trusted=trusted, with_records=records is not None)
+        if records is not None:
+            with telling_form(model, records):
+                model._attach_to(records, vouched)
+        return model
+
+    def _attach_to(self, records: Records | tuple[Any, ...], vouched: bool = False) -> None:
+        records = records_for(self, records)
+        held = records.attach()
+        held.vouched = vouched
+        if not self._info.matches(held):
+            raise ArtifactError(
+                f"the {held.n_live} records are not the {self._info.n_records} of the model; "
+                "expected those it was fitted on, without those it has deleted; "
+                "check their ids, and load again"
+            )
+        self._held = held.of(self)
+        try:
+            self._refuse_mixed_numbers(records)
+            refuse_records(self, records)
+            self._reattach()
+        except ArtifactError:
+            raise
+        except ErasableError as error:  # it could not have learned from such records
+            raise ArtifactError(f"the records are not those of the model: {error}") from None
+        # Last: `_reattach` raises a more precise error, where the state shows the difference.
+        if self._info.values is None:
+            self._info.values = ValueHash.of(self._learns_from(), self._unread_columns())
+        elif not vouched:
+            self._info.values = self._info.values.check(held)
+
+    def _adopt(
+        self, state: dict[str, Any], held: Attachment | None, *, foreign: bool = False
+    ) -> None:
+        """Become the model that a whole state describes; a foreign state is checked first."""
+        if foreign:
+            check_base(self, state)
+        if state["algorithm_version"] != self.algorithm_version:
+            raise ArtifactError(
+                f"the model was made by version {state['algorithm_version']} of the algorithm of "
+                f"{type(self).__name__}; expected {self.algorithm_version}; fit again"
+            )
+        self._take_features(state["n_features"], state["feature_names"])
+        if state["seed"] is not None:
+            self.seed_ = state["seed"]
+            self._tape = Tape(self.seed_)
+        self._held = None if held is None else held.of(self)
+        self._accelerator = None
+        known = {"n_records": state["n_records"], "id_set": state["record_set"]}
+        self._info = FitInfo.of(self, state["params"], foreign=foreign, **known)
+        learned = {name: value for name, value in state.items() if name not in BASE_STATE}
+        if foreign:
+            check_learned(self, learned)
+        self._restore(learned)
+
     def __getstate__(self) -> dict[str, Any]:
-        """Keep parameters, state and live records: nothing else, so nothing that was deleted."""
+        """Pickle parameters, state and live records, and nothing that was deleted."""
         plain: dict[str, Any] = super().__getstate__()
-        if "_info" not in self.__dict__:
+        if not self.__sklearn_is_fitted__():
             return plain
         kept = {name: value for name, value in plain.items() if not is_learned(name)}
         # The records of a step are its pipeline's: alone it predicts, and cannot delete.
@@ -931,7 +905,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
             self._info.values = values[0] if values else None  # an old pickle has none
 
     def __copy__(self) -> Self:
-        """Copy deeply: two models must not share one hold on their records."""
+        """Copy deeply: two models must not share one attachment to records."""
         return copy.deepcopy(self)
 
 

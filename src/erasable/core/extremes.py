@@ -1,7 +1,7 @@
-"""The extremes of every column, and how many live values reach them.
+"""Extremes of every column, and the numbers of live values that reach them.
 
-The law it keeps: extremes are a function of the live rows alone. Counting the values at an
-extreme tells when the last one goes; only then is the column scanned again.
+The law kept here: extremes are a function of the live rows alone. The count of the values at an
+extreme tells when the last one is deleted; only then is the column scanned again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from erasable.core.passes import Stored, rows_in_memory, run
 __all__ = ["Extremes"]
 
 _OFTEN = 64
-"""Within so many deletions a column has lost the same extreme twice."""
+"""Deletions within which a column loses the same extreme twice, to keep values near it."""
 _NEAR = 256
 _MOST = 8
 
@@ -88,13 +88,13 @@ class Extremes:
 
     @classmethod
     def of(cls, found: Found) -> Self:
-        """Return what `Find` or `FindAgain` has found; 0 where there were no rows."""
+        """Return the result of `Find` or `FindAgain`; 0 where there were no rows."""
         low, high, counts = found
         some = low <= high
         return cls(np.where(some, low, 0.0), np.where(some, high, 0.0), counts)
 
     def add(self, matrix: Any, rows: Ints) -> NDArray[np.bool_] | None:
-        """Take rows in.
+        """Add rows.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Extremes:
     def remove(
         self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_] | None:
-        """Forget rows, in O(n_features) a row while no extreme goes with them.
+        """Remove rows, in O(n_features) a row unless an extreme is among them.
 
         Parameters
         ----------
@@ -159,13 +159,13 @@ class Extremes:
         return changed
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the rows tell; which values are kept near depends on what there was."""
+        """Pickle functions of the rows; the values kept near depend on former deletions."""
         return type(self), (self.low, self.high, self.counts)
 
     # -- values near extremes ------------------------------------------------------------------
 
     def _values_near(self, matrix: Any, rows: Ints) -> Iterator[tuple[int, float]]:
-        """Yield of rows the values that are to be among those near an extreme."""
+        """Yield the values of rows that belong to those near an extreme."""
         d = self.low.size
         for key, end in self.ends.items():
             for row in rows.tolist():

@@ -1,7 +1,7 @@
 """Frames: tables with names, of pandas, polars and others, which are all read through narwhals.
 
-What is asked of a frame beside its values: which columns it has, which labels its rows have, and
-whether what came with it is in the same order. Errors name columns, never a value.
+Columns, labels of rows, and whether what came with a frame is in the same order. Errors name
+columns, never a value.
 """
 
 from __future__ import annotations
@@ -16,26 +16,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import is_arrow_array, of_objects
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.ids import name_some, shorten
-
-__all__ = [
-    "as_frame",
-    "as_series",
-    "difference",
-    "index_columns",
-    "index_of",
-    "is_gap",
-    "is_index",
-    "is_numeric",
-    "make_frame",
-    "of_numbers",
-    "refuse_missing_column",
-    "refuse_other_index",
-    "refuse_other_names",
-    "texts_of",
-    "types_of",
-    "without_index",
-]
+from erasable.core.ids import is_gap, name_some, shorten
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _INDEX = re.compile(r"(Unnamed: \d+|__index_level_\d+__|__null_dask_index__|)")
@@ -46,16 +27,7 @@ _PLAIN = (np.ndarray, list, tuple, str, type(None))
 def as_frame(X: Any) -> Any:
     """Wrap a frame for narwhals; None for everything else.
 
-    Raises
-    ------
-    InvalidDataError
-        A frame whose rows are not in memory, or two of whose columns have one name.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_frame(pd.DataFrame({"age": [40, 50]})).columns, as_frame([[40], [50]])
-    (['age'], None)
+    InvalidDataError: its rows are not in memory, or two of its columns have one name.
     """
     if isinstance(X, _PLAIN):
         return None
@@ -81,14 +53,7 @@ def as_frame(X: Any) -> Any:
 
 
 def as_series(X: Any) -> Any:
-    """Wrap a single column of a frame for narwhals; None for everything else.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_series(pd.Series(["a text", "another"])).to_list(), as_series(["a text"])
-    (['a text', 'another'], None)
-    """
+    """Wrap a single column of a frame for narwhals; None for everything else."""
     if isinstance(X, _PLAIN):
         return None
     import narwhals.stable.v1 as nw
@@ -100,8 +65,6 @@ def as_series(X: Any) -> Any:
 def is_index(name: str) -> bool:
     """Tell whether a column has the name of a written index, such as one of a CSV without a name.
 
-    Examples
-    --------
     >>> [is_index(name) for name in ("", "Unnamed: 0", "__index_level_0__", "age")]
     [True, True, True, False]
     """
@@ -109,28 +72,13 @@ def is_index(name: str) -> bool:
 
 
 def index_columns(schema: Any) -> list[str]:
-    """Return the columns of an Arrow schema that hold the index of a pandas frame.
-
-    Examples
-    --------
-    >>> import pandas as pd, pyarrow as pa
-    >>> index_columns(pa.Schema.from_pandas(pd.DataFrame({"age": [40, 50]}, index=["a", "b"])))
-    ['__index_level_0__']
-    """
+    """Return the columns of an Arrow schema that hold the index of a pandas frame."""
     told = (schema.pandas_metadata or {}).get("index_columns", [])
     return [name for name in schema.names if name in told or name.startswith("__index_level_")]
 
 
 def without_index(X: Any, keep: Container[Any] = ()) -> Any:
-    """Return an Arrow table without the index of the frame it was made of; all else as it is.
-
-    Examples
-    --------
-    >>> import pandas as pd, pyarrow as pa
-    >>> table = pa.Table.from_pandas(pd.DataFrame({"age": [40, 50]}, index=["a", "b"]))
-    >>> without_index(table).column_names, without_index(table.to_batches()[0]).column_names
-    (['age'], ['age'])
-    """
+    """Return an Arrow table without the index of the frame it was made of; all else as it is."""
     table = _whole(X)
     index = index_columns(table.schema) if _is_of_arrow(table, "Table") else []
     dropped = [name for name in index if name not in keep]
@@ -138,39 +86,16 @@ def without_index(X: Any, keep: Container[Any] = ()) -> Any:
 
 
 def is_numeric(dtype: Any) -> bool:
-    """Tell whether a column of a frame holds numbers or booleans.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = as_frame(pd.DataFrame({"age": [40], "city": ["Bonn"]}))
-    >>> [is_numeric(dtype) for dtype in frame.schema.values()]
-    [True, False]
-    """
+    """Tell whether a column of a frame holds numbers or booleans."""
     import narwhals.stable.v1 as nw
 
     return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
 
 def texts_of(column: Any) -> NDArray[Any] | None:
-    """Read a column of text at the price of its different texts; None where that cannot be done.
+    """Read a column of text, at the cost of its distinct texts; None of other columns.
 
-    Parameters
-    ----------
-    column : narwhals Series
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), object, or None
-        Equal texts are one object, which is made and hashed once, and goes with the last record
-        that has it; gaps are NaN. None for columns of anything else, and without pyarrow.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = as_frame(pd.DataFrame({"age": [40, 50, 60], "city": ["Bonn", None, "Bonn"]}))
-    >>> [texts_of(column) for column in frame.iter_columns()]
-    [None, array(['Bonn', nan, 'Bonn'], dtype=object)]
+    Equal texts are one object, which goes with the last record that has it; gaps are NaN.
     """
     import narwhals.stable.v1 as nw
 
@@ -191,24 +116,9 @@ def texts_of(column: Any) -> NDArray[Any] | None:
 
 
 def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ()) -> Any:
-    """Make a frame of a table, with pandas, or polars or pyarrow where there is no pandas.
+    """Make a frame of a table (the table itself where no library makes frames).
 
-    Parameters
-    ----------
-    table : ndarray of shape (n_rows, n_columns), float64 or object
-    names : list of str
-    text : container of int, default=()
-        Columns that stay text, with gaps; all others become float64.
-
-    Returns
-    -------
-    frame, or `table` where there is no library that makes frames
-
-    Examples
-    --------
-    >>> make_frame(np.array([["Bonn", 40]], dtype=object), ["city", "age"], text=[0])
-       city   age
-    0  Bonn  40.0
+    Columns at the positions `text` stay text, with gaps; all others become float64.
     """
     import narwhals.stable.v1 as nw
 
@@ -232,27 +142,14 @@ def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ())
 
 
 def types_of(frame: Any) -> tuple[str, ...] | None:
-    """Return the names of the types of columns, as pandas has them; None of other frames.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> types_of(as_frame(pd.DataFrame({"age": [40], "city": pd.Categorical(["Bonn"])})))
-    ('int64', 'category')
-    """
+    """Return the names of the types of columns of a pandas frame; None of other frames."""
     if not frame.implementation.is_pandas():
         return None
     return tuple(map(str, frame.to_native().dtypes))
 
 
 def difference(names: list[str], expected: list[str]) -> str:
-    """Say in which way two lists of feature names, which differ, do so.
-
-    Examples
-    --------
-    >>> difference(["age", "height"], ["age", "bmi"])
-    "1 unseen at fit ('height'), 1 missing ('bmi')"
-    """
+    """Describe the difference of two lists of feature names."""
     here, there = set(names), set(expected)
     unseen = [name for name in names if name not in there]
     missing = [name for name in expected if name not in here]
@@ -265,14 +162,7 @@ def difference(names: list[str], expected: list[str]) -> str:
 
 
 def index_of(frame: Any) -> Any:
-    """Return a pandas index, unless it merely counts 0..n-1; None where there is none.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> list(index_of(as_frame(pd.DataFrame({"age": [40, 50]}, index=["anna", "bob"]))))
-    ['anna', 'bob']
-    """
+    """Return a pandas index, unless it merely counts 0..n-1; None where there is none."""
     index = _index(frame)
     if getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1:
         return None
@@ -280,14 +170,7 @@ def index_of(frame: Any) -> Any:
 
 
 def refuse_missing_column(X: Any, frame: Any, column: str, name: str) -> None:
-    """Raise InvalidIdsError unless a column that is to hold ids or groups is there.
-
-    Examples
-    --------
-    >>> refuse_missing_column([[1.0]], None, "visit", "ids")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidIdsError: ids='visit' names a column, but X is a list; ...
-    """
+    """Raise InvalidIdsError unless a column that is to hold ids or groups is there."""
     if frame is None:
         raise InvalidIdsError(
             f"{name}={shorten(column)} names a column, but X is a {type(X).__name__}; expected a "
@@ -304,25 +187,6 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
     """Raise if `values` have labels in another order than a pandas frame's.
 
     The caller may have meant the labels or the positions; the values do not tell which.
-
-    Parameters
-    ----------
-    frame : what `as_frame` returned
-    values : ids, groups or targets; only a pandas Series or frame has labels
-    name : {"ids", "groups", "y", "forget", "features"}
-
-    Raises
-    ------
-    InvalidIdsError
-        For ids and groups; InvalidDataError for the others.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = as_frame(pd.DataFrame({"age": [40, 50]}))
-    >>> refuse_other_index(X, pd.Series(["anna", "bob"], index=[1, 0]), "ids")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidIdsError: ids are a Series with the index of X in another order; ...
     """
     index = None if frame is None else _index(frame)
     if index is None or isinstance(values, _PLAIN):
@@ -331,7 +195,7 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
 
     labelled = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     other = _index(labelled) if isinstance(labelled, nw.Series | nw.DataFrame) else None
-    # Where there are too many or too few, another error says so.
+    # A wrong number raises another error.
     if other is None or len(other) != len(index) or other.equals(index):
         return
     reordered = set(other) == set(index)
@@ -347,17 +211,9 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
 
 
 def refuse_other_names(frame: Any, expected: list[str]) -> None:
-    """Raise InvalidDataError unless a frame has these columns, in this order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> refuse_other_names(as_frame(pd.DataFrame({"bmi": [20.5], "age": [40]})), ["age", "bmi"])
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: The feature names should match ... another order ...
-    """
+    """Raise InvalidDataError unless a frame has these columns, in this order."""
     names = frame.columns
-    # Like scikit-learn: names are strings, or they are no names.
+    # As in scikit-learn, names count only if all of them are strings.
     if names == expected or not all(isinstance(name, str) for name in names):
         return
     raise InvalidDataError(
@@ -368,31 +224,7 @@ def refuse_other_names(frame: Any, expected: list[str]) -> None:
 
 
 def of_numbers(frame: Any) -> Any:
-    """Return a frame of numbers: columns of objects, categories and text are read cell by cell.
-
-    Parameters
-    ----------
-    frame : what `as_frame` returned
-
-    Returns
-    -------
-    frame
-        As it was passed, but for columns that are of no numeric type: these are float64, gaps NaN.
-
-    Raises
-    ------
-    InvalidDataError
-        Some columns have cells that are no numbers. It names them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> of_numbers(as_frame(pd.DataFrame({"dose": ["0.5", None], "age": [40, 50]}))).dtypes.tolist()
-    [dtype('float64'), dtype('int64')]
-    >>> of_numbers(as_frame(pd.DataFrame({"city": ["Bonn"], "age": [40]})))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: 1 of 2 columns hold no numbers: 'city'; ...
-    """
+    """Return a frame of numbers: columns of objects, categories and text are read cell by cell."""
     import narwhals.stable.v1 as nw
 
     read = {
@@ -426,19 +258,8 @@ def _numbers_in(column: Any) -> NDArray[np.float64] | None:
         return None
 
 
-def is_gap(cell: Any) -> bool:
-    """Tell whether a cell is None, NA or NaT.
-
-    Examples
-    --------
-    >>> is_gap(None), is_gap(0.0)
-    (True, False)
-    """
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType")
-
-
 def _whole(X: Any) -> Any:
-    """Make a table of a batch of Arrow, and a column of an array; all else stays as it is."""
+    """Make a table of an Arrow batch, and a column of an Arrow array; all else stays as it is."""
     if not (_is_of_arrow(X, "RecordBatch") or is_arrow_array(X)):
         return X
     from erasable.core._arrow_files import whole

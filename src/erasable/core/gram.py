@@ -1,8 +1,8 @@
 """Exact second moments of pairs of columns, of features and of targets.
 
-The law it keeps: the sums are functions of the set of rows alone. They are integers held exactly,
-so adding and removing rows commute and undo each other, and may be done by any BLAS. What is
-solved from them is made of them in double-double, in a fixed order.
+The law kept here: the sums are functions of the set of rows alone. They are exact integers, so
+adding and removing rows commute and undo each other, and any BLAS may compute them. Solutions are
+computed from them in double-double, in a fixed order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_FEATURES = 4096
 
 
 def _few_rows(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
-    """Return what `rows_in_memory` does, with the targets of the same rows."""
+    """Return the result of `rows_in_memory`, and the targets of the same rows."""
     own, places = rows_in_memory(matrix, rows)
     return own, targets if own is matrix else targets[rows], places
 
@@ -44,12 +44,7 @@ def _check_widths(matrix: Any, targets: Floats) -> None:
 
 
 def _check_width(count: int, what: str, advice: str) -> None:
-    """Refuse more columns than exact sums of products have room for.
-
-    Raises
-    ------
-    InvalidDataError
-    """
+    """Refuse more columns than exact sums of products have room for."""
     if count > MAX_FEATURES:
         raise InvalidDataError(
             f"{count} {what} were given; expected at most {MAX_FEATURES}, because exact sums of "
@@ -77,21 +72,9 @@ _ONE = ctypes.c_double(1.0)
 
 
 def _add_square(rows: Floats, square: Floats) -> None:
-    """Add ``rows.T @ rows`` to the upper triangle of a matrix.
+    """Add ``rows.T @ rows`` to the upper triangle of `square`, which is in Fortran's order.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, p), float64, C-contiguous
-    square : ndarray of shape (p, p), float64, in Fortran's order
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> square = np.zeros((2, 2), order="F")
-    >>> _add_square(np.array([[1.0, 2.0], [3.0, 4.0]]), square)
-    >>> square
-    array([[10., 14.],
-           [ 0., 20.]])
+    `rows` are C-contiguous.
     """
     if not (rows.flags.c_contiguous and square.flags.f_contiguous):
         raise ValueError("expected rows in C's order, and a square in Fortran's")
@@ -103,13 +86,13 @@ def _add_square(rows: Floats, square: Floats) -> None:
     )  # fmt: skip
 
 
-_BLOCK = 2**15  # values of a block: with its halves and what they give, it stays in cache
+_BLOCK = 2**15  # values of a block: with its halves and their products, it stays in cache
 
 
 class _Multiply(Pass[tuple[Floats, Floats]]):
-    """Multiply blocks of rows by BLAS: those of h and of l, side by side, by themselves.
+    """Multiply blocks of rows by BLAS: the h and l of their columns, side by side, by themselves.
 
-    It finds the upper triangle of products, of shape (2 p, 2 p), and the sums of the columns.
+    It finds the upper triangle of the products, of shape (2 p, 2 p), and the sums of the columns.
     """
 
     def __init__(self, columns: Floats, targets: Floats) -> None:
@@ -132,7 +115,7 @@ class _Multiply(Pass[tuple[Floats, Floats]]):
     def _halves(self, block: Block, sums: Floats) -> Iterator[Floats]:
         """Yield h and l, side by side, of some rows at a time, in one array; add up `sums`."""
         p, n, rows = sums.size, block.size, block.rows
-        # Rows that follow each other need not be looked up.
+        # Consecutive rows need no look-up.
         through = block.every or bool(np.all(rows[1:] - rows[:-1] == 1))
         begin = int(rows[0]) if rows.size else 0
         targets = self._targets.of(block)
@@ -148,16 +131,7 @@ class _Multiply(Pass[tuple[Floats, Floats]]):
 
 
 class _MultiplyEach(Pass[list[tuple[Floats, Floats]]]):
-    """Multiply the rows of each of several parts: for each what `_Multiply` finds.
-
-    Parameters
-    ----------
-    columns, targets
-        See `_Multiply`.
-    labels : ndarray of shape (n_live,), int32
-        The part of each row that counts.
-    n_parts : int
-    """
+    """Multiply the rows of each part by `_Multiply`; `labels` are the parts of live rows."""
 
     def __init__(self, columns: Floats, targets: Floats, labels: Ints32, n_parts: int) -> None:
         self._multiply = _Multiply(columns, targets)
@@ -375,7 +349,7 @@ class Gram:
         self._add(matrix, _targets_of(matrix, targets), rows, 1.0)
 
     def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
-        """Take rows out, read on the grids on which they were added."""
+        """Remove rows, read on the grids on which they were added."""
         self._add(matrix, _targets_of(matrix, targets), rows, -1.0)
 
     def merge(self, other: Gram) -> None:
@@ -384,14 +358,14 @@ class Gram:
         self.totals += other.totals
 
     def subtract(self, other: Gram) -> None:
-        """Take the sums of some of its rows out, on the same grids."""
+        """Subtract the sums of some of its rows, on the same grids."""
         self.n_rows -= other.n_rows
         self.totals -= other.totals
 
     def forget(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_]:
-        """Take rows out of the sums and of the grids; sum again the columns whose grid changed.
+        """Remove rows from the sums and the grids; sum again the columns whose grid changed.
 
         Parameters
         ----------
@@ -422,7 +396,7 @@ class Gram:
     def learn(
         self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
     ) -> NDArray[np.bool_]:
-        """Take rows into the sums and the grids; sum again the columns whose grid changed.
+        """Add rows to the sums and the grids; sum again the columns whose grid changed.
 
         Parameters are those of `forget`, of rows as in `Grid.add`.
 
@@ -488,7 +462,7 @@ class Gram:
         return high, low
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return views of what a model must keep.
+        """Return views of the arrays that a model must keep.
 
         Returns
         -------
@@ -505,7 +479,7 @@ class Gram:
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], n_features: int, n_rows: int) -> Self:
-        """Rebuild the sums of `n_rows` rows that gave `state`; their grids know no rows."""
+        """Rebuild the sums of `n_rows` rows from `state`; their grids have no rows."""
         top, origin = np.asarray(state["top"]), np.asarray(state["origin"])
         d, sparse = n_features, origin.size < top.size
         kind = SparseGrid if sparse else Grid
@@ -539,7 +513,7 @@ class Gram:
             self._take(run(_Multiply(self.columns, targets), matrix, rows), sign)
 
     def _take(self, found: tuple[Floats, Floats], sign: float) -> None:
-        """Add what `_Multiply` has found, or take it away."""
+        """Add the result of `_Multiply`, or subtract it."""
         square, sums = found
         self.sums[:] += sign * sums
         kernels.pack(square, sign, self.products)

@@ -1,12 +1,12 @@
-"""The grid: every column rounded once to fixed point, where sums do not depend on order.
+"""Grid of a matrix: every column rounded once to fixed point, where sums do not depend on order.
 
-The law it keeps: the grid is a function of the live rows alone. A gridded value is an integer of
+The law kept here: the grid is a function of the live rows alone. A gridded value is an integer of
 at most 26 bits and a sign, times the column's quantum ``2**(top - 26)``, so any sum of up to
 ``2**27`` of them is exact in float64, in any order and any sharding, and subtracting a row undoes
 adding it. After any sequence of deletions a grid equals the grid of what is left.
 
-`top` and `origin` depend on the extremes of a column, and only through coarse brackets: they hang
-on no single record, except where an extreme is alone in its power of two.
+`top` and `origin` depend on the extremes of a column only through coarse brackets: they depend on
+no single record, except where an extreme is alone in its power of two.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
 
 @dataclass(frozen=True, slots=True)
 class GridChange:
-    """What a deletion did to a grid.
+    """Changes of a grid in a deletion.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class GridChange:
 
 
 def _unchanged(n_features: int) -> GridChange:
-    """Answer of a deletion that changed nothing, made once for each width."""
+    """Return the result of a deletion that changed nothing, cached for each width."""
     if n_features not in _STILL:
         still = np.zeros(n_features, dtype=np.bool_)
         still.flags.writeable = False
@@ -220,7 +220,7 @@ class Grid:
         def passes(grid: Self) -> list[Pass[Any]]:
             return [CountAtExtremes(grid, step), *([] if further is None else [further(grid)])]
 
-        # Files may say which extremes they have. Where that is right, one reading is enough.
+        # Files may state their extremes. If these are right, one pass suffices.
         extremes: Extremes | None = None
         found: Any = None
         guess = matrix.bounds() if isinstance(matrix, Stored) else None
@@ -247,7 +247,7 @@ class Grid:
 
     @classmethod
     def _between(cls, extremes: Extremes, n_rows: int) -> Self:
-        """Return the grid of columns with such extremes, in which no value is counted yet."""
+        """Return the grid of columns with these extremes, without counts."""
         d = extremes.low.size
         grid = cls(
             extremes=extremes,
@@ -349,7 +349,7 @@ class Grid:
         return out
 
     def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Take rows in, in O(n_features) a row while they lie within the range of the others.
+        """Add rows, in O(n_features) a row while they are within the range of the others.
 
         `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
         distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
@@ -371,7 +371,7 @@ class Grid:
         return change
 
     def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Forget rows, in O(n_features) a row while no extreme goes with them.
+        """Remove rows, in O(n_features) a row unless an extreme is among them.
 
         A column that loses its last value at an extreme is scanned again.
 

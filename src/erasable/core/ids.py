@@ -1,8 +1,8 @@
 """Record ids and groups: integers or strings, told apart, in one array.
 
-An id counts by its value and its type: 17 and ``numpy.int32(17)`` are one id, 17 and ``"17"`` are
-two. Floats and booleans are refused, because 17.0 and 17 would otherwise be one record or two
-depending on how a file was read.
+An id is a value and its type: 17 and ``numpy.int32(17)`` are one id, 17 and ``"17"`` are two.
+Floats and booleans are refused: 17.0 and 17 could be one record or two, depending on how a file
+was read.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from erasable.core.arrays import numpy_of, of_objects
 from erasable.core.errors import InvalidIdsError
 from erasable.core.unencodable import refuse_surrogates
 
-__all__ = ["as_id_array", "as_request", "is_missing", "name_some", "refuse_repeats", "shorten"]
-
 _EXPECTED = "expected integers or strings"
 _LOWEST, _HIGHEST = -(2**63), 2**64 - 1
 _LONGEST = 60  # characters of a value in a message
@@ -26,34 +24,7 @@ _NAMED = (str, bytes, int, float, complex, type(None), np.generic)
 
 
 def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
-    """Copy ids or groups into an array of one of three kinds.
-
-    Parameters
-    ----------
-    values : array-like of int or str, shape (n,)
-        A list, an array, or the column or index of a frame.
-    name : str, default="ids"
-        What the values are called in error messages.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        int64 where every value fits, else uint64 where every value fits, else objects that are
-        Python ints and strs.
-
-    Raises
-    ------
-    InvalidIdsError
-        For a single value, more than one dimension, missing values, or values that are neither
-        integers of 64 bits nor text that UTF-8 can encode.
-
-    Examples
-    --------
-    >>> as_id_array([3, 5]).dtype
-    dtype('int64')
-    >>> as_id_array(["visit-17", 17])
-    array(['visit-17', 17], dtype=object)
-    """
+    """Copy ids or groups into an array of int64, uint64 or objects (int and str)."""
     if isinstance(values, np.ndarray) and values.ndim == 0:
         values = values.item()
     if isinstance(values, str | bytes | type) or not hasattr(values, "__iter__"):
@@ -87,16 +58,9 @@ def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
 
 
 def as_request(values: Iterable[Any], *, name: str = "ids") -> list[int | str]:
-    """Read the ids or groups that a caller asks for, as Python values, and refuse repeated ones.
+    """Read the ids or groups that a caller asks for as Python values, and refuse repeated ones.
 
-    A list of plain ints and strs is taken as it is, because a deletion of one record is to cost
-    microseconds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_request(np.array([3, 5], dtype=np.uint8))
-    [3, 5]
+    A list of plain ints and strs is returned as it is: to delete one record costs microseconds.
     """
     request: list[int | str]
     if type(values) is list and set(map(type, values)) <= {int, str}:
@@ -109,14 +73,7 @@ def as_request(values: Iterable[Any], *, name: str = "ids") -> list[int | str]:
 
 
 def refuse_repeats(ids: NDArray[Any], *, name: str = "ids", advice: str = "") -> None:
-    """Raise InvalidIdsError, naming some, if `ids` repeat.
-
-    Examples
-    --------
-    >>> refuse_repeats(as_id_array([17, 4, 17]))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidIdsError: 1 of the ids is repeated: 17; ...
-    """
+    """Raise InvalidIdsError, naming some, if `ids` repeat."""
     if ids.size < 2:
         return
     if ids.dtype == object:
@@ -141,26 +98,12 @@ def refuse_repeats(ids: NDArray[Any], *, name: str = "ids", advice: str = "") ->
 
 
 def name_some(values: list[Any]) -> str:
-    """Name up to three of the values, for an error message.
-
-    Examples
-    --------
-    >>> name_some(["a", "b", "c", "d"])
-    "'a', 'b', 'c', ..."
-    """
+    """Name up to three values in an error message."""
     return ", ".join(map(shorten, values[:3])) + (", ..." if len(values) > 3 else "")
 
 
 def shorten(value: object) -> str:
-    """Name a value in at most 60 characters of one line; of what may hold data, only the type.
-
-    Examples
-    --------
-    >>> shorten("visit-17"), shorten((0, 1)), shorten([[20.5, 31.0]])
-    ("'visit-17'", '(0, 1)', 'a list')
-    >>> len(shorten("x" * 5000)), shorten(10**5000)
-    (60, 'an integer of 16610 bits')
-    """
+    """Name a value in one line of 60 characters at most; of what may hold data, only its type."""
     if isinstance(value, tuple) and all(isinstance(item, _NAMED) for item in value):
         inner = ", ".join(map(shorten, value))
         text = f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -203,17 +146,16 @@ def _refuse_missing(count: int, name: str) -> None:
         )
 
 
-def is_missing(value: Any) -> bool:
-    """Say whether a value is None, NaN, or what a frame has in their place.
+def is_gap(value: Any) -> bool:
+    """Tell whether a value is None, NA or NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
-    Examples
-    --------
-    >>> is_missing(float("nan")), is_missing("")
-    (True, False)
-    """
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NA, NaT or NaN."""
     if isinstance(value, float | np.floating):
         return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
+    return is_gap(value)
 
 
 def _from_objects(values: list[Any], name: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What users hand in: arrays, lists, frames, sparse matrices, read into one plain table.
+"""Input of users: arrays, lists, frames and sparse matrices, read into one plain table.
 
 The caller's arrays are never kept: a table is always a copy, so that erasing a record touches
 nothing that belongs to the caller. Error messages name columns and count values; they never
@@ -41,15 +41,6 @@ from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_
 if TYPE_CHECKING:
     from erasable.core.records import Records
 
-__all__ = [
-    "RecordArrays",
-    "read_labels",
-    "read_matrix",
-    "read_table",
-    "refuse_masked",
-    "refuse_records",
-]
-
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
 )
@@ -57,46 +48,21 @@ _FROM_INDEX = (
 
 @dataclass(frozen=True)
 class RecordArrays:
-    """Records as plain arrays, none of them the caller's.
+    """Records as plain arrays, none of them the caller's."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_records, n_features), float64, float32 or object; or csr_array
-        C-contiguous; a sparse one is in canonical form.
-    y : ndarray of shape (n_records,) or (n_records, n_outputs), or None
-        int64, uint64, float64, bool, or object where targets are strings.
-    weights : ndarray of shape (n_records,), float64, or None
-    ids : ndarray of shape (n_records,), int64, uint64 or object
-    groups : ndarray of shape (n_records,), int64, uint64 or object, or None
-    feature_names : list of str, or None
-    numeric : ndarray of shape (n_features,), bool, or None
-        Which columns the frame declares to hold numbers, where `matrix` is one of objects.
-    unsettled : frozenset of {"X", "y", "rounded"}
-        See `erasable.core.undecided_types.find_unsettled`.
-    unread : dict of int to float or str
-        What stands in columns that the model they were read for does not look at.
-    types : tuple of str, or None
-        Names of the types of the columns of a frame of pandas.
-
-    Examples
-    --------
-    >>> read_table([[1.0, 2.0]], groups=["anna"]).groups
-    array(['anna'], dtype=object)
-    """
-
-    matrix: Values
-    y: NDArray[Any] | None
-    ids: NDArray[Any]
+    matrix: Values  # C-contiguous, or sparse in canonical form
+    y: NDArray[Any] | None  # int64, uint64, float64, bool or object (str), in one column or more
+    ids: NDArray[Any]  # see `ids.as_id_array`
     groups: NDArray[Any] | None
     feature_names: list[str] | None
     weights: NDArray[np.float64] | None = None
-    numeric: NDArray[np.bool_] | None = None
-    unsettled: frozenset[str] = frozenset()
-    unread: Mapping[int, float | str] = field(default_factory=dict)
-    types: tuple[str, ...] | None = None
+    numeric: NDArray[np.bool_] | None = None  # columns a frame declares as numbers, among objects
+    unsettled: frozenset[str] = frozenset()  # see `undecided_types.find_unsettled`
+    unread: Mapping[int, float | str] = field(default_factory=dict)  # constants, by column
+    types: tuple[str, ...] | None = None  # of the columns of a pandas frame
 
     def take(self, rows: Any, matrix: Values | None = None) -> RecordArrays:
-        """Copy some rows; `matrix` holds their values, if that is known."""
+        """Copy some rows; `matrix` holds their values, if these are known."""
         return RecordArrays(
             matrix=take_rows(self.matrix, rows) if matrix is None else matrix,
             y=None if self.y is None else self.y[rows],
@@ -122,47 +88,12 @@ def read_table(
     accepts: Accepts | None = None,
     unread: Mapping[int, float | str] | BaseEstimator | None = None,
 ) -> RecordArrays:
-    """Read records, checked and copied.
+    """Read records, checked and copied; parameters are those of `Records`.
 
-    Parameters
-    ----------
-    X : array-like, frame or sparse matrix of shape (n_records, n_features), or list of str
-        Finite numbers; float32 stays float32, everything else becomes float64. Where the
-        estimator takes them, or there is none, NaN, text and documents, too.
-    y : array-like of shape (n_records,) or (n_records, n_outputs), default=None
-        Targets: numbers, booleans or strings.
-    sample_weight : array-like of shape (n_records,) or float, default=None
-        How much each record counts.
-    ids : array-like of int or str, or the name of a column, default=None
-        Which record each row is. By default a pandas frame's index, or 0..n-1. A column that is
-        named is not a feature.
-    groups : array-like of int or str, or the name of a column, default=None
-        Which records leave together.
-    estimator : scikit-learn estimator, default=None
-        Gets `n_features_in_` and `feature_names_in_`, and is named in messages.
-    accepts : Accepts, default=None
-        What is taken as X; by default what the estimator takes, or anything without one.
-    unread : dict or estimator, default=None
-        Positions of columns that are not read, and what is to stand there; or an estimator, by
-        default the same, which does not look at them.
-
-    Returns
-    -------
-    Table
-        Copies of everything.
-
-    Raises
-    ------
-    InvalidDataError
-        Values that the estimator does not take, or no values at all.
-    InvalidIdsError
-        Ids or groups that repeat, have a wrong type, or do not match the rows.
-
-    Examples
-    --------
-    >>> table = read_table([[1, 2], [3, 4]], ids=["a", "b"])
-    >>> table.matrix.dtype, table.ids
-    (dtype('float64'), array(['a', 'b'], dtype=object))
+    float32 stays float32, other numbers become float64. The estimator gets `n_features_in_` and
+    `feature_names_in_`, and is named in messages. By default X may be what it takes, or anything
+    where there is none. `unread` has constants for columns by position, or is an estimator (by
+    default the same) that tells which columns it does not read.
     """
     reader = _Reader() if estimator is None else estimator
     refuse_masked(X)
@@ -184,7 +115,7 @@ def read_table(
     labelled = frame if series is None else series
     if ids is None and labelled is not None and (index := index_of(labelled)) is not None:
         id_values, advice = index, _FROM_INDEX
-    if accepts is None:  # records of no estimator yet may hold any values
+    if accepts is None:  # without an estimator, records may hold any values
         accepts = ANYTHING if estimator is None else Accepts.of(estimator)
     types = None if frame is None else types_of(frame)
     blanks = _blanks(reader if unread is None else unread, X, frame)
@@ -222,7 +153,7 @@ def read_table(
 
 
 def _blanks(reader: Any, X: Any, frame: Any) -> Mapping[int, float | str]:
-    """Return what is to stand in columns that an estimator does not look at."""
+    """Return the constants for columns that an estimator does not read."""
     if isinstance(reader, Mapping):
         return reader
     if not isinstance(reader, Learner):
@@ -236,7 +167,7 @@ def _blanks(reader: Any, X: Any, frame: Any) -> Mapping[int, float | str]:
         n_columns = X.shape[1] if len(X.shape) == 2 else 0
     elif isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple):
         n_columns = len(X[0])
-    # Another error tells what is wrong with the width.
+    # A wrong width raises another error.
     if not n_columns or n_columns != getattr(reader, "n_features_in_", n_columns):
         return {}
     unread = reader._unread(Columns(n_columns, names, types))
@@ -245,23 +176,9 @@ def _blanks(reader: Any, X: Any, frame: Any) -> Mapping[int, float | str]:
 
 
 def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
-    """Read the rows that a fitted estimator is asked about; a copy is made only where needed.
+    """Read rows for a fitted estimator, which are copied only where needed.
 
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features_in_), float64, float32 or object; or csr_array
-
-    Raises
-    ------
-    InvalidDataError
-        Values that it does not take, another width, or other feature names than at `fit`.
-
-    Examples
-    --------
-    >>> from sklearn.cluster import KMeans
-    >>> model = KMeans(n_clusters=1).fit([[0.0, 1.0], [2.0, 3.0]])
-    >>> read_matrix(model, [[4, 5]])
-    array([[4., 5.]])
+    InvalidDataError: values that it does not take, another width, or other feature names.
     """
     refuse_masked(X)
     X = without_index(X)
@@ -281,16 +198,7 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
 
 
 def refuse_records(estimator: BaseEstimator, records: Records) -> None:
-    """Raise InvalidDataError where an estimator takes no such values or targets of `Records`.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVR
-    >>> from erasable import Records
-    >>> refuse_records(SVR(), Records([[1.0], [2.0]], ["a", "b"]))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: y holds strings; expected numbers, because SVR is ...
-    """
+    """Raise InvalidDataError where an estimator does not take values or targets of `Records`."""
     live = ~records._withdrawn  # what other models have deleted does not count
     y = records.y if get_tags(estimator).target_tags.required else None
     if y is not None and check_target(estimator, y if live.all() else y[live]).ndim < y.ndim:
@@ -302,25 +210,14 @@ def refuse_records(estimator: BaseEstimator, records: Records) -> None:
 
 
 class _Reader(BaseEstimator):
-    """Stands in for an estimator where records are read before there is one."""
+    """Takes the place of an estimator where records are read before there is one."""
 
 
 _Reader.__name__ = "Records"
 
 
 def read_labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
-    """Read the ids or groups of rows, one for each.
-
-    Raises
-    ------
-    InvalidIdsError
-        There are fewer or more, or some are neither integers nor strings.
-
-    Examples
-    --------
-    >>> read_labels(["a", "b"], 2, "ids")
-    array(['a', 'b'], dtype=object)
-    """
+    """Read the ids or groups of rows, one for each."""
     if isinstance(values, Set | Mapping):
         raise InvalidIdsError(
             f"{name} are a {type(values).__name__}, which has no order of its own; expected one "
@@ -341,14 +238,7 @@ def read_labels(values: Any, n_records: int, name: str, advice: str = "") -> NDA
 
 
 def refuse_masked(X: Any) -> None:
-    """Raise InvalidDataError where values are hidden under a mask.
-
-    Examples
-    --------
-    >>> refuse_masked(np.ma.masked_less([[1.0], [-1.0]], 0.0))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: X hides 1 values under a mask; ...
-    """
+    """Raise InvalidDataError where values are hidden under a mask."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InvalidDataError(
             f"X hides {int(np.ma.getmaskarray(X).sum())} values under a mask; expected a value "

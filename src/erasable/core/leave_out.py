@@ -1,4 +1,4 @@
-"""A model without some of its records, for as long as it is asked, and whole again."""
+"""Models without some of their records, which are whole again afterwards."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNSET = object()
 
 
 class OpaqueError(Exception):
-    """A model holds something into which Python cannot look."""
+    """A model holds an object that Python cannot inspect."""
 
 
 class Snapshot:
@@ -122,7 +122,7 @@ class Snapshot:
                 waiting += self._remember(thing)
 
     def _remember(self, thing: Any) -> list[Any]:
-        """Remember a thing that can change, and return what it holds."""
+        """Remember an object that can change, and return what it holds."""
         _refuse_opaque(thing)
         held: list[Any] = []
         if isinstance(thing, list):
@@ -146,7 +146,7 @@ class Snapshot:
 
 
 def _owner(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array whose memory a view shows."""
+    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -231,7 +231,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             copied.delete(held.records.ids[rows].tolist(), digest=False)
             yield copied
             continue
-        # As `Erasable.delete` does it, but that no record is released: all of them come back.
+        # As in `Erasable.delete`, but no record is released: all of them come back.
         held.exclude(rows)
         model._delete_rows(rows)
         model._info.settle(rows, None)

@@ -1,6 +1,6 @@
-"""From ids and groups to rows, and forgetting: nothing here outlives the records it points to.
+"""Indexes from ids and groups to rows, from which rows can be removed.
 
-Forgetting may be done again where it was interrupted: what is forgotten already stays so.
+Rows may be removed again where that was interrupted: what is removed stays so.
 """
 
 from __future__ import annotations
@@ -17,29 +17,13 @@ from erasable.core.mapped.texts import Names
 from erasable.core.persistent import Persistent
 from erasable.core.tape import Tape
 
-__all__ = ["GroupIndex", "HashIndex", "IdIndex", "counts_up", "not_there"]
-
 _MANY = 32  # more are looked up as an array
-_LATER = 1 / 8  # of the rows of an index, before those that came since are put among them
+_LATER = 1 / 8  # share of rows that came later, above which parts are merged
 _HASHES = Tape(0x510E527FADE682D1)  # fixed and public: of the square root of 11
 
 
 class IdIndex:
-    """Where each id's row is.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-    present : ndarray of shape (n_rows,), bool
-        Rows that are not erased.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> index = IdIndex(np.array([30, 10, 20]), np.ones(3, dtype=bool))
-    >>> index.find([10, 7])
-    array([ 1, -1])
-    """
+    """The row of each id that is present, in a dict, or by arithmetic where ids count up."""
 
     def __init__(self, ids: NDArray[Any], present: NDArray[np.bool_]) -> None:
         self._n_rows = ids.shape[0]
@@ -76,7 +60,7 @@ class IdIndex:
         ids: NDArray[Any],
         erased: NDArray[np.bool_],
     ) -> None:
-        """Know new rows; `ids` are those of all rows before, of which some are `erased`."""
+        """Add new rows; `ids` are those of all rows before, of which some are `erased`."""
         n, start = self._n_rows, self._start
         if start is not None:
             if names == list(range(start + n, start + n + len(names))) and rows.min() >= n:
@@ -90,7 +74,7 @@ class IdIndex:
         self._rows.update(zip(names, rows.tolist(), strict=True))
 
     def __copy__(self) -> Self:
-        """Make another index that forgets by itself."""
+        """Copy what changes when ids are removed."""
         made = self.__class__.__new__(self.__class__)
         made.__dict__ = {**self.__dict__, "_rows": self._rows.copy()}
         return made
@@ -105,28 +89,12 @@ class IdIndex:
 
 
 class HashIndex(Persistent):
-    """Where each id's row is, in two arrays, which can lie in a file: an `IdIndex` at rest.
-
-    Attributes
-    ----------
-    ids : ndarray or Texts of shape (n_rows,)
-    keys : ndarray of shape (n,), uint64
-        Hashes of the ids, ascending. Where an id was forgotten the one before is there once more.
-    rows : ndarray of shape (n,), int64
-        -1 where an id was forgotten.
-    later : HashIndex or None
-        Of rows that came since, so that the arrays need not be written anew for each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> index = HashIndex.of(np.array([30, 10, 20]), np.ones(3, dtype=bool))
-    >>> index.find([10, 7])
-    array([ 1, -1])
-    """
+    """The row of each id, in two arrays that can lie in a file."""
 
     later: HashIndex | None = None  # of files that were written without
 
+    # `keys` are hashes of the ids, ascending, and `rows` are theirs. Where an id was removed, its
+    # row is -1, and the key before is there once more. `later` has the rows that came since.
     def __init__(
         self,
         ids: Any,
@@ -160,18 +128,11 @@ class HashIndex(Persistent):
         return found
 
     def __copy__(self) -> Self:
-        """Make another index that forgets by itself."""
+        """Copy what changes when ids are removed."""
         return type(self)(self.ids, self.keys.copy(), self.rows.copy(), copy(self.later))
 
     def grown(self, ids: Any, rows: NDArray[np.int64], names: NDArray[Any]) -> Self:
-        """Return an index that has some more rows; `ids` are those of all rows.
-
-        Examples
-        --------
-        >>> index = HashIndex.of(np.array([30, 10]), np.ones(2, dtype=bool))
-        >>> index.grown(np.array([30, 10, 20]), np.array([2]), np.array([20])).find([20, 30])
-        array([2, 0])
-        """
+        """Return an index that has some more rows; `ids` are those of all rows."""
         parts = [(part.keys, part.rows) for part in self._parts()]
         parts.append((_HASHES.record_keys(names), rows))
         n_later = sum(keys.size for keys, _ in parts[1:])
@@ -180,7 +141,7 @@ class HashIndex(Persistent):
         return type(self)(ids, self.keys, self.rows, type(self)(ids, *_joined(parts[1:])))
 
     def forget(self, rows: NDArray[np.int64], ids: list[int | str]) -> None:
-        """Remove the ids of rows; those that were forgotten before are not there."""
+        """Remove the ids of rows, if they are there."""
         keys = _keys(ids)
         for part in self._parts():
             part._forget(rows, keys)
@@ -196,7 +157,7 @@ class HashIndex(Persistent):
                 at += 1
             if at < self.keys.size and self.keys[at] == key:
                 self.rows[at] = -1
-            # From the first one on, for a call that was interrupted here has marked the row.
+            # From the first one on: a call that was interrupted here has marked the row.
             before = self.keys[first - 1] if first else np.uint64(0)
             while first < self.keys.size and self.keys[first] == key and self.rows[first] < 0:
                 self.keys[first] = before
@@ -213,21 +174,7 @@ class HashIndex(Persistent):
 
 
 class GroupIndex:
-    """Where each group's rows are.
-
-    Parameters
-    ----------
-    groups : ndarray of shape (n_rows,)
-    present : ndarray of shape (n_rows,), bool
-        Rows that are not erased.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> index = GroupIndex(np.array([5, 6, 5]), np.ones(3, dtype=bool))
-    >>> index.find(5)
-    array([0, 2])
-    """
+    """The rows of each group that are present."""
 
     def __init__(self, groups: NDArray[Any], present: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(present)
@@ -251,7 +198,7 @@ class GroupIndex:
         return self._order[self._starts[number] : self._ends[number]]
 
     def forget(self, rows: NDArray[np.int64], groups: list[int | str]) -> None:
-        """Remove rows, whose groups are given; a group without rows is forgotten."""
+        """Remove rows of some groups; a group without rows is removed."""
         self._gone[rows] = True
         for group in set(groups):
             number = self._numbers.get(group)
@@ -276,7 +223,7 @@ def _by_key(
 def _joined(
     parts: list[tuple[NDArray[np.uint64], NDArray[np.int64]]],
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Put parts of an index together, without what was forgotten."""
+    """Merge parts of an index, without removed ids."""
     keys, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
     return _by_key(keys[rows >= 0], rows[rows >= 0])
 
@@ -293,25 +240,7 @@ def _plain(value: Any) -> int | str:
 def not_there(
     values: list[int | str], name: str, known: NDArray[Any] | None, mistaken: list[int | str]
 ) -> str:
-    """Say that the model has no records of some ids or groups, and why that may be.
-
-    Parameters
-    ----------
-    values : list of int or str
-    name : {"ids", "groups"}
-        What the caller took them for.
-    known : ndarray of shape (n_rows,), or None
-        Of `name`.
-    mistaken : list of int or str
-        Those of `values` that are the other of the two.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> not_there(["ann", "bob"], "ids", np.array([3, 4]), ["ann"])
-    "2 of the ids are not in the model: 'ann', 'bob'; expected ids it was fitted on and has not
-    deleted; did you mean groups=? 'ann' is a group of the model"
-    """
+    """Return the message that the model has no records of some ids or groups, with a reason."""
     hint = "check them: each can be deleted once"
     if mistaken:
         other = "groups" if name == "ids" else "ids"
@@ -333,8 +262,6 @@ def not_there(
 def counts_up(ids: NDArray[Any]) -> bool:
     """Tell whether ids follow each other, so that they are found by arithmetic.
 
-    Examples
-    --------
     >>> counts_up(np.array([7, 8, 9])), counts_up(np.array([7, 9]))
     (True, False)
     """

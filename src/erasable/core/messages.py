@@ -1,8 +1,8 @@
-"""What scikit-learn complains of in data, or should, on one line, with advice, without a value.
+"""Messages about data: those of scikit-learn, on one line, with advice, without a value.
 
-Each of its messages that can come up has an entry here. The words that
-`sklearn.utils.estimator_checks` looks for stay as they are. A message without an entry is not
-repeated, because it may print data.
+Each message of scikit-learn that can come up has an entry here; one without an entry is not
+repeated, because it may print data. The words that `sklearn.utils.estimator_checks` looks for
+stay as they are.
 """
 
 from __future__ import annotations
@@ -21,20 +21,6 @@ from erasable.core.errors import (
 )
 from erasable.core.ids import name_some, shorten
 
-__all__ = [
-    "as_our_error",
-    "name_columns",
-    "no_target",
-    "refuse_dates",
-    "refuse_huge_columns",
-    "refuse_many_rows",
-    "refuse_no_columns",
-    "refuse_no_texts",
-    "refuse_not_finite",
-    "refuse_parameters",
-    "too_few",
-]
-
 _TABLE = "expected a 2D array of shape (n_records, n_features)"
 _NOT_2D = (
     "X is a {type} that does not have 2 dimensions; expected 2D array of shape (n_records, "
@@ -43,7 +29,7 @@ _NOT_2D = (
 )
 _SAME_FEATURES = "pass the features it was fitted on, in their order"
 
-# How a message opens, and what is made of it; {message} is its first sentence.
+# Begin of a message, and its replacement; {message} is its first sentence.
 _WORDINGS = {
     "Expected 2D array": _NOT_2D,
     "Expected a 2-dimensional": _NOT_2D,
@@ -84,18 +70,7 @@ _WORDINGS = {
 def as_our_error(
     error: ValueError | TypeError | OverflowError, X: Any, y: Any = None
 ) -> InvalidDataError:
-    """Make one of our errors of one that scikit-learn or NumPy raised for `X` and `y`.
-
-    Returns
-    -------
-    InvalidDataError
-        An InvalidTypeError for a TypeError.
-
-    Examples
-    --------
-    >>> as_our_error(ValueError("could not convert string to float: 'anna'"), [["anna"]])
-    InvalidDataError('X holds text that is not a number; expected numbers; encode or drop its ...
-    """
+    """Turn an error that scikit-learn or NumPy raised for `X` and `y` into one of ours."""
     text = " ".join(str(error).split())
     wording = f"{{data}} cannot be read ({{error}}, {{type}}); {_TABLE}; pass an array of numbers"
     wording = next((w for opening, w in _WORDINGS.items() if text.startswith(opening)), wording)
@@ -109,27 +84,9 @@ def as_our_error(
 
 
 def too_few(name: str, least: int, parameter: str | None, left: int, n: int = 0) -> Exception:
-    """Say that a model would have fewer records than it needs.
+    """Return the error that a model would have fewer records than it needs.
 
-    Parameters
-    ----------
-    name : str
-        Of the estimator.
-    least : int
-        How many it needs.
-    parameter : str or None
-        Which of its parameters says so.
-    left : int
-        How many it would have.
-    n : int, default=0
-        How many it has, some of which are to be deleted; 0 at `fit`.
-
-    Examples
-    --------
-    >>> too_few("KMeans", 8, "n_clusters", 3)
-    TooFewRecordsError('n_samples=3; KMeans needs at least 8; fit on more records, or set a ...
-    >>> too_few("Ridge", 1, None, 0, 17)
-    TooFewRecordsError('deleting 17 of 17 records would leave 0; Ridge needs at least 1; ...
+    `n` is how many it has, where records are deleted, and 0 where it is fitted.
     """
     told = f"deleting {n - left} of {n} records would leave {left}" if n else f"n_samples={left}"
     advice = "delete fewer" if n else "fit on more records"
@@ -141,14 +98,7 @@ def too_few(name: str, least: int, parameter: str | None, left: int, n: int = 0)
 
 
 def refuse_no_columns(matrix: Any, name: str) -> None:
-    """Raise InvalidDataError where the steps before have left no column to learn from.
-
-    Examples
-    --------
-    >>> refuse_no_columns(np.zeros((3, 0)), "KMeans")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: Found array with 0 feature(s) (shape=(3, 0)) while a ...
-    """
+    """Raise InvalidDataError where the steps before have left no column to learn from."""
     if matrix.shape[1] == 0:
         raise InvalidDataError(
             f"Found array with 0 feature(s) (shape={tuple(matrix.shape)}) while a minimum of 1 is "
@@ -157,16 +107,7 @@ def refuse_no_columns(matrix: Any, name: str) -> None:
 
 
 def refuse_dates(values: Any, what: str) -> None:
-    """Raise InvalidDataError for NumPy's dates and durations, which it would read as counts.
-
-    Of days or of nanoseconds, by a unit that the numbers no longer tell.
-
-    Examples
-    --------
-    >>> refuse_dates(np.array([["2020-01-01"]], dtype="M8[D]"), "X")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: X holds dates (numpy.datetime64); expected numbers; ...
-    """
+    """Raise InvalidDataError for NumPy's dates and durations, which would be read as counts."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         kinds = {values.dtype.type}
     elif isinstance(values, np.ndarray):
@@ -191,14 +132,7 @@ def refuse_dates(values: Any, what: str) -> None:
 
 
 def no_target(estimator: Any) -> InvalidDataError:
-    """Make the error that an estimator which needs targets was given none.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> str(no_target(Ridge())).partition(" but ")[0]
-    'This Ridge estimator requires y to be passed,'
-    """
+    """Return the error that an estimator which needs targets has none."""
     return InvalidDataError(
         f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is "
         "None; expected one target for each row; pass y"
@@ -206,14 +140,7 @@ def no_target(estimator: Any) -> InvalidDataError:
 
 
 def refuse_no_texts(cells: list[Any], where: str = "") -> None:
-    """Raise InvalidDataError where documents are not strings.
-
-    Examples
-    --------
-    >>> refuse_no_texts(["a text", None])
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: 1 of 2 documents are not strings; expected one text ...
-    """
+    """Raise InvalidDataError where documents are not strings."""
     if set(map(type, cells)) <= {str}:
         return
     if wrong := sum(not isinstance(cell, str) for cell in cells):
@@ -224,14 +151,7 @@ def refuse_no_texts(cells: list[Any], where: str = "") -> None:
 
 
 def refuse_many_rows(n_rows: int, most: int) -> None:
-    """Raise MagnitudeError where there are more rows than sums are exact for.
-
-    Examples
-    --------
-    >>> refuse_many_rows(2**28, 2**27)
-    Traceback (most recent call last):
-    erasable.core.errors.MagnitudeError: 268435456 rows were given; sums are exact for at most ...
-    """
+    """Raise MagnitudeError where there are more rows than sums are exact for."""
     if n_rows > most:
         raise MagnitudeError(
             f"{n_rows} rows were given; sums are exact for at most {most} (2**27); split the data"
@@ -239,15 +159,7 @@ def refuse_many_rows(n_rows: int, most: int) -> None:
 
 
 def refuse_parameters(estimator: Any, method: str, given: Mapping[str, Any]) -> None:
-    """Raise InvalidInputError for weights that an estimator does not take, as TypeError for others.
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> refuse_parameters(KNeighborsClassifier(), "fit", {"sample_weight": [1.0, 2.0]})
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidInputError: KNeighborsClassifier.fit was given sample_weight; ...
-    """
+    """Raise InvalidInputError for weights that an estimator does not take, else TypeError."""
     name = f"{type(estimator).__name__}.{method}"
     for parameter, value in given.items():
         if parameter != "sample_weight":
@@ -261,13 +173,7 @@ def refuse_parameters(estimator: Any, method: str, given: Mapping[str, Any]) -> 
 
 
 def name_columns(columns: Any, names: Sequence[str] | None) -> str:
-    """Name the first three of some columns, by their names or their positions.
-
-    Examples
-    --------
-    >>> name_columns(np.array([0, 2]), None), name_columns(np.array([1]), ["age", "pulse"])
-    ('column 0, column 2', "'pulse'")
-    """
+    """Name the first three of some columns, by their names or their positions."""
     chosen = columns[:3].tolist()
     return ", ".join(f"column {j}" if names is None else shorten(names[j]) for j in chosen)
 
@@ -278,23 +184,7 @@ def refuse_huge_columns(
     reason: str = "exact sums need",
     names: Sequence[str] | None = None,
 ) -> None:
-    """Raise MagnitudeError where columns hold values beyond a limit.
-
-    Parameters
-    ----------
-    huge : ndarray of shape (n_columns,), bool
-    limit : str
-    reason : str
-        Why, and what is expected, up to "smaller magnitudes".
-    names : sequence of str, optional
-        Of the columns.
-
-    Examples
-    --------
-    >>> refuse_huge_columns(np.array([False, True]), "2**480")
-    Traceback (most recent call last):
-    erasable.core.errors.MagnitudeError: 1 columns hold values beyond 2**480 (column 1); ...
-    """
+    """Raise MagnitudeError where columns (flags in `huge`) hold values beyond a limit."""
     columns = np.flatnonzero(huge)
     if columns.size:
         raise MagnitudeError(
@@ -304,12 +194,7 @@ def refuse_huge_columns(
 
 
 def refuse_not_finite(values: Any, names: Sequence[str], gaps: bool = False) -> None:
-    """Raise InvalidDataError if values are infinite, or NaN where there may be no gaps.
-
-    Examples
-    --------
-    >>> refuse_not_finite(np.array([[1.0, np.nan]]), ["age", "dose"], gaps=True)
-    """
+    """Raise InvalidDataError if values are infinite, or NaN where there may be no gaps."""
     wrong = np.isinf(values) if gaps else ~np.isfinite(values)
     counts = wrong.sum(axis=0)
     if not counts.any():

@@ -1,8 +1,8 @@
 """Exact first and second moments of the columns of a matrix.
 
-The law it keeps: the sums are functions of the set of rows alone. They are integers held
-exactly, so adding and removing rows commute and undo each other, and the mean and variance are
-pure functions of the sums, computed in double-double in a fixed order.
+The law kept here: the sums are functions of the set of rows alone. They are exact integers, so
+adding and removing rows commute and undo each other, and the mean and variance are functions of the
+sums, computed in double-double in a fixed order.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from erasable.core.passes import Block, Pass, rows_in_memory, run
 
 __all__ = ["Moments", "SumsOf", "column_sums"]
 
-_WIDTH = 128  # values of a row: with its sums and what they are made of, it stays in a fast cache
+_WIDTH = 128  # values of a row: with its sums and their terms, it stays in a fast cache
 
 
 @dataclass(eq=False, slots=True)
 class Moments:
-    """Count, sum and sum of squares of gridded columns, to which rows are added or taken out.
+    """Count, sum and sum of squares of gridded columns, to which rows are added or subtracted.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Moments:
         self._accumulate(matrix, rows, 1.0)
 
     def remove(self, matrix: Any, rows: Ints) -> None:
-        """Take rows out, read on the grid on which they were added.
+        """Remove rows, read on the grid on which they were added.
 
         Call it before :meth:`Grid.remove`, and :meth:`rederive` after, where that says that
         columns changed.
@@ -234,7 +234,7 @@ def column_sums(grid: Grid, columns: list[int], block: Block, rows: Ints) -> Flo
 
 
 def _add_rows(grid: Grid, matrix: Any, rows: Ints, every: bool, sign: float, sums: Floats) -> None:
-    """Add rows of a matrix in memory to sums, or take them away if `sign` is -1."""
+    """Add rows of a matrix in memory to sums, or subtract them if `sign` is -1."""
     d = matrix.shape[1]
     per_column = (grid.origin, grid.magic, np.ldexp(1.0, BITS - grid.top))
     for part, (origin, magic, per_quantum), _ in long_rows(matrix, every, per_column, None, _WIDTH):

@@ -1,8 +1,8 @@
-"""Constructor parameters as part of a state: plain values in, the same parameters out.
+"""Parameters of the constructor as part of a state: encoded as plain values, and decoded again.
 
 `random_state` is left out, because the seed that was drawn from it is part of the state: a model
 with ``random_state=None`` and its refit with that seed are the same model. So is what an estimator
-names in ``_without_effect``: how many processes learn is no part of what is learned.
+names in ``_without_effect``, such as the number of threads.
 """
 
 from __future__ import annotations
@@ -25,22 +25,6 @@ from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.unencodable import refuse_surrogates
-
-__all__ = [
-    "BOOSTED",
-    "as_encoded",
-    "check_params",
-    "class_path",
-    "decode_param",
-    "decode_params",
-    "encode_params",
-    "encoded_parts",
-    "find_class",
-    "find_function",
-    "function_path",
-    "is_encoded",
-    "keep_objects",
-]
 
 _ESTIMATOR, _FUNCTION = "__estimator__", "__function__"
 _SELECTOR, _TYPES = "__selector__", ("dtype_include", "dtype_exclude")
@@ -67,20 +51,7 @@ _COMPUTING = (
 
 
 def check_params(estimator: BaseEstimator) -> None:
-    """Hold parameters against ``_parameter_constraints``; a boolean is not taken for a number.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter has a wrong type, or is out of its range.
-
-    Examples
-    --------
-    >>> from sklearn.cluster import KMeans
-    >>> check_params(KMeans(n_clusters=True))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: The 'n_clusters' parameter of KMeans must be ...
-    """
+    """Check parameters against ``_parameter_constraints``; a boolean does not count as a number."""
     constraints = estimator._parameter_constraints
     for name, value in estimator.get_params(deep=False).items():
         if name in constraints:
@@ -88,7 +59,7 @@ def check_params(estimator: BaseEstimator) -> None:
 
 
 def _check_param(owner: str, name: str, value: Any, constraints: Any) -> None:
-    # scikit-learn takes True for 1. An object that is nothing at all has it say what it expects.
+    # scikit-learn takes True for 1; a plain object makes it raise the message instead.
     tried = object() if isinstance(value, bool) and _only_numbers(constraints) else value
     try:
         sklearn_validation.validate_parameter_constraints(
@@ -112,24 +83,15 @@ def _only_numbers(constraints: Any) -> bool:
 
 
 def class_path(cls: type) -> str:
-    """Where users import a class from: its module up to the first private part, and its name.
-
-    Examples
-    --------
-    >>> from erasable.core.records import Records
-    >>> class_path(Records)
-    'erasable.core.records.Records'
-    """
+    """Return the path by which users import a class: its module up to the first private part."""
     parts = cls.__module__.split(".")
     public = list(takewhile(lambda part: not part.startswith("_"), parts))
     return ".".join([*(public or [cls.__module__]), cls.__name__])
 
 
 def function_path(function: Any) -> str:
-    """Where a function was defined, and its name; of an elementwise one, where it is found.
+    """Return the path of a function: where it was defined, or where an elementwise one is found.
 
-    Examples
-    --------
     >>> [function_path(each) for each in (np.log1p, np.mean, scipy.special.expit, str.split)]
     ['numpy.log1p', 'numpy.mean', 'scipy.special.expit', 'builtins.str.split']
     """
@@ -143,18 +105,11 @@ def function_path(function: Any) -> str:
 
 
 def find_function(path: str) -> Any:
-    """Import a function that only computes, by where it was defined.
+    """Import a function by its path; ArtifactError where it may do more than compute.
 
-    Raises
-    ------
-    ArtifactError
-        If it is none of NumPy's or SciPy's elementwise functions or NumPy's types, and not from
-        those parts of scikit-learn that only compute: a file must not choose what is run.
+    A file must not choose what is run: elementwise functions of NumPy and SciPy, NumPy's types, and
+    functions from those parts of scikit-learn that only compute are found.
 
-    Examples
-    --------
-    >>> find_function("numpy.log1p")
-    <ufunc 'log1p'>
     >>> find_function("numpy.save")
     Traceback (most recent call last):
     erasable.core.errors.ArtifactError: the model was made with the function numpy.save, ...
@@ -181,20 +136,9 @@ def find_function(path: str) -> Any:
 
 
 def find_class(path: str) -> type[BaseEstimator]:
-    """Import an estimator of erasable or scikit-learn by its public path.
+    """Import an estimator of erasable or scikit-learn by its public path; else ArtifactError.
 
-    Raises
-    ------
-    ArtifactError
-        If there is none, or it is anything else: a file must not choose what is run.
-
-    Examples
-    --------
-    >>> find_class("sklearn.cluster.KMeans")
-    <class 'sklearn.cluster._kmeans.KMeans'>
-    >>> find_class("os.system")
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: the file holds a 'os.system'; ...
+    A file must not choose what is run.
     """
     module, _, name = path.rpartition(".")
     found = None
@@ -213,24 +157,9 @@ def find_class(path: str) -> type[BaseEstimator]:
 
 
 def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
-    """Read an estimator's own parameters as plain values.
+    """Read an estimator's own parameters as plain values; estimators and functions become names.
 
-    Returns
-    -------
-    dict
-        Numbers, strings, None, arrays, and lists and dicts of these. Estimators and functions
-        among the parameters are recorded by name.
-
-    Raises
-    ------
-    InvalidInputError
-        If a parameter is something else, or text that UTF-8 cannot encode.
-
-    Examples
-    --------
-    >>> from sklearn.cluster import MiniBatchKMeans
-    >>> encode_params(MiniBatchKMeans(n_clusters=3, random_state=0))["n_clusters"]
-    3
+    InvalidInputError: a parameter is something else, or text that UTF-8 cannot encode.
     """
     left_out = {"random_state", *getattr(estimator, "_without_effect", ())}
     return {
@@ -241,43 +170,15 @@ def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def decode_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn what `encode_params` made back into parameters.
-
-    Raises
-    ------
-    ArtifactError
-        If a parameter was a function that `find_function` refuses, or a class from elsewhere.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> params = encode_params(FunctionTransformer(np.log1p))
-    >>> params["func"], decode_params(params)["func"]
-    ({'__function__': 'numpy.log1p'}, <ufunc 'log1p'>)
-    """
+    """Decode what `encode_params` returned; ArtifactError as in `find_function`."""
     return {name: decode_param(value) for name, value in params.items()}
 
 
 def keep_objects(estimator: BaseEstimator, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep those parameters that plain values only name, where they are still what these name.
+    """Return the parameters that are only named by `params`, where they are still what these name.
 
-    Parameters
-    ----------
-    estimator : estimator
-    params : dict
-        What `encode_params` made of it, perhaps long ago.
-
-    Returns
-    -------
-    dict
-        Functions, and copies of estimators, which a later ``set_params`` must not reach.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> step = FunctionTransformer(shorten)
-    >>> keep_objects(step, encode_params(step))["func"] is shorten
-    True
+    `params` is what `encode_params` returned earlier. Estimators are copied, because a later
+    ``set_params`` must not reach them.
     """
     kept: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -290,19 +191,7 @@ def keep_objects(estimator: BaseEstimator, params: Mapping[str, Any]) -> dict[st
 def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEstimator:
     """Copy an estimator as it was when it was encoded, whatever was set since.
 
-    Raises
-    ------
-    ArtifactError
-        If something was set since, and plain values only name what was there before.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import Binarizer
-    >>> step = Binarizer(threshold=2.0)
-    >>> path = "sklearn.preprocessing.Binarizer"
-    >>> encoded = {"__estimator__": path, "params": encode_params(step)}
-    >>> as_encoded(step.set_params(threshold=9.0), encoded)
-    Binarizer(threshold=2.0)
+    ArtifactError: a parameter that plain values only name was set since.
     """
     if is_encoded(estimator, encoded):
         return clone(estimator)
@@ -310,29 +199,12 @@ def as_encoded(estimator: BaseEstimator, encoded: Mapping[str, Any]) -> BaseEsti
 
 
 def is_encoded(value: Any, encoded: Any) -> bool:
-    """Tell whether a value is what was encoded.
-
-    Examples
-    --------
-    >>> is_encoded((1, 2), {"__tuple__": [1, 2]}), is_encoded(np.zeros(2), np.ones(2))
-    (True, False)
-    """
+    """Tell whether a value is encoded as `encoded`."""
     return state_root({"": _encode("", value)}) == state_root({"": encoded})
 
 
 def encoded_parts(encoded: list[Any]) -> dict[str, list[Any]]:
-    """Read, from an encoded list of (name, estimator, ...), what follows each name.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.cluster import MiniBatchKMeans
-    >>> steps = encode_params(make_pipeline("passthrough", MiniBatchKMeans(3)))["steps"]
-    >>> encoded_parts(steps)["passthrough"]
-    ['passthrough']
-    >>> encoded_parts(steps)["minibatchkmeans"][0]["params"]["n_clusters"]
-    3
-    """
+    """Read, from an encoded list of (name, estimator, ...), what follows each name."""
     items = [item[_TUPLE] if isinstance(item, Mapping) else item for item in encoded]
     return {name: rest for name, *rest in items}
 
@@ -407,13 +279,7 @@ def _encodable(name: str, text: str) -> str:
 
 
 def decode_param(value: Any) -> Any:
-    """Turn what `encode_params` made of one parameter back into it; see `decode_params`.
-
-    Examples
-    --------
-    >>> decode_param({"__tuple__": [0, 1]})
-    (0, 1)
-    """
+    """Decode one parameter; see `decode_params`."""
     if isinstance(value, list):
         return [decode_param(item) for item in value]
     if not isinstance(value, Mapping):

@@ -1,8 +1,8 @@
 """Records whose numbers stay in Parquet files, and are read block by block.
 
-The law kept here: what is read of a record does not depend on how records are divided into files
-and row groups. Files are the caller's: they are read and never written, and one that has changed
-since the records were made is refused, as a model of both would be one of neither.
+The law kept here: the values read for a record do not depend on how records are divided into files
+and row groups. The files belong to the caller: they are never written, and a file that has changed
+since the records were made is refused, as a model would mix two versions.
 """
 
 from __future__ import annotations
@@ -21,46 +21,30 @@ from erasable.core._arrow_files import parquet_footer, parquet_row_group, plain_
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import RecordArrays
+from erasable.core.mapped.disk import stat_of
 from erasable.core.stored_table import StoredColumns, Uses, joint_type, kinds_of, refuse_others
 
-__all__ = ["RowGroup", "signature_of", "table_of"]
+__all__ = ["RowGroup", "table_of"]
 
 
 class RowGroup(NamedTuple):
-    """A row group of a Parquet file.
-
-    Attributes
-    ----------
-    path : str
-    signature : tuple of int
-        What the system says of the file, and changes when it is written.
-    file, number : int
-        Which of the files, sorted by path, and which of its row groups it is.
-    n_rows : int
-
-    Examples
-    --------
-    >>> group = RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10)
-    >>> group.check()
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: Parquet file 1, sorted by path, is not there any ...
-    """
+    """A row group of a Parquet file."""
 
     path: str
-    signature: tuple[int, ...]
-    file: int
-    number: int
+    signature: tuple[int, ...]  # of the file; it changes when the file is written
+    file: int  # position among the files, sorted by path
+    number: int  # of the row group in its file
     n_rows: int
 
     @property
     def lasting(self) -> bool:
-        """Whether a model's files may refer to it: the files of before are refused."""
+        """Whether a model's files may refer to it: changed files are refused."""
         return True
 
     def check(self) -> None:
         """Refuse a file that has changed."""
         try:
-            if signature_of(self.path) == self.signature:
+            if stat_of(self.path) == self.signature:
                 return
             told = "has changed since the records were made of it"
         except FileNotFoundError:
@@ -79,7 +63,7 @@ class RowGroup(NamedTuple):
             raise self._changed("cannot be read any more") from None
 
     def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
-        """Return what the footer of the file says."""
+        """Return the bounds in the footer of the file."""
         group = _footer(self.path, self.signature).row_group(self.number)
         told = {
             each.path_in_schema: each.statistics
@@ -116,20 +100,7 @@ def table_of(
     features: Iterable[str] | None,
     memory: int | None,
 ) -> RecordArrays:
-    """Read all but the features of Parquet files; see `Records.from_parquet`.
-
-    Returns
-    -------
-    Table
-        Its matrix is a `StoredColumns`.
-
-    Examples
-    --------
-    >>> rest = {"groups": None, "sample_weight": None, "features": None, "memory": None}
-    >>> table_of("nowhere.parquet", ids=None, target=None, **rest)
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidInputError: '...nowhere.parquet' is not there; expected ...
-    """
+    """Read all but the features of Parquet files; see `Records.from_parquet`."""
     if memory is not None and not (isinstance(memory, int) and memory > 0):
         raise InvalidInputError(f"memory={shorten(memory)} was passed; expected bytes, 1 or more")
     files = _files(path)
@@ -148,7 +119,7 @@ def table_of(
 
 
 def _files(path: Any) -> list[str]:
-    """List Parquet files, sorted: of a folder all that are in it, but hidden ones."""
+    """List Parquet files, sorted; of a folder, all that are not hidden."""
     given = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(given, list | tuple) or not all(
         isinstance(each, str | os.PathLike) and str(each) for each in given
@@ -187,7 +158,7 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
     groups: list[RowGroup] = []
     for number, file in enumerate(files):
         try:
-            signature, footer = signature_of(file), parquet_footer(file)
+            signature, footer = stat_of(file), parquet_footer(file)
         except FileNotFoundError:
             raise InvalidInputError(f"{file!r} is not there; expected a Parquet file") from None
         except (pa.ArrowException, OSError) as error:
@@ -214,21 +185,9 @@ def _row_groups(files: Sequence[str]) -> tuple[list[RowGroup], pa.Schema]:
     return groups, schema
 
 
-def signature_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file is written to, or another is put in its place.
-
-    Examples
-    --------
-    >>> len(signature_of("."))
-    4
-    """
-    told = os.stat(path)
-    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
-
-
 def _refuse_large(matrix: StoredColumns, memory: int) -> None:
     most = int(np.diff(matrix.starts).max(initial=0))
-    a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # as the file has it, and as an array
+    a_row = 2 * matrix.shape[1] * matrix.dtype.itemsize  # in the file, and as an array
     if most * a_row > memory:
         raise InvalidDataError(
             f"a block of {most} rows takes {most * a_row} bytes while it is read; expected at most "

@@ -1,4 +1,4 @@
-"""`partial_fit`, as scikit-learn's estimators have it, for records that have ids."""
+"""Bases of the estimators that have `partial_fit`, for records with ids."""
 
 from __future__ import annotations
 
@@ -41,19 +41,16 @@ class PartialTransformer(Erasable):
         groups: str | Iterable[Any] | None = None,
         **params: Any,
     ) -> Self:
-        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+        """Learn from more records: `fit` in the first call, and `add` afterwards.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        X, groups, **params
+            As in `fit`.
         y : ignored
         ids : array-like of int or str, or the name of a column
-            Which record each row is; none of them there already. Required but for the first call,
-            where they are by default what they are in `fit`.
-        groups : array-like of int or str, or the name of a column, default=None
-            Which records leave together.
-        **params : none
-            What else scikit-learn's estimators take is refused, and what to do is said.
+            Which record each row is; none of them there already. Optional in the first call, as in
+            `fit`.
 
         Returns
         -------
@@ -67,7 +64,7 @@ class PartialTransformer(Erasable):
 class WeightedTransformer(Weighted):
     """Base of the transformers that have `partial_fit` and take weights.
 
-    As a step it takes them only where they are given in its name: `_weighs`.
+    A step of a pipeline uses them only where they are passed to it by name (`_weighs`).
 
     Examples
     --------
@@ -89,21 +86,16 @@ class WeightedTransformer(Weighted):
         groups: str | Iterable[Any] | None = None,
         **params: Any,
     ) -> Self:
-        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+        """Learn from more records: `fit` in the first call, and `add` afterwards.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        X, sample_weight, groups, **params
+            As in `fit`.
         y : ignored
-        sample_weight : array-like of shape (n_records,), default=None
-            How much each record counts; 1 by default.
         ids : array-like of int or str, or the name of a column
-            Which record each row is; none of them there already. Required but for the first call,
-            where they are by default what they are in `fit`.
-        groups : array-like of int or str, or the name of a column, default=None
-            Which records leave together.
-        **params : none
-            What else scikit-learn's estimators take is refused, and what to do is said.
+            Which record each row is; none of them there already. Optional in the first call, as in
+            `fit`.
 
         Returns
         -------
@@ -120,7 +112,7 @@ class WeightedTransformer(Weighted):
         return super()._learns_from() - (set() if self._weighs else {"sample_weight"})
 
     def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
-        weighs = self.__dict__.get("_weighs", False)  # of a step that was not named
+        weighs = self.__dict__.get("_weighs", False)  # not set: a step without weights of its own
         super()._begin_again(held, affine)
         self._weighs = weighs
 
@@ -154,23 +146,20 @@ class PartialClassifier(Weighted):
         ids: str | Iterable[Any] | None = None,
         groups: str | Iterable[Any] | None = None,
     ) -> Self:
-        """Learn from records: `fit` if it is the first call, and `add` otherwise.
+        """Learn from more records: `fit` in the first call, and `add` afterwards.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_records, n_features)
+        X, sample_weight, groups
+            As in `fit`.
         y : array-like of shape (n_records,)
-            Classes, which may be new at any call.
+            Classes, which may be new in any call.
         classes : array-like of shape (n_classes,), default=None
-            Classes that `y` may have; it is checked, and changes nothing. A model that is to know
-            classes of which there are no records yet has a parameter of that name.
-        sample_weight : array-like of shape (n_records,), default=None
-            How much each record counts; 1 by default.
+            Classes that `y` may have, which is checked. It does not change the model: one that
+            knows classes without records has a parameter of that name.
         ids : array-like of int or str, or the name of a column
-            Which record each row is; none of them there already. Required but for the first call,
-            where they are by default what they are in `fit`.
-        groups : array-like of int or str, or the name of a column, default=None
-            Which records leave together.
+            Which record each row is; none of them there already. Optional in the first call, as in
+            `fit`.
 
         Returns
         -------
@@ -180,7 +169,7 @@ class PartialClassifier(Weighted):
         Raises
         ------
         InvalidDataError
-            Classes that are not among `classes`; otherwise see `fit` and `add`.
+            Targets that are not among `classes`; for other errors, see `fit` and `add`.
         """
         _refuse_others(y, classes)
         return fit_or_add(self, X, y, sample_weight, ids, groups)
@@ -196,7 +185,7 @@ def fit_or_add(model: _Model, X: Any, y: Any, sample_weight: Any, ids: Any, grou
     array([2.])
     """
     weighed = {} if sample_weight is None else {"sample_weight": sample_weight}
-    if "_info" not in model.__dict__:
+    if not model.__sklearn_is_fitted__():
         return model.fit(X, y, ids=ids, groups=groups, **weighed)
     if ids is None:
         raise _nameless(model, X)
@@ -205,7 +194,7 @@ def fit_or_add(model: _Model, X: Any, y: Any, sample_weight: Any, ids: Any, grou
 
 
 def _nameless(model: Erasable, X: Any) -> InvalidIdsError:
-    model._read_matrix(X)  # where that raises, it is what is wrong
+    model._read_matrix(X)  # raises first where X is wrong
     return InvalidIdsError(
         "ids are missing; expected one for each row, as records are there already"
     )

@@ -1,7 +1,7 @@
-"""Passes over records, block by block: in memory, by threads, or from where the records lie.
+"""Passes over records, block by block: in memory, in threads, or where the records are stored.
 
-The law kept here: what a pass finds is made of exact integers, extremes and counts. Partial results
-merge in any order, so that neither the number of blocks nor the number of threads can show.
+The law kept here: the results of a pass are exact integers, extremes and counts. Partial results
+merge in any order, so the numbers of blocks and of threads do not show in them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Block(NamedTuple):
-    """Rows that a pass looks at, in memory.
+    """Rows of a pass, in memory.
 
     Attributes
     ----------
@@ -67,12 +67,12 @@ class Block(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows count."""
+        """Number of rows that count."""
         return int(self.matrix.shape[0] if self.every else self.rows.size)
 
     @property
     def positions(self) -> Ints:
-        """Positions in `matrix` of the rows that count, whether or not all do."""
+        """Positions in `matrix` of the rows that count."""
         return np.arange(self.matrix.shape[0]) if self.every else self.rows
 
     def of(self, column: Any) -> Any:
@@ -80,12 +80,12 @@ class Block(NamedTuple):
         return column[self.first : self.first + self.matrix.shape[0]]
 
     def place(self, column: int) -> int:
-        """Return where a column is in `matrix`."""
+        """Return the position of a column in `matrix`."""
         return column if self.columns is None else self.columns.index(column)
 
 
 _VALUES = 2**20
-"""So many values of a matrix in memory are a block for a thread: one or two milliseconds."""
+"""Values of a block of a matrix in memory: one or two milliseconds of a thread."""
 
 Partial = TypeVar("Partial")
 Made = TypeVar("Made")
@@ -136,7 +136,7 @@ class Stored:
     def read_block(
         self, number: int, live_rows: Ints | None, columns: Sequence[int] | None, gaps: bool
     ) -> Block:
-        """Read a block, and say which of its rows are among those that count.
+        """Read a block with the rows in it that count.
 
         Parameters
         ----------
@@ -176,15 +176,15 @@ class Stored:
 
     @property
     def kinds(self) -> str:
-        """Of the columns, see `erasable.core.stored_table.kinds_of`; "" where nobody knows."""
+        """Kinds of the columns, see `erasable.core.stored_table.kinds_of`; "" if unknown."""
         return ""
 
     def bounds(self) -> tuple[Floats, Floats] | None:
-        """Return what is said of the lowest and highest values of each column; it may be wrong."""
+        """Return the stated lowest and highest values of each column, which may be wrong."""
         return None
 
     def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted; raise where these or others cannot be read any more."""
+        """Read rows before they are deleted; raise if these or others cannot be read any more."""
 
     def forget(self, rows: Ints) -> None:
         """Keep no copy of rows that no model holds any more."""
@@ -243,7 +243,7 @@ class Some(Stored):
 
 
 class Pass(ABC, Generic[Partial]):
-    """What is to be found in records, in one reading of them.
+    """A function of records that needs one reading of them.
 
     It is made of what earlier passes have found, and is not changed by running. It can be pickled;
     what it has of each row is a `RowArray`, and an attribute.
@@ -271,14 +271,14 @@ class Pass(ABC, Generic[Partial]):
 
     @abstractmethod
     def of_block(self, block: Block) -> Partial:
-        """Look at a block; also at one of no rows."""
+        """Compute the result for a block, which may have no rows."""
 
     @abstractmethod
     def merge(self, one: Partial, other: Partial) -> Partial:
-        """Join what was found in two sets of rows; `one` may be changed and returned."""
+        """Merge the results of two sets of rows; `one` may be changed and returned."""
 
     def row_arrays(self) -> list[RowArray]:
-        """Return what it has of each row."""
+        """Return the arrays with a value for each row."""
         return [each for each in vars(self).values() if isinstance(each, RowArray)]
 
 
@@ -306,16 +306,16 @@ class Together(Pass[tuple[Any, ...]]):
         self.finds_records = any(each.finds_records for each in passes)
 
     def of_block(self, block: Block) -> tuple[Any, ...]:
-        """Look at a block for each pass, in their order."""
+        """Compute the result of each pass for a block, in their order."""
         return tuple([each.of_block(block) for each in self._passes])
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Join what each pass has found."""
+        """Merge the results of each pass."""
         parts = zip(self._passes, one, other, strict=True)
         return tuple([each.merge(left, right) for each, left, right in parts])
 
     def row_arrays(self) -> list[RowArray]:
-        """Return what the passes have of each row."""
+        """Return the row arrays of the passes."""
         return [array for each in self._passes for array in each.row_arrays()]
 
 
@@ -332,11 +332,11 @@ class Remote(Stored):
     def run(
         self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
     ) -> Partial:
-        """Find what a pass finds; see `erasable.core.passes.run`."""
+        """Run a pass; see `erasable.core.passes.run`."""
 
     @abstractmethod
     def call(self, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
-        """Have the other processes call functions, and yield what these return, in their order.
+        """Call functions in the other processes, and yield their results, in their order.
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class Remote(Stored):
     @property
     @abstractmethod
     def n_calls(self) -> int:
-        """How many functions are called at the same time."""
+        """Number of functions called at the same time."""
 
 
 def run(
@@ -358,7 +358,7 @@ def run(
     n_jobs: int | None = None,
     columns: Sequence[int] | None = None,
 ) -> Partial:
-    """Find what a pass finds in the live rows of a matrix.
+    """Run a pass over the live rows of a matrix.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def run(
 def each_block(
     matrix: Any, rows: Ints, columns: Sequence[int] | None = None, *, gaps: bool = False
 ) -> Iterator[Block]:
-    """Yield a matrix with the rows that count: at once, or one block of a stored one at a time.
+    """Yield a matrix with the rows that count, or a stored one block by block.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ def each_block(
 
 
 def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterator[Block]:
-    """Cut a matrix in memory into blocks, or leave it whole where one thread does all."""
+    """Cut a matrix in memory into blocks, or leave it whole for one thread."""
     n, d = matrix.shape
     every = live_rows is None or live_rows.size == n
     size = n if every or live_rows is None else live_rows.size
@@ -440,7 +440,7 @@ def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterat
 
 
 def rows_in_memory(matrix: Any, rows: Ints) -> tuple[Any, Ints]:
-    """Return a matrix in memory that has some rows, and their positions in it.
+    """Return a matrix in memory with some rows, and their positions in it.
 
     Examples
     --------

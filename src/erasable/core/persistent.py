@@ -1,4 +1,4 @@
-"""What a file keeps of an object, and what is made again when it is read."""
+"""Objects that files keep: which attributes are kept, and what is rebuilt when they are read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 from erasable.core.errors import ErasableError
 
-__all__ = ["Persistent", "UnsavableError", "attributes_of"]
-
 
 class UnsavableError(ErasableError):
-    """An object holds something that cannot be kept as plain values and arrays."""
+    """An object holds something that is neither a plain value nor an array."""
 
 
 class Persistent:
@@ -18,19 +16,6 @@ class Persistent:
 
     Files of accelerators are written and read by `erasable.core.mapped`. Objects of other classes
     are kept with all their attributes.
-
-    Examples
-    --------
-    >>> class Squares(Persistent):
-    ...     def __init__(self, numbers):
-    ...         self.numbers = numbers
-    ...         self._after_reading()
-    ...     def _kept_attributes(self):
-    ...         return {"numbers": self.numbers}
-    ...     def _after_reading(self):
-    ...         self.squares = [each * each for each in self.numbers]
-    >>> Squares([1, 2])._kept_attributes()
-    {'numbers': [1, 2]}
     """
 
     __slots__ = ()
@@ -40,22 +25,11 @@ class Persistent:
         return attributes_of(self)
 
     def _after_reading(self) -> None:
-        """Make what a file did not keep, once all objects of the file are there."""
+        """Rebuild what a file did not keep, once all objects of the file are there."""
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, those in slots included.
-
-    Raises
-    ------
-    UnkeptError
-        The object has none that Python can see.
-
-    Examples
-    --------
-    >>> attributes_of(UnsavableError())
-    {}
-    """
+    """Return the attributes of an object, those in slots included."""
     found: dict[str, Any] = {}
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())

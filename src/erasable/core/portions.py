@@ -1,9 +1,9 @@
-"""Rows of a matrix in portions, for sums that are rounded: in memory, or block by block.
+"""Portions of the rows of a matrix, for sums that are rounded: in memory, or block by block.
 
-The law kept here: in memory, where portions begin depends on the number of rows alone; of a stored
-matrix they are its blocks. So what is rounded in each of them differs between the two, and counts
-only where the result does not depend on it. Where it does, rows are read `InOrder`: then the
-portion is all rows, in memory and out of it.
+The law kept here: in memory, portions depend on the number of rows alone; of a stored matrix they
+are its blocks. So rounding in portions differs between the two, and is allowed only where the
+result does not depend on it. Otherwise rows are read `InOrder`: then the portion is all rows, in
+both.
 """
 
 from __future__ import annotations
@@ -22,31 +22,15 @@ __all__ = ["InOrder", "Portion", "over_portions"]
 Made = TypeVar("Made")
 
 _AT_ONCE = 2**26
-"""Bytes of the rows that are read at a time in another order than that of their files."""
+"""Bytes of rows read at a time, when they are not read in the order of their files."""
 
 
 class Portion(NamedTuple):
-    """Rows that are worked on at a time.
+    """Rows processed at a time."""
 
-    Attributes
-    ----------
-    rows : slice
-        Their positions among all rows.
-    matrix : ndarray, csr_array or InOrder
-        What has them.
-    first : int
-        Position of its first row.
-
-    Examples
-    --------
-    >>> portion = Portion(slice(4, 6), np.arange(12.0).reshape(6, 2)[4:], 4)
-    >>> portion.of(slice(5, 6))
-    array([[10., 11.]])
-    """
-
-    rows: slice
+    rows: slice  # positions among all rows
     matrix: Any
-    first: int
+    first: int  # position of the first row of `matrix`
 
     def of(self, part: slice) -> Any:
         """Return some of its rows, by their positions among all rows."""
@@ -64,25 +48,11 @@ def over_portions(
     n_jobs: int | None,
     size: int | None = None,
 ) -> Iterator[Made]:
-    """Call a function with portions of a matrix; yield what it returns, in their order.
+    """Call a function with portions of a matrix; yield its results, in their order.
 
-    Parameters
-    ----------
-    function : callable
-        It changes nothing that another call reads.
-    matrix : ndarray, csr_array, Stored or InOrder
-    weights : ndarray of shape (n_rows,)
-        Blocks of a stored matrix in which all are 0 are not read.
-    n_jobs : int or None
-        Threads; see `erasable.core.threads.N_JOBS`.
-    size : int or None
-        Rows of a portion of a matrix that is not stored; see `erasable.core.threads.over_rows`.
-
-    Examples
-    --------
-    >>> matrix = np.arange(6.0).reshape(3, 2)
-    >>> list(over_portions(lambda p: float(p.of(p.rows).sum()), matrix, np.ones(3), None, 2))
-    [6.0, 9.0]
+    `function` changes nothing that another call reads. Blocks of a stored matrix in which all
+    weights are 0 are not read. `size` is the number of rows of a portion in memory; see
+    `over_rows`.
     """
     if not isinstance(matrix, Stored):
         return over_rows(
@@ -99,26 +69,9 @@ def over_portions(
 
 
 class InOrder:
-    """Rows of a stored matrix in some order, of which a part at a time is in memory.
+    """Rows of a stored matrix at the positions `rows`, in this order, of which a part is in memory.
 
-    All blocks are read for each part: it is for sums whose order counts, and which are seldom
-    needed.
-
-    Parameters
-    ----------
-    matrix : Stored
-    rows : ndarray of int64
-        Positions, in the order in which they will be read.
-
-    Examples
-    --------
-    >>> class Whole(Stored):
-    ...     shape, dtype, starts = (3, 1), np.dtype(float), np.array([0, 3])
-    ...     def __getitem__(self, rows):
-    ...         return np.array([[5.0], [6.0], [7.0]])[rows]
-    >>> ordered = InOrder(Whole(), np.array([2, 0, 1]))
-    >>> ordered[0:2].tolist(), ordered[np.array([2])].tolist()
-    ([[7.0], [5.0]], [[6.0]])
+    All blocks are read for each part: this is for rarely needed sums whose order counts.
     """
 
     def __init__(self, matrix: Stored, rows: Ints) -> None:
@@ -129,7 +82,7 @@ class InOrder:
         self._part: Matrix = np.empty((0, self.shape[1]), self.dtype)
 
     def __getitem__(self, rows: slice | Ints) -> Matrix:
-        """Return rows that follow each other: positions in the order."""
+        """Return consecutive rows of the order."""
         if isinstance(rows, slice):
             start, stop = rows.start, rows.stop
         else:

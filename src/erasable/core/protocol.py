@@ -1,4 +1,4 @@
-"""What a pipeline asks of the estimators that are its steps: all of it has defaults."""
+"""The interface of estimators that are steps of a pipeline; all of it has defaults."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
+from erasable.core._column_choice import Columns
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import VALUES, Affine, TableChange
+from erasable.core.deletion import Outcome
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
 
 if TYPE_CHECKING:
-    from erasable.core._column_choice import Columns
-    from erasable.core.deletion import Outcome
     from erasable.core.values import Values
 
 __all__ = ["Learner", "Transformer"]
 
 
 class Learner:
-    """The half of a step that learns from a table, and deletes.
+    """A step as it learns from a table, and deletes.
 
     A pipeline calls `_relearn`, and later `_check_deletion` of every step before it changes any.
-    Then a step whose table has only lost rows is told so by ``_delete_rows(rows)``; one whose
-    table has other values, too, by `_update_rows` or `_resume`. Where these return None it learns
-    again. The table is ``self._held.records.matrix`` and is as it is after the deletion.
+    Then it calls ``_delete_rows(rows)`` of a step whose table has only lost rows, and
+    `_update_rows` or `_resume` of one whose table has other values, too; where these return None,
+    the step learns again. The table is ``self._held.records.matrix``, as it is after the deletion.
 
-    A step with `_takes_map` learns from a table that steps before it did not scale yet: it reads
-    ``self._map`` and learns what it would have learned from scaled values. The pipeline sets
+    A step with `_takes_map` learns from a table that the steps before have not scaled: it reads
+    ``self._map``, and learns what it would have learned from scaled values. The pipeline sets
     ``_map`` before it learns and before each deletion. The public methods take scaled rows, except
     for `erasable.core.rows.Rows` that say otherwise.
 
@@ -46,26 +46,27 @@ class Learner:
     _takes_map: ClassVar[bool] = False
     _map: Affine | None = None
     _has_to_fit_again: bool = False
-    """Whether the file's fitted values were not taken over, so that the step learns as soon as it
-    has records."""
+    """Whether the values in a file were not taken over: the step learns once it has records."""
     _checks_gaps: bool = False
-    """Whether the step refuses NaN itself, in the columns where its parts take none, although its
-    tags say that it takes none at all."""
+    """Whether the step itself refuses NaN, by column, although its tags do not allow NaN."""
 
     _as_if_dense: ClassVar[bool] = False
     """Whether the model of a sparse table is that of the same values in a dense one."""
+
+    _rounds_numbers: ClassVar[bool] = False
+    """Whether whole numbers among objects may be rounded to floats."""
 
     _reads_blocks: ClassVar[bool] = False
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
 
     _instead_of_memory: ClassVar[str] = ""
-    """What to do where an estimator that reads no blocks is given more than fits in memory."""
+    """Advice, in an error, where an estimator that reads no blocks gets stored features."""
 
     _reads_remote_blocks: ClassVar[bool] = True
     """Whether those that learn block by block do so where the blocks are in other processes."""
 
     def _not_by_blocks(self, *, remote: bool) -> list[Learner]:
-        """Return the parts of it, or itself, that do not learn block by block."""
+        """Return its parts, or itself, that do not learn block by block."""
         return [] if self._reads_blocks and (self._reads_remote_blocks or not remote) else [self]
 
     def _can_read_blocks(self, *, remote: bool = False) -> bool:
@@ -74,31 +75,28 @@ class Learner:
 
     @property
     def _n_jobs(self) -> int | None:
-        """In how many threads it works: what the parameter says now, and not what it did at fit."""
+        """The number of threads: what the parameter is now, and not what it was at `fit`."""
         return getattr(self, "n_jobs", None)
 
     def _check_deletion(self, rows: Ints) -> None:
-        """Raise TooFewRecordsError if what is left without rows cannot be learned from.
+        """Raise TooFewRecordsError if what is left without live rows cannot be learned from.
 
-        Nothing is changed, and nothing is learned. The rows are still live.
+        Nothing is changed, and nothing is learned.
         """
 
     @property
     def _marks_unread_text(self) -> bool:
-        """Whether text stands in columns of text that are not read: as `Records` have it there."""
+        """Whether columns of text that are not read still hold text, as in `Records`."""
         return True
 
     def _unread(self, columns: Columns) -> list[int]:
-        """Return the positions of columns of X that no part of it looks at.
-
-        Once it is fitted, those of the fit. What stands in them is neither read nor kept.
-        """
+        """Return the positions of columns of X that it does not read; once fitted, of the fit."""
         return []
 
     def _check_targets(self, y: Any) -> None:
-        """Raise InvalidDataError where targets are none that parameters let the model learn.
+        """Raise InvalidDataError for targets that parameters forbid; it need not be fitted.
 
-        It need not be fitted: so a correction is refused before anything waits for it.
+        So a correction is refused before anything waits for it.
         """
 
     def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
@@ -109,11 +107,10 @@ class Learner:
         return None
 
     def _resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> Outcome | None:
-        """Delete `rows`, or take those in that `come`, where the whole table is another.
+        """Delete `rows`, or add those that `come`, where any value of the table may be another one.
 
-        Any value may be another one, and column j is what ``origin[j]`` was, or new if that is -1.
-
-        None, before anything is changed: the step has to learn again.
+        Column j is what ``origin[j]`` was, or new if that is -1. None, before anything is changed:
+        the step has to learn again.
         """
         return None
 
@@ -126,7 +123,7 @@ class Learner:
         return None
 
     def _map_state(self) -> dict[str, Any]:
-        """Return what the state says of the map behind which the step has learned."""
+        """Return the entry of the state for the map behind which the step has learned."""
         if self._map is None:
             return {}
         return {"map": {"shift": self._map.shift, "scale": self._map.scale}}
@@ -136,11 +133,11 @@ class Learner:
             self._map = Affine(state["map"]["shift"], state["map"]["scale"])
 
     def _comes_mapped(self, X: Any) -> bool:
-        """Tell whether rows that a method is given have passed a map behind which it learned."""
+        """Tell whether the rows that a method gets have passed the map before the step."""
         return self._map is not None and not (isinstance(X, Rows) and X.unmapped)
 
     def _mapped(self, values: Values) -> Values:
-        """Return what the steps before make of values of each column."""
+        """Apply the map of the steps before to values of each column."""
         if self._map is None:
             return values
         shift, scale = self._map
@@ -150,15 +147,15 @@ class Learner:
         return canonical(mapped) if issparse(values) else mapped
 
     def _unmapped(self, values: Values) -> Values:
-        """Return values of each column from which the steps before make these."""
+        """Invert the map of the steps before for values of each column."""
         return values if self._map is None else values * self._map.scale + self._map.shift
 
 
 class Transformer:
-    """The half of a step that makes a table for the next one.
+    """A step as it makes a table for the next one.
 
-    Its ``transform`` is a function of each row alone, to the last bit. For rows that the pipeline
-    has read it is given `erasable.core.rows.Rows`.
+    Its ``transform`` is a function of each row alone, to the last bit. It gets rows that the
+    pipeline has read as `erasable.core.rows.Rows`.
 
     Examples
     --------
@@ -174,7 +171,7 @@ class Transformer:
 
     @property
     def _is_map(self) -> bool:
-        """Whether it maps each column on its own by ``(x - shift) / scale``, and does no more."""
+        """Whether it does no more than map each column by ``(x - shift) / scale``."""
         return False
 
     def _affine(self) -> Affine:
@@ -184,8 +181,7 @@ class Transformer:
     def _output_change(self) -> TableChange:
         """Return what the last ``_delete_rows`` changed in its output for records that stay.
 
-        By default any value may be another one: the next step resumes, or learns again, at every
-        deletion.
+        By default any value may have changed: the next step resumes, or learns again.
         """
         return self._change
 
@@ -193,13 +189,10 @@ class Transformer:
     def _changes_all(self) -> bool:
         """Whether every deletion changes its output for all records.
 
-        After loading, a table is not made then before it is asked for.
+        After loading, such a table is made only when it is read.
         """
         return False
 
     def _transform_held(self, rows: Ints) -> Values | None:
-        """Return its output for live records at these positions from a cache, as a new array.
-
-        None: there is no cache; transform them.
-        """
+        """Return its output for live rows from a cache, as a new array; None without a cache."""
         return None

@@ -1,9 +1,8 @@
-"""Exact quantiles of columns, of which values can be forgotten.
+"""Exact quantiles of columns, of which values can be deleted.
 
-The law it keeps: a quantile is a function of the live values alone: of their number, and of the
-two that stand at the ranks on either side of it. A window of sorted values around these ranks
-tells what stands there after a deletion; where deletions have moved the ranks out of it, the
-column is read again.
+The law kept here: a quantile is a function of the live values alone: of their number, and of the
+two at the ranks on either side of it. A window of sorted values around these ranks holds the values
+there after a deletion; when deletions have moved the ranks out of it, the column is read again.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ class Quantiles:
         return quantiles
 
     def remove(self, taken: Matrix, read: Reader) -> int:
-        """Forget rows of values.
+        """Remove rows of values.
 
         Parameters
         ----------
@@ -149,7 +148,7 @@ class Quantiles:
         return self._change(kernels.forget, tables, read)
 
     def add_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Take rows of values in, that are live now; see :meth:`remove_all`."""
+        """Add rows of values, which are live now; see :meth:`remove_all`."""
         return self._change(kernels.learn, tables, read)
 
     def _change(self, change: Callable[..., None], tables: Iterable[Matrix], read: Reader) -> int:
@@ -197,7 +196,7 @@ class Quantiles:
         return out
 
     def _find(self) -> NDArray[np.bool_] | None:
-        """Find the quantiles; say which columns have to be read again, if any."""
+        """Find the quantiles; return the columns that have to be read again."""
         short = np.zeros(self.n_values.size, dtype=np.bool_)
         missed = kernels.find(
             self.shares,
@@ -214,7 +213,7 @@ class Quantiles:
         return short if missed else None
 
     def _open_all(self, columns: Sequence[int], read: Reader) -> None:
-        """Open the windows of columns around the ranks that are wanted."""
+        """Open the windows of columns around the wanted ranks."""
         if isinstance(read, RemoteColumns):
             found = read.windows(columns, self._limits)
             for j, (n, windows) in zip(columns, found, strict=True):
@@ -252,14 +251,14 @@ class Quantiles:
 
 
 def _window(column: Floats, first: int, last: int) -> tuple[Floats, Ints, int]:
-    """Return the distinct values between two ranks, how many equal each, and how many are smaller.
+    """Return the distinct values between two ranks, their counts, and the number of smaller values.
 
-    The column is partitioned at both ranks.
+    `column` is partitioned at both ranks.
     """
     values, counts = np.unique(column[first : last + 1], return_counts=True)
     if values.size == 0:
         return values, counts, 0
-    # Copies of the outermost ones may lie outside.
+    # Values equal to the outermost ones may be outside.
     smaller = int(np.count_nonzero(column[:first] < values[0]))
     counts[0] += first - smaller
     counts[-1] += np.count_nonzero(column[last + 1 :] == values[-1])

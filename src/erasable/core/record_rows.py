@@ -1,8 +1,8 @@
-"""Rows of records that hold numbers, read where they lie.
+"""Rows of records that hold numbers, read from where they are stored.
 
-The law kept here: rows are named by their positions among the records that were there at first, and
-are refused once a record has left or come, as the same positions would then be of other records.
-Nothing is copied, and nothing is held: a record that all models have deleted is overwritten.
+The law kept here: rows are named by their positions among the records at the start, and are refused
+once a record has been deleted or added, as the positions would then be those of other records.
+Nothing is copied or held: a record that all models have deleted is overwritten.
 """
 
 from __future__ import annotations
@@ -23,26 +23,10 @@ __all__ = ["RecordRows", "located"]
 
 
 class RecordRows:
-    """Some rows of `Records` of numbers, in memory, in files or on workers.
+    """Rows of `Records` of numbers, in memory, in files or on workers.
 
-    Parameters
-    ----------
-    records : Records
-    rows : ndarray of int64
-        Positions in the records of those that count, ascending; no model has deleted one.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-        float64 or float32: that of copies.
-
-    Examples
-    --------
-    >>> rows = RecordRows.of(Records([[1.0], [2.0], [3.0]]), "a mean is one of numbers")
-    >>> rows.some(np.array([False, True, True]))[np.array([1, 0])]
-    array([[3.],
-           [2.]])
+    `rows` are the ascending positions of the rows that count; no model has deleted one. `dtype` is
+    that of copies, float64 or float32.
     """
 
     ndim = 2
@@ -58,16 +42,8 @@ class RecordRows:
     def of(cls, records: Records, because: str) -> Self:
         """Take the rows that no model has deleted.
 
-        Parameters
-        ----------
-        records : Records
-        because : str
-            Why they have to be numbers, for the message.
-
-        Raises
-        ------
-        InvalidDataError
-            Text, a sparse matrix, or, of records in memory, gaps; others are refused by passes.
+        Raise InvalidDataError for text, a sparse matrix or, in memory, gaps (passes refuse others);
+        `because` says in the message why they have to be numbers.
         """
         matrix = records.matrix
         if matrix.dtype == object or issparse(matrix):
@@ -83,13 +59,7 @@ class RecordRows:
 
     @property
     def records(self) -> Records:
-        """The records.
-
-        Raises
-        ------
-        DetachedError
-            Records have left or come since, or this was unpickled.
-        """
+        """The records; raise DetachedError if some were deleted or added, or after unpickling."""
         if self._records is None:
             raise DetachedError(
                 "the records are not at hand, because this was unpickled; expected an object that "
@@ -108,26 +78,26 @@ class RecordRows:
         return isinstance(self.records.matrix, Stored)
 
     def some(self, chosen: Flags | Ints) -> Self:
-        """Return some of the rows: those of a mask, or at some ascending places among these."""
+        """Return some of the rows, by a mask or ascending positions among these."""
         made = type(self)(self.records, self.rows[chosen])
         made.dtype = self.dtype
         return made
 
     def astype(self, dtype: DTypeLike, copy: bool = False) -> Self:
-        """Return the same rows, whose copies are of another type."""
+        """Return the same rows, copied as another dtype."""
         made = type(self)(self.records, self.rows)
         made.dtype = np.dtype(dtype)
         return made
 
     def run(self, pass_: Pass[Partial], n_jobs: int | None = None) -> Partial:
-        """Find what a pass finds in the rows."""
+        """Run a pass over the rows."""
         return run(pass_, self.records.matrix, self.rows, n_jobs=n_jobs)
 
     def __len__(self) -> int:
         return int(self.rows.size)
 
     def __getitem__(self, places: Any) -> Matrix:
-        """Copy rows at some places among these, in this order; those in files are read."""
+        """Copy rows at positions among these, in this order; those in files are read."""
         matrix, chosen = self.records.matrix, self.rows[places]
         if chosen.size == 0:
             return np.empty((0, self.shape[1]), self.dtype)
@@ -137,16 +107,10 @@ class RecordRows:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the records where they are."""
+        """Pickle without the records."""
         return {**self.__dict__, "_records": None}
 
 
 def located(rows: Any) -> tuple[Any, Ints | None]:
-    """Return the matrix that rows are read from, and their positions; None for all of it.
-
-    Examples
-    --------
-    >>> located(RecordRows.of(Records([[1.0], [2.0]]), "of an example"))[1]
-    array([0, 1])
-    """
+    """Return the matrix that rows are read from, and their positions; None for all of it."""
     return (rows.records.matrix, rows.rows) if isinstance(rows, RecordRows) else (rows, None)

@@ -1,12 +1,12 @@
 """Rows keyed by id, shared by the models trained on them, erased in place.
 
-The law kept here: a row can be read as long as one model still holds it; when the last model that
-held it has deleted it, its bytes are overwritten. A deletion through any model withdraws the
-record: models fitted later on the same records do not see it.
+A row can be read as long as one model still holds it; when the last model that held it has deleted
+it, its bytes are overwritten. A deletion through any model withdraws the record: models fitted
+later on the same records do not see it.
 
-Everything a deletion does here costs time in the records deleted and in the models that share
-them, not in the records kept. All of it may be done again where it was interrupted: what is to be
-erased follows from what is withdrawn and what is held, and is not counted up and down.
+A deletion costs time in the records deleted and in the models that share them, not in the records
+kept. All of it may be done again where it was interrupted: what is to be erased follows from what
+is withdrawn and what is held, and is not counted up and down.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Records(Persistent):
     Raises
     ------
     InvalidDataError, InvalidIdsError
-        See `erasable.core.inputs.read_table`.
+        Values that are not as above; ids or groups that repeat, or do not match the rows.
 
     Notes
     -----
@@ -140,7 +140,7 @@ class Records(Persistent):
 
     @classmethod
     def from_table(cls, table: RecordArrays) -> Self:
-        """Make records of a table that is not shared with anybody."""
+        """Make records of a table to which nothing else refers."""
         records = cls.__new__(cls)
         records._adopt(table)
         return records
@@ -181,12 +181,12 @@ class Records(Persistent):
         return f"Records(n_records={len(self)}, n_features={self.n_features})"
 
     def attach(self) -> Attachment:
-        """Hold every record that no model has deleted."""
+        """Attach to every record that no model has deleted."""
         self._cells = None
         return Attachment(self)
 
     def read_as_objects(self) -> None:
-        """Show the cells as they were given, to a model that was fitted on a table of objects."""
+        """Restore the cells as they were given, for a model that was fitted on objects."""
         if self._cells is not None:
             self.matrix, self._cells = self._cells, None
         if self.matrix.dtype == object and not any(holder() for holder in self._holders):
@@ -245,7 +245,7 @@ class Records(Persistent):
                 return made
 
     def _let_go(self, rows: NDArray[np.int64]) -> None:
-        """One model has deleted these rows; erase those that no other model holds."""
+        """Withdraw rows that a model has deleted; erase those that no other model holds."""
         if self._deleted_ids is not None:
             self._deleted_ids.add(self.ids[rows[~self._withdrawn[rows]]])
         self._withdrawn[rows] = True
@@ -257,13 +257,13 @@ class Records(Persistent):
             self._erase(_unheld(rows, holders))
 
     def _keep_out(self, deleted: DeletedIds) -> None:
-        """Erase what was deleted before, and remember what is deleted from now on."""
+        """Erase what was deleted before, and note what is deleted from now on."""
         self._withdrawn[deleted.among(self.ids)] = True
         self._id_set, self._deleted_ids = None, deleted
         self._sweep()
 
     def _detach(self) -> None:
-        """One model is gone; erase what only it still held of what others have deleted."""
+        """Erase, after a model is gone, what others have deleted and it alone still held."""
         try:
             self._sweep()
         except BaseException:
@@ -326,7 +326,7 @@ class Records(Persistent):
         self._holders, self._group_index, self.source = [], None, None
         self.__dict__ = {"unread": {}, "types": None, **self.__dict__}  # old files have none
         self._deleted_ids = self._cells = None
-        # What an array is the begin of was kept with it.
+        # Files keep the larger buffer with an array that is its begin.
         found = {name: buffer_of(getattr(self, name)) for name in _ROOMY if name in self._spare}
         self._spare = {name: buffer for name, buffer in found.items() if buffer is not None}
 

@@ -1,8 +1,7 @@
-"""Arrays that have a value for each row, of which a pass is given the part of its block.
+"""Arrays with a value for each row, of which a pass gets the part of its block.
 
-The law kept here: a pass reaches such an array through its block and in no other way. So a pass can
-be sent to wherever a block is without the values of other blocks: what is pickled of an array here
-is its name.
+The law kept here: a pass reads such an array only through its block. So a pass can be sent to any
+process that has a block, without the values of other blocks: an array is pickled as its name.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MAKING = threading.Lock()
 
 
 class RowArray:
-    """An array that has a value for each row; see its subclasses.
+    """An array with a value for each row; see its subclasses.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ class RowArray:
         return self.cut(block) if block.parts is None else block.parts[self.key]
 
     def cut(self, block: Block) -> Any:
-        """Return the part of a block, where all values are."""
+        """Return the part of a block, in the process that has all values."""
         return self.values[block.first : block.first + block.matrix.shape[0]]
 
     def __repr__(self) -> str:
@@ -71,12 +70,12 @@ class RowArray:
         return f"{type(self).__name__}({self.key})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the values where they are."""
+        """Pickle without the values."""
         return {**self.__dict__, "values": None}
 
 
 class PerRow(RowArray):
-    """A value for each row of the matrix, which is read; nothing changes it while passes use it.
+    """Input of a pass, a value for each row of the matrix; it does not change during passes.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class PerRow(RowArray):
 
 
 class PerLiveRow(RowArray):
-    """A value for each row that counts, in their order, which is read.
+    """Input of a pass, a value for each row that counts, in their order.
 
     Examples
     --------
@@ -97,12 +96,12 @@ class PerLiveRow(RowArray):
     """
 
     def cut(self, block: Block) -> Any:
-        """Return the part of a block, where all values are."""
+        """Return the part of a block, in the process that has all values."""
         return self.values[block.rank : block.rank + block.size]
 
 
 class Written(PerLiveRow):
-    """A value for each row that counts, which a pass writes.
+    """Output of a pass, a value for each row that counts.
 
     Examples
     --------
@@ -115,12 +114,12 @@ class Written(PerLiveRow):
         self._dtype, self._width = values.dtype, values.shape[1:]
 
     def room(self, n_rows: int) -> Any:
-        """Return room for the values of so many rows."""
+        """Return room for the values of `n_rows` rows."""
         return np.empty((n_rows, *self._width), self._dtype)
 
 
 class Scratch(RowArray):
-    """A value for each row of the matrix, which passes keep from one to the next and nobody reads.
+    """A value for each row of the matrix, kept by passes from one to the next, and not read.
 
     Parameters
     ----------
@@ -151,11 +150,11 @@ class Scratch(RowArray):
         self._width = () if width is None else (width,)
 
     def room(self, n_rows: int) -> Any:
-        """Return what so many rows have before the first pass."""
+        """Return the values of `n_rows` rows before the first pass."""
         return np.full((n_rows, *self._width), self._fill)
 
     def cut(self, block: Block) -> Any:
-        """Return the part of a block, where all values are."""
+        """Return the part of a block, in the process that has all values."""
         with _MAKING:
             if self.values is None:
                 self.values = self.room(self._n_rows)
@@ -163,7 +162,7 @@ class Scratch(RowArray):
 
 
 def padded(values: Any, n_rows: int, fill: Any = 0, *, keep: bool = False) -> Any:
-    """Return an array for so many rows, in a buffer that has room for a few more.
+    """Return an array for `n_rows` rows, in a buffer with room for a few more.
 
     If it has to be copied into another one, it is overwritten, unless it is to be kept.
 
@@ -189,7 +188,7 @@ def padded(values: Any, n_rows: int, fill: Any = 0, *, keep: bool = False) -> An
 
 
 class Slot(np.ndarray[Any, np.dtype[np.uint8]]):
-    """Bytes of one array of a file, of which the arrays of an object are made.
+    """Bytes of one array of a mapped file; arrays of an object are views of it.
 
     Attributes
     ----------
@@ -210,7 +209,7 @@ class Slot(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 def buffer_of(values: Any) -> Any:
-    """Return the longer array that an array is the begin of; None where there is none.
+    """Return the longer array whose beginning an array is, or None.
 
     Of an array that lies in a file it is made of the bytes of its slot.
 
@@ -234,7 +233,7 @@ def buffer_of(values: Any) -> Any:
 
 
 def begins(values: Any, buffer: Any) -> bool:
-    """Tell whether an array is the begin of a longer one.
+    """Return whether an array is the beginning of a longer one.
 
     Examples
     --------

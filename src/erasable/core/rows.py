@@ -1,4 +1,4 @@
-"""Rows that a pipeline hands to a step, which it has read and checked."""
+"""Rows that a pipeline has read and checked, and passes to a step."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Rows:
     ----------
     matrix : ndarray of shape (n_rows, n_features), float64 or object; or csr_array
     unmapped : bool
-        Whether the step, which learned from records before a map was applied to them, is given
-        such rows, and not mapped ones as from everybody else.
+        Whether the rows have not passed the map behind which the step has learned; all others
+        have.
 
     Examples
     --------
@@ -38,12 +38,12 @@ class Rows:
 
 
 def matrix_of(rows: Rows, model: Any) -> Values:
-    """Return the matrix of rows that a step is given.
+    """Return the matrix of rows for a step.
 
     Raises
     ------
     InvalidDataError
-        It has another width than the step: these are steps from a file, which do not fit together.
+        It has another width than the step: steps from a file do not fit together.
 
     Examples
     --------

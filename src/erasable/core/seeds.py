@@ -1,4 +1,4 @@
-"""Seeds: what users pass as `random_state`, as one integer of 64 bits."""
+"""Seeds: integers of 64 bits, made of what users pass as `random_state`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from sklearn.utils._param_validation import Interval
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
-__all__ = [
-    "BELOW_SEED",
-    "SEEDS",
-    "draw_seed",
-    "integer_below",
-    "is_integer",
-    "is_number",
-    "seed_from",
-]
-
 BELOW_SEED = 2**64
 """Seeds are non-negative integers below this."""
 
@@ -31,51 +21,18 @@ SEEDS = [
     np.random.RandomState,
     np.random.Generator,
 ]
-"""What a parameter `random_state` may be, for scikit-learn's validation of parameters."""
+"""Constraints of a parameter `random_state`, for scikit-learn's validation of parameters."""
 
 
 def draw_seed() -> int:
-    """Draw a seed from the operating system.
-
-    Returns
-    -------
-    int
-        From 0 to ``2**64 - 1``, unpredictable.
-
-    Examples
-    --------
-    >>> 0 <= draw_seed() < 2**64
-    True
-    """
+    """Draw a seed from the operating system."""
     return secrets.randbits(64)
 
 
 def seed_from(
     random_state: int | np.integer | np.random.RandomState | np.random.Generator | None,
 ) -> int:
-    """Turn what scikit-learn calls a `random_state` into a seed.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        An integer from 0 to ``2**64 - 1`` is the seed itself. A NumPy generator gives one draw
-        of 64 bits and moves on. None draws a seed from the operating system.
-
-    Returns
-    -------
-    int
-        From 0 to ``2**64 - 1``.
-
-    Raises
-    ------
-    InvalidInputError
-        If `random_state` is anything else.
-
-    Examples
-    --------
-    >>> seed_from(7)
-    7
-    """
+    """Turn a `random_state` into a seed; a NumPy generator gives 64 bits and moves on."""
     if random_state is None:
         return draw_seed()
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
@@ -90,35 +47,17 @@ def seed_from(
 
 
 def is_integer(kind: type) -> bool:
-    """Tell whether values of this type are integers; booleans and time spans are not.
-
-    Examples
-    --------
-    >>> is_integer(int), is_integer(bool)
-    (True, False)
-    """
+    """Tell whether values of this type are integers; booleans and time spans are not."""
     return issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64)
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a real number; booleans are not.
-
-    Examples
-    --------
-    >>> is_number(0.5), is_number(True), is_number("0.5")
-    (True, False, False)
-    """
+    """Tell whether a value is a real number; booleans are not."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def integer_below(value: object, limit: int) -> int | None:
-    """Return `value` as an int if it is a non-negative integer below `limit`, else None.
-
-    Examples
-    --------
-    >>> integer_below(7, 8), integer_below(8, 8)
-    (7, None)
-    """
+    """Return `value` as an int if it is a non-negative integer below `limit`, else None."""
     if not is_integer(type(value)):
         return None
     number = int(cast(int, value))

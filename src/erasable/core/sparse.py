@@ -1,6 +1,6 @@
 """Sparse records: rows of a CSR matrix that can be erased, and the grid of their columns.
 
-The law it keeps is that of `erasable.core.grid`: the grid is a function of the live rows alone,
+The law kept here is that of `erasable.core.grid`: the grid is a function of the live rows alone,
 and any sum of gridded values is exact. It has no origin, because zeros that are not stored must
 stay zeros.
 """
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def canonical(X: Any, *, copy: bool = True) -> csr_array:
-    """Bring a sparse matrix into the one form that its values have: sorted, without stored zeros.
+    """Convert a sparse matrix to its canonical form: sorted, without stored zeros.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def canonical(X: Any, *, copy: bool = True) -> csr_array:
     rows.sum_duplicates()
     rows.eliminate_zeros()
     rows.sort_indices()
-    # SciPy keeps what was there behind the values that are left: copies of those of any record.
+    # Behind the remaining values, SciPy keeps old ones: copies of those of any record.
     base = rows.data.base
     return rows if base is None or base.size == rows.data.size else rows.copy()
 
 
 def parts(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return what kernels take: (data, indices, indptr).
+    """Return the arguments of kernels: (data, indices, indptr).
 
     Examples
     --------
@@ -93,13 +93,13 @@ def csr_of(
     """
     matrix = csr_array(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
-    # Or SciPy would find the columns of an erased row to be the same, and move values together.
+    # Otherwise SciPy would sum the equal columns of an erased row, and move values.
     matrix.has_canonical_format = True
     return matrix
 
 
 def blank_rows(matrix: Any, rows: Ints) -> None:
-    """Overwrite rows in place; of a sparse matrix, the columns in which they had values, too.
+    """Overwrite rows in place; of a sparse matrix, column indices, too.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def blank_rows(matrix: Any, rows: Ints) -> None:
 
 
 def blank_of(array: Any) -> Any:
-    """Return what overwrites a value of an array of ids, groups, targets or weights.
+    """Return the value that overwrites ids, groups, targets or weights.
 
     Examples
     --------
@@ -264,7 +264,7 @@ class SparseGrid:
         return csr_array((data, chosen.indices, chosen.indptr), shape=chosen.shape)
 
     def add(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Take rows in, in time in their values while none exceeds its column's bound.
+        """Add rows, in time in their values while none exceeds its column's bound.
 
         `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
         distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
@@ -283,7 +283,7 @@ class SparseGrid:
         return GridChange(bool(columns.any()), columns, values, self.peak != peak)
 
     def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Forget rows, in time in their values while no column loses its peak.
+        """Remove rows, in time in their values while no column loses its peak.
 
         Parameters
         ----------
@@ -320,12 +320,12 @@ class SparseGrid:
         return GridChange(bool(columns.any()), columns, values, lost)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of what a model must keep: ``top`` (int64)."""
+        """Return a copy of the array that a model must keep: ``top`` (int64)."""
         return {"top": self.top.copy()}
 
 
 def tops(peak: Floats) -> Ints:
-    """Smallest exponents that bound the magnitudes; 0 where there are none.
+    """Smallest exponents that bound the magnitudes; 0 for columns of zeros.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def tops(peak: Floats) -> Ints:
 
 
 def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_array:
-    """Multiply or divide every column of a sparse matrix by a number of its own.
+    """Multiply or divide every column of a sparse matrix by a number.
 
     Examples
     --------
@@ -346,5 +346,8 @@ def by_column(operation: np.ufunc, matrix: csr_array, numbers: Floats) -> csr_ar
     array([[1., 0., 3.]])
     """
     data = operation(matrix.data, numbers[matrix.indices])
-    places = matrix.indices.copy(), matrix.indptr.copy()  # the records' are overwritten in place
+    places = (
+        matrix.indices.copy(),
+        matrix.indptr.copy(),
+    )  # those of the records are overwritten in place
     return csr_array((data, *places), shape=matrix.shape)

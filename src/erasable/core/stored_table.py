@@ -1,4 +1,4 @@
-"""Columns of a table, and their uses in records whose features are read block by block."""
+"""Columns of stored tables, whose features are read block by block."""
 
 from __future__ import annotations
 
@@ -43,14 +43,7 @@ Values: TypeAlias = Any  # a matrix of numbers, or `Mixed`
 
 
 class Piece(Protocol):
-    """Some rows of a table, which lie elsewhere.
-
-    Examples
-    --------
-    >>> from erasable.core.parquet import RowGroup
-    >>> RowGroup("visits.parquet", (1, 2, 3), 0, 0, 10).n_rows
-    10
-    """
+    """Rows of a table that are stored elsewhere."""
 
     @property
     def lasting(self) -> bool:
@@ -58,7 +51,7 @@ class Piece(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many."""
+        """Number of rows."""
 
     def check(self) -> None:
         """Raise InvalidDataError if they cannot be read any more."""
@@ -67,27 +60,14 @@ class Piece(Protocol):
         """Read some of their columns."""
 
     def bounds(self, columns: Sequence[str]) -> list[tuple[Any, Any]] | None:
-        """Return what is said to be the least and the largest of columns; None where nothing is."""
+        """Return the stated least and largest values of columns; None if unknown."""
 
 
 class StoredColumns(Stored, Persistent):
-    """Columns of a table that lies in pieces.
+    """Columns of a table stored in pieces, of which each is a block.
 
-    Parameters
-    ----------
-    pieces : sequence of Piece
-        Each is a block.
-    names : sequence of str
-        Of the columns.
-    dtype : float64, float32 or object
-        To which the numbers are converted; of objects, blocks are `Mixed`.
-    kinds : str
-        Of the columns, see `kinds_of`; needed where there is text.
-
-    Examples
-    --------
-    >>> StoredColumns([], ["age", "dose"], float).shape
-    (0, 2)
+    Numbers are converted to `dtype`; if it is object, blocks are `Mixed`. `kinds` (see `kinds_of`)
+    is needed where there is text.
     """
 
     def __init__(
@@ -125,7 +105,7 @@ class StoredColumns(Stored, Persistent):
         return _read_mixed(table, names, "".join(self._kinds[j] for j in columns))
 
     def bounds(self) -> tuple[Floats, Floats] | None:
-        """Return what the pieces say of the least and the largest values; it may be wrong."""
+        """Return the least and largest values that the pieces state, which may be wrong."""
         if self.dtype == object:
             return None
         told = [piece.bounds(self._names) for piece in self._pieces if piece.n_rows]
@@ -136,7 +116,7 @@ class StoredColumns(Stored, Persistent):
         return values[:, :, 0].min(axis=0), values[:, :, 1].max(axis=0)
 
     def _side_by_side(self, table: pa.Table, names: Sequence[str]) -> tuple[Matrix, bool]:
-        """Put columns together, some rows at a time to stay in cache; tell if all are finite."""
+        """Join columns, some rows at a time to stay in cache; return whether all are finite."""
         columns = [numbers_of(table[name]) for name in names]
         values: Matrix = np.empty((table.num_rows, len(names)), self.dtype)
         plain = all(column.dtype == values.dtype == np.float64 for column in columns)
@@ -156,8 +136,8 @@ class StoredColumns(Stored, Persistent):
         return values, finite
 
     def __getitem__(self, rows: Ints) -> Values:
-        """Read rows, and remember them until `forget`: a deletion asks for them several times."""
-        last = self._last  # once: other threads may have other rows read
+        """Read rows, and cache them until `forget`: a deletion reads them several times."""
+        last = self._last  # read the attribute once: other threads may replace it
         if last is not None and (known := last.of(rows)) is not None:
             return known
         blocks = np.searchsorted(self.starts, rows, side="right") - 1
@@ -179,29 +159,27 @@ class StoredColumns(Stored, Persistent):
         return found
 
     def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted, and see whether the others can be read."""
+        """Read rows before they are deleted, and check that the others can be read."""
         for piece in self._pieces:
             piece.check()
         self[rows]
 
     def drop_copies(self) -> None:
-        """Keep no rows that were read; in their files they stay."""
+        """Drop the cached rows; their files stay."""
         self._last = None
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
+        """Return the attributes kept in a file of an accelerator; see `erasable.core.mapped`."""
         return {**self.__dict__, "_last": None}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the rows that were read last."""
+        """Pickle without the cached rows."""
         return {**self.__dict__, "_last": None}
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column of numbers or booleans, or of nothing; gaps are NaN.
+    """Return a column of numbers or booleans, or of gaps alone; gaps are NaN.
 
-    Examples
-    --------
     >>> numbers_of(pa.chunked_array([[1, None], [3]]))
     array([ 1., nan,  3.])
     """
@@ -217,37 +195,19 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column has numbers or booleans, or nothing but gaps.
-
-    Examples
-    --------
-    >>> is_number(pa.bool_()), is_number(pa.null()), is_number(pa.string())
-    (True, True, False)
-    """
+    """Return whether a column has numbers or booleans, or only gaps."""
     others = pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     return bool(_is_whole(kind) or others)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column has text.
-
-    Examples
-    --------
-    >>> is_text(pa.string()), is_text(pa.dictionary(pa.int8(), pa.string())), is_text(pa.date32())
-    (True, True, False)
-    """
+    """Return whether a column has text."""
     own = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
 
 
 def kinds_of(schema: pa.Schema, names: Iterable[str]) -> str:
-    """Return a letter for each column: "t" for text, "b", "i" and "f" for numbers.
-
-    Examples
-    --------
-    >>> kinds_of(pa.schema([("city", pa.string()), ("age", pa.int8())]), ["age", "city"])
-    'it'
-    """
+    """Return a letter for each column: "t" for text, "b", "i" and "f" for numbers."""
     kinds = [schema.field(name).type for name in names]
     return "".join(
         "t" if is_text(kind) else
@@ -261,10 +221,7 @@ def kinds_of(schema: pa.Schema, names: Iterable[str]) -> str:
 def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
     """Read columns of a table; gaps are NaN.
 
-    Raises
-    ------
-    InvalidDataError
-        Numbers that are infinite, or whole and too large for a float.
+    Raise InvalidDataError for numbers that are infinite, or whole and too large for a float.
     """
     numbers: Floats = np.empty((table.num_rows, len(names)))
     texts: dict[int, NDArray[Any]] = {}
@@ -285,7 +242,7 @@ def _read_mixed(table: pa.Table, names: Sequence[str], kinds: str) -> Mixed:
 
 
 def _texts(column: Any, places: Floats) -> NDArray[Any]:
-    """Return the different texts of a column, and write the places of its rows."""
+    """Return the distinct texts of a column, and write their positions for its rows."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     known: dict[Any, int] = {}
@@ -302,15 +259,7 @@ def _texts(column: Any, places: Floats) -> NDArray[Any]:
 
 
 class Uses(NamedTuple):
-    """Names of the columns that have a use of their own, and of the features, if they are named.
-
-    Examples
-    --------
-    >>> uses = Uses("visit", "ill", None, None, None)
-    >>> columns = [("visit", pa.string()), ("age", pa.int8()), ("ill", pa.int8())]
-    >>> uses.others, uses.chosen(pa.schema(columns), "the files")
-    (['visit', 'ill'], ['age'])
-    """
+    """Names of the columns with a special use, and of the features, if they are named."""
 
     ids: str | None
     target: str | None
@@ -324,7 +273,7 @@ class Uses(NamedTuple):
         return [name for name in self[:4] if isinstance(name, str)]
 
     def chosen(self, schema: pa.Schema, source: str) -> list[str]:
-        """Return the features; refuse columns that are not there or cannot be used so."""
+        """Return the features; refuse missing columns and unsuitable types."""
         missing = [n for n in [*self.others, *(self.features or ())] if n not in schema.names]
         if missing:
             raise InvalidInputError(
@@ -358,7 +307,7 @@ class Uses(NamedTuple):
         read: Callable[[str], pa.ChunkedArray],
         source: str,
     ) -> RecordArrays:
-        """Make a table of a stored matrix and of other columns, which are read."""
+        """Make a table of a stored matrix and of other columns in memory."""
         n = matrix.shape[0]
         if n == 0:
             raise InvalidDataError(f"{source} hold no rows; expected one or more")
@@ -380,12 +329,8 @@ class Uses(NamedTuple):
 
 
 def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
-    """Return the type of a table of columns: float32 where pandas and NumPy come to that.
+    """Return the dtype that pandas and NumPy would give a table of columns; object for text.
 
-    It is object where there is text.
-
-    Examples
-    --------
     >>> schema = pa.schema([("a", pa.float32()), ("b", pa.int16()), ("c", pa.int64())])
     >>> joint_type(schema, ["a", "b"]), joint_type(schema, ["a", "c"])
     (<class 'numpy.float32'>, <class 'numpy.float64'>)
@@ -402,15 +347,7 @@ def joint_type(schema: pa.Schema, names: Iterable[str]) -> Any:
 
 
 def refuse_others(schema: pa.Schema, own: pa.Schema, source: str, hint: str) -> None:
-    """Refuse columns or types that differ from those of the first part of a table.
-
-    Examples
-    --------
-    >>> one, other = (pa.schema([("age", kind)]) for kind in (pa.int64(), pa.string()))
-    >>> refuse_others(one, other, "partition 2", "convert them")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: partition 2 has another type in 'age'; expected ...
-    """
+    """Refuse columns or types that differ from those of the first part of a table."""
     differing = sorted(set(schema.names) ^ set(own.names))
     if not differing:
         differing = [

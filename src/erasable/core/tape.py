@@ -30,7 +30,7 @@ _BELOW_WORD = 2**32
 _SIGNED_LIMIT = 2**63
 _INTEGERS = range(-_SIGNED_LIMIT, 2**64)
 
-# Second half of SipHash's key: keeps what is hashed for one purpose apart from the others.
+# Second half of SipHash's key: keeps the hashes for one purpose apart from the others.
 FOR_RECORDS = np.uint64(int.from_bytes(b"records\0", "little"))
 _FOR_LABELS = np.uint64(int.from_bytes(b"labels\0\0", "little"))
 _FOR_CHILDREN = np.uint64(int.from_bytes(b"children", "little"))
@@ -44,7 +44,7 @@ _ACCEPTED_IDS = "expected integers from -2**63 to 2**64 - 1, or strings"
 
 
 class Stream(IntEnum):
-    """What a draw is for; draws of different streams are independent.
+    """Purpose of a draw; draws of different streams are independent.
 
     The numbers are part of every saved model. Add new ones at the end; never renumber.
 
@@ -64,7 +64,7 @@ class Stream(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """Random draws addressed by what they are for, instead of by their order.
+    """Random draws addressed by their purpose, instead of by their order.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Tape:
         return Tape(self._hash(_FOR_CHILDREN, b"".join(map(_label_bytes, labels))))
 
     def record_keys(self, ids: NDArray[np.generic]) -> NDArray[np.uint64]:
-        """Hash record ids to the 64-bit keys under which their draws are found.
+        """Hash record ids to the 64-bit keys of their draws.
 
         An id counts by its value, not by its storage: 17 has the same key as an int8, a uint64 or
         a Python int. 17 and "17" are different ids. Strings count by their UTF-8 bytes, without
@@ -189,7 +189,7 @@ class Tape:
         )
 
     def key_of(self, label: str) -> int:
-        """Hash a label, such as a feature name, to the key under which its draws are found.
+        """Hash a label, such as a feature name, to the key of its draws.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Tape:
         keys = np.empty(len(texts), dtype=np.uint64)
         tag = _TAG_TEXT.decode()
         joined = "".join([tag, tag.join(texts)] if texts else [])
-        if joined.isascii():  # a character is a byte: no message has to be made alone
+        if joined.isascii():  # each character is a byte: all messages are made at once
             data = joined.encode()
             lengths = np.fromiter(map(len, texts), np.int64, len(texts)) + len(_TAG_TEXT)
         else:
@@ -321,7 +321,7 @@ def _word(name: str, value: object) -> np.uint32:
 
 
 def any_repeats(keys: NDArray[np.uint64], n_jobs: int | None = None) -> bool:
-    """Tell whether a key is there twice; the keys, drawn evenly, may be put in another order.
+    """Return whether a key occurs twice; the keys, drawn evenly, may be reordered.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def _label_bytes(label: object) -> bytes:
 
 
 def _to_64_bits(values: list[int]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return two's complement words, and which of them stand for 2**63 or more."""
+    """Return two's complement words, and flags of those for 2**63 or more."""
     beyond = next((value for value in values if value not in _INTEGERS), None)
     if beyond is not None:
         raise InvalidIdsError(

@@ -1,11 +1,11 @@
-"""What users hand in as y: one target, or several, for each record.
+"""Targets: one or several for each record, and the weights of records.
 
 The type of the targets is what an array or a frame declares. Where nothing is declared (a list,
 an array of objects), it is that of the values, which must be of one type: otherwise a deletion
 could change how the targets of others are read. Integers and floats may be mixed where targets
 are numbers and not classes.
 
-Like everything of a record it is copied, and error messages never print a value.
+Targets are copied, and error messages never print a value.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def read_target(y: Any, n_records: int) -> NDArray[Any]:
     Raises
     ------
     InvalidDataError
-        Values that are none of these, or not one for each record; undeclared values of several
-        other types, or integers beyond int64.
+        Other values, or not one for each record; undeclared values of several other types, or
+        integers beyond int64.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Do independent work in several threads, while kernels run without Python's lock.
+"""Independent work in several threads, while kernels run without Python's lock.
 
-The law kept here: what comes out does not depend on how many threads there are. Each item is worked
-on alone, and what is made of all of them is handed on in their order.
+The law kept here: results do not depend on the number of threads. Each item is processed alone, and
+the results come in the order of the items.
 """
 
 from __future__ import annotations
@@ -30,31 +30,18 @@ N_JOBS: list[Any] = [
     Interval(Integral, None, -1, closed="right"),
     Interval(Integral, 1, None, closed="left"),
 ]
-"""What the parameter `n_jobs` may be: None is one thread, and -1 all cores, as in scikit-learn."""
+"""Values of the parameter `n_jobs`: None is one thread, and -1 all cores, as in scikit-learn."""
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return how many threads `n_jobs` asks for.
-
-    Examples
-    --------
-    >>> n_threads(None), n_threads(3)
-    (1, 3)
-    """
-    if n_jobs is None:  # what joblib is told to do where nothing is said
+    """Return the number of threads for `n_jobs`."""
+    if n_jobs is None:  # joblib's default
         return int(effective_n_jobs(None))
     return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse what is no number of threads, where parameters are checked one by one.
-
-    Examples
-    --------
-    >>> check_n_jobs(0)
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: n_jobs=0; expected None, a number of threads, or ...
-    """
+    """Refuse a parameter that is not a number of threads."""
     if n_jobs is not None and (
         isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0
     ):
@@ -65,46 +52,29 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 ROWS = 2**15
-"""Rows that a thread takes at a time, whatever the number of threads."""
+"""Rows that a thread takes at a time, for any number of threads."""
 
 
 def several(n_rows: int, n_jobs: int | None) -> bool:
-    """Tell whether rows are shared by threads: there are several threads, and several blocks.
-
-    Examples
-    --------
-    >>> several(100_000, 2), several(100, 2), several(100_000, None)
-    (True, False, False)
-    """
+    """Return whether there are several threads, and several blocks of rows."""
     return n_rows > ROWS and n_threads(n_jobs) > 1
 
 
 def in_threads(
     function: Callable[[Item], Made], items: Iterable[Item], n_jobs: int | None
 ) -> Iterator[Made]:
-    """Call a function with each item; yield what it returns, in the order of the items.
+    """Call a function with each item; yield its results, in the order of the items.
 
-    Parameters
-    ----------
-    function : callable
-        It changes nothing that another call reads.
-    items : iterable
-    n_jobs : int or None
-        Threads; see `N_JOBS`. With one, nothing is called before it is asked for; with several,
-        twice as many results as there are threads are waiting at most.
-
-    Examples
-    --------
-    >>> list(in_threads(lambda x: x * x, range(5), 2))
-    [0, 1, 4, 9, 16]
+    `function` changes nothing that another call reads. With one thread, each call waits until its
+    result is asked for; with several, at most twice as many results as threads are waiting.
     """
     waiting = list(items)
     count = min(n_threads(n_jobs), len(waiting))
     if count < 2:
         yield from map(function, waiting)
         return
-    numbers = itertools.count()  # of items that nobody has begun
-    room: SimpleQueue[bool] = SimpleQueue()  # a word for each result that may still wait
+    numbers = itertools.count()  # of items that no thread has begun
+    room: SimpleQueue[bool] = SimpleQueue()  # a token for each result that may still wait
     made: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     for _ in range(2 * count):
         room.put(True)
@@ -115,7 +85,7 @@ def in_threads(
             return False
         try:
             made.put((number, function(waiting[number]), None))
-        except BaseException as error:  # which the caller gets when it is this item's turn
+        except BaseException as error:  # raised for the caller when it is this item's turn
             made.put((number, None, error))
         return True
 
@@ -149,28 +119,13 @@ def in_threads(
 def over_rows(
     function: Callable[[slice], Made], n_rows: int, n_jobs: int | None, size: int | None = None
 ) -> Iterator[Made]:
-    """Call a function with blocks of rows; yield what it returns, in the order of the blocks.
+    """Call a function with blocks of rows; yield its results, in the order of the blocks.
 
-    Where the blocks begin depends on the number of rows alone, so that what is rounded in each of
-    them is the same with any number of threads.
-
-    Parameters
-    ----------
-    function : callable
-        It changes nothing that another call reads.
-    n_rows : int
-    n_jobs : int or None
-        Threads; one for a single block.
-    size : int or None
-        Rows of every block but the last; by default `ROWS`.
-
-    Examples
-    --------
-    >>> list(over_rows(lambda rows: rows.stop - rows.start, 70_000, 2))
-    [32768, 32768, 4464]
+    `function` changes nothing that another call reads. Every block but the last has `size` rows, so
+    that rounding in blocks is the same with any number of threads; a single block takes one thread.
     """
     step = size or ROWS
-    if n_rows <= step:  # a call for one row has no time for more
+    if n_rows <= step:  # a call for one row should be fast
         return iter((function(slice(0, n_rows)),))
     blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
     return in_threads(function, blocks, n_jobs)

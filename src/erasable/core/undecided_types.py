@@ -1,7 +1,7 @@
 """Data whose type is read from its values, and may be another type without some of the records.
 
-A type that is read from values is one that a deletion could change. Such records are refused by
-the estimators to which it makes a difference; others may share them.
+A deletion could change such a type. These records are refused by the estimators to which it makes
+a difference; others may share them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,8 @@ from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.targets import mixes_numbers
 from erasable.core.values import ANYTHING, Accepts, Values
 
-__all__ = [
-    "are_rounded",
-    "find_unsettled",
-    "may_be_rounded",
-    "refuse_mixed_numbers",
-    "refuse_rounded",
-    "refuse_rows_without_text",
-]
-
 _MOST = 2**53
-"""Whole numbers up to it are floats."""
+"""Whole numbers up to this are exact as floats."""
 
 
 def find_unsettled(
@@ -35,30 +26,10 @@ def find_unsettled(
 ) -> frozenset[str]:
     """Tell which inputs have a type that depends on the values, so that a deletion may change it.
 
-    Parameters
-    ----------
-    X, frame, accepts : see `erasable.core.values.read_values`
-    matrix : ndarray or csr_array of shape (n_rows, n_features)
-        What that made of them.
-    y : array-like or None
-    target : ndarray or None
-        What `erasable.core.targets.read_target` made of it.
-
-    Returns
-    -------
-    frozenset of {"X", "y", "rounded"}
-        "X": a list, or where `accepts` is `ANYTHING` an array of objects, in which some rows have
-        text and others, that would be read as numbers, have none. "y": integers and floats in a
-        list or an array of objects. "rounded": see `are_rounded`.
-
-    Examples
-    --------
-    >>> X = [["Bonn", 1], [None, 2]]
-    >>> table, accepts = np.array(X, dtype=object), Accepts(objects=True)
-    >>> find_unsettled(X, None, table, accepts, [0, 1.0], np.array([0.0, 1.0])) == {"X", "y"}
-    True
-    >>> find_unsettled(table, None, table, accepts, None, None)
-    frozenset()
+    `matrix` and `target` are X and y as they were read. "X": a list, or where `accepts` is
+    `ANYTHING` an array of objects, in which some rows have text and others, that would be read as
+    numbers, have none. "y": integers and floats in a list or an array of objects. "rounded": see
+    `are_rounded`.
     """
     found = {"X"} if _has_rows_without_text(X, frame, matrix, accepts) else set()
     if target is not None and target.dtype == np.float64 and mixes_numbers(y):
@@ -69,14 +40,7 @@ def find_unsettled(
 
 
 def are_rounded(X: Any, frame: Any, matrix: Values) -> bool:
-    """Tell whether a whole number of X is none that a float has: two may be read as one number.
-
-    Examples
-    --------
-    >>> X = np.array([[2**53], [2**53 + 1]])
-    >>> are_rounded(X, None, X.astype(float)), are_rounded(X[:1], None, X[:1].astype(float))
-    (True, False)
-    """
+    """Tell whether a whole number of X is not exact as a float: two may be read as one number."""
     if issparse(matrix):
         X, frame, matrix = getattr(X, "data", matrix.data), None, matrix.data
     if frame is not None:
@@ -97,17 +61,10 @@ def are_rounded(X: Any, frame: Any, matrix: Values) -> bool:
 
 
 def may_be_rounded(matrix: Stored) -> bool:
-    """Tell whether whole numbers in files or on workers are so large that floats do not hold all.
-
-    Examples
-    --------
-    >>> from erasable.core.stored_table import StoredColumns
-    >>> may_be_rounded(StoredColumns([], ["age"], float, "i"))
-    False
-    """
+    """Tell whether stored whole numbers are so large that floats may not hold all of them."""
     whole = [j for j, kind in enumerate(matrix.kinds) if kind == "i"]
     if not (whole and matrix.shape[0]) or matrix.dtype == object:
-        return False  # of objects, each block is looked at when it is read
+        return False  # blocks of objects are checked when they are read
     bounds = matrix.bounds()
     if bounds is None:
         return run(_Farthest(), matrix, columns=whole) >= _MOST
@@ -135,16 +92,7 @@ def _rounded(whole: NDArray[Any]) -> bool:
 
 
 def refuse_rounded(name: str, *, stored: bool = False) -> None:
-    """Raise InvalidDataError for whole numbers of which it must be known which are equal.
-
-    Those that are stored are refused where floats do not hold all of their kind.
-
-    Examples
-    --------
-    >>> refuse_rounded("OneHotEncoder")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: X holds whole numbers beyond 2**53 that no float has; ...
-    """
+    """Raise InvalidDataError for whole numbers that floats do not hold, where they must differ."""
     if stored:
         raise InvalidDataError(
             "the records hold whole numbers from 2**53 on, of which floats do not hold all; "
@@ -157,14 +105,7 @@ def refuse_rounded(name: str, *, stored: bool = False) -> None:
 
 
 def refuse_mixed_numbers(name: str) -> None:
-    """Raise InvalidDataError for targets of which it must be known whether they are integers.
-
-    Examples
-    --------
-    >>> refuse_mixed_numbers("GaussianNB")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: y holds values of type float, int; GaussianNB ...
-    """
+    """Raise InvalidDataError for targets of floats and integers, where that makes a difference."""
     raise InvalidDataError(
         f"y holds values of type float, int; {name} expected one type; so that no record decides "
         "how the others are read, declare one: np.asarray(y, dtype=float)"
@@ -172,14 +113,7 @@ def refuse_mixed_numbers(name: str) -> None:
 
 
 def refuse_rows_without_text(name: str) -> None:
-    """Raise InvalidDataError for a table of which it must be known whether it is one of objects.
-
-    Examples
-    --------
-    >>> refuse_rows_without_text("SimpleImputer")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: some rows of X hold text and others none; ...
-    """
+    """Raise InvalidDataError for rows with and without text, where that makes a difference."""
     raise InvalidDataError(
         f"some rows of X hold text and others none; {name} reads a table of text differently from "
         "one of numbers, and expected a type that depends on no record; pass a frame, or to fit "

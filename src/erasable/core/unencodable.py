@@ -1,6 +1,6 @@
 """Strings that UTF-8 cannot encode, which no digest and no file can hold.
 
-They are refused at `fit`, where strings are read: a model that held one could delete no record.
+They are refused where strings are read: a model that held one could not delete a record.
 """
 
 from __future__ import annotations
@@ -9,30 +9,13 @@ from collections.abc import Sequence
 
 from erasable.core.errors import InvalidDataError, InvalidInputError
 
-__all__ = ["refuse_surrogates"]
-
 _AT_ONCE = 4_096
 
 
 def refuse_surrogates(
     texts: Sequence[str], what: str, error: type[InvalidInputError] = InvalidDataError
 ) -> None:
-    r"""Raise an error if some of the texts hold lone surrogates, which UTF-8 cannot encode.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    what : str
-        What holds them, for the message.
-    error : type, default=InvalidDataError
-
-    Examples
-    --------
-    >>> refuse_surrogates(["Bonn", "K\xf6ln"], "X holds")
-    >>> refuse_surrogates(["Bonn", "\ud83d"], "X holds")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: X holds 1 text with lone surrogates (half of a UTF-16 ...
-    """
+    """Raise an error if some texts hold lone surrogates; `what` holds them, in the message."""
     # Joined, they are encoded several times as fast as one by one.
     parts = [texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE)]
     broken = sum(

@@ -1,4 +1,4 @@
-"""What a file says of the values of the records that its model has learned from.
+"""A hash of the values that a model has learned from, which its file has, to check its records.
 
 Each record adds a hash of its id and of its values to a sum modulo ``2**64``, so that a deletion
 subtracts it, and the order of the rows does not count. A file holds a SHA-256 of the sums, and not
@@ -30,11 +30,8 @@ from erasable.core.row_arrays import PerLiveRow
 from erasable.core.sparse import canonical, parts
 from erasable.core.tape import Tape
 
-__all__ = ["PARTS", "ValueHash"]
-
-
 PARTS = ("X", "values", "y", "numbers", "sample_weight", "groups")
-"""What a model may learn from.
+"""Parts of records that a model may learn from.
 
 `X` and how it is stored, or its values, dense or sparse, float32 or float64; `y` and its type, or
 the numbers that it is, integers or floats; `groups`, which are the ids, where there are none.
@@ -53,36 +50,16 @@ _SMALL = range(-(2**63), 2**64)
 
 @dataclass(frozen=True, eq=False)
 class ValueHash:
-    """Hash of the values of the records that a model holds, once it was asked for.
+    """Hash of the values of the records that a model holds."""
 
-    Attributes
-    ----------
-    parts : tuple of str
-        Those of `PARTS` that the model learns from.
-    sums : ndarray of shape (n_parts, 2), uint64, or None
-        Of all records that the model holds, or not known yet.
-    told : dict or None
-        What a file says, until a record is deleted.
-    unread : tuple of int
-        Positions of columns of X that do not count.
-
-    Examples
-    --------
-    >>> held = Records([[1.0], [2.0], [3.0]], ids=["a", "b", "c"]).attach()
-    >>> other = Records([[3.0], [1.0]], ids=["c", "a"]).attach()
-    >>> left = ValueHash.of(["X"]).known(held).without(held, held.rows(["b"]))
-    >>> left.written(held) == ValueHash.of(["X"]).written(other)
-    True
-    """
-
-    parts: tuple[str, ...]
-    sums: Words | None = None
-    told: dict[str, Any] | None = None
-    unread: tuple[int, ...] = ()
+    parts: tuple[str, ...]  # those of `PARTS` that the model learns from
+    sums: Words | None = None  # of all records that the model holds, (n_parts, 2)
+    told: dict[str, Any] | None = None  # the entry of a file, until a record is deleted
+    unread: tuple[int, ...] = ()  # positions of columns of X that do not count
 
     @classmethod
     def of(cls, parts: Iterable[str], unread: Iterable[int] = ()) -> Self:
-        """Start with what a model learns from."""
+        """Start with the parts that a model learns from."""
         chosen = set(parts)
         if "X" in chosen:
             chosen.discard("values")
@@ -90,13 +67,7 @@ class ValueHash:
 
     @classmethod
     def from_file(cls, told: Any) -> Self:
-        """Read what `written` returned.
-
-        Raises
-        ------
-        ValueError
-            It is something else.
-        """
+        """Read what `written` returned; ValueError for anything else."""
         if not isinstance(told, dict) or set(map(type, told.values())) != {str}:
             raise ValueError("expected a dict of strings")
         if "hash" not in told or not told.keys() - {"hash", _UNREAD} <= set(PARTS):
@@ -111,30 +82,30 @@ class ValueHash:
         return bool(told.get("X", told.get("values")) == "objects")
 
     def known(self, held: Attachment) -> ValueHash:
-        """Return the same with the sums."""
+        """Return the hash with the sums of the records."""
         if self.sums is not None:
             return self
         return replace(self, sums=self._sums(held, held.live_rows()))
 
     def without(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
-        """Return it for the records but for some, in time that depends on these alone."""
+        """Return the hash without some records, in time that depends on these alone."""
         sums = None if self.sums is None else self.sums - self._sums(held, rows)
         return replace(self, sums=sums, told=None)
 
     def having(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
-        """Return it for the records and some more, in time that depends on these alone."""
+        """Return the hash with some more records, in time that depends on these alone."""
         sums = None if self.sums is None else self.sums + self._sums(held, rows)
         return replace(self, sums=sums, told=None)
 
     def unknown(self) -> ValueHash:
-        """Return the same for records that are not known yet."""
+        """Return the hash for records that are not known yet."""
         return replace(self, sums=None, told=None)
 
     def _sums(self, held: Attachment, rows: NDArray[np.int64]) -> Words:
         return _sums(held.records, rows, self.parts, self.unread)
 
     def written(self, held: Attachment | None) -> dict[str, Any] | None:
-        """Return what a file is to say; None where neither a file nor records tell."""
+        """Return the entry of a file; None where neither a file nor records tell."""
         if self.told is not None or held is None:
             return self.told
         kinds, sums = _kinds(held.records, self.parts), self.known(held).sums
@@ -145,13 +116,7 @@ class ValueHash:
         return {**kinds, "hash": sha256(text.encode()).hexdigest()}
 
     def check(self, held: Attachment) -> ValueHash:
-        """Raise ArtifactError if the records have other values than the file says.
-
-        Returns
-        -------
-        ValueHash
-            With the sums of the records.
-        """
+        """Return the hash of records; ArtifactError if they have other values than told."""
         assert self.told is not None
         for part, kind in _kinds(held.records, self.parts).items():
             if kind != self.told[part]:
@@ -173,7 +138,7 @@ class ValueHash:
 
 
 def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
-    """Say for each part how its values are stored, where a model may depend on that."""
+    """Return for each part how its values are stored, where a model may depend on that."""
     return {name: _kind(records, name) for name in names}
 
 
@@ -248,7 +213,7 @@ class _Hash(Pass[Words]):
 def _read(
     values: Any, rows: NDArray[np.int64], unread: tuple[int, ...]
 ) -> tuple[Any, NDArray[np.int64]]:
-    """Return values, and where the rows are in them, with nothing in columns that do not count."""
+    """Return values, blank in columns that do not count, and the positions of rows in them."""
     return (_without(values[rows], unread), np.arange(rows.size)) if unread else (values, rows)
 
 

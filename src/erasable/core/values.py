@@ -1,7 +1,7 @@
 """The values of X: numbers, dense or sparse, with or without gaps, columns of text, documents.
 
-What an estimator takes, its scikit-learn tags say; `Records` that are made before there is an
-estimator take everything, and `refuse_unsuited` looks again when one is fitted on them.
+The scikit-learn tags of an estimator say what it takes; `Records` that are made before there is an
+estimator take everything, and `refuse_unsuited` checks them when one is fitted on them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sklearn.utils.validation import validate_data
 
 from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
-from erasable.core.frames import is_gap, is_numeric, of_numbers, texts_of
-from erasable.core.ids import name_some
+from erasable.core.frames import is_numeric, of_numbers, texts_of
+from erasable.core.ids import is_gap, name_some
 from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns, refuse_no_texts
 from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
@@ -38,7 +38,7 @@ _FLOATS = (np.float64, np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Accepts:
-    """What an estimator takes as X, beside finite numbers in a dense table.
+    """Kinds of X that an estimator takes, besides finite numbers in a dense table.
 
     Attributes
     ----------
@@ -68,17 +68,18 @@ class Accepts:
 
     @classmethod
     def of(cls, estimator: BaseEstimator) -> Self:
-        """Read it from the tags of an estimator."""
+        """Read the tags of an estimator."""
         tags = get_tags(estimator).input_tags
         # Categories that are not to be negative are numbered already.
         coded = tags.categorical and not tags.positive_only
         objects = coded or (tags.string and tags.two_d_array)
+        ours = isinstance(estimator, Learner)
         return cls(
             sparse=tags.sparse,
-            missing=tags.allow_nan or (isinstance(estimator, Learner) and estimator._checks_gaps),
+            missing=tags.allow_nan or (ours and estimator._checks_gaps),
             objects=objects,
             documents=tags.string and not tags.two_d_array,
-            exact=objects and not getattr(estimator, "_rounds_numbers", False),
+            exact=objects and not (ours and estimator._rounds_numbers),
         )
 
 
@@ -140,10 +141,6 @@ def read_values(
     return matrix
 
 
-def _n_jobs_of(estimator: BaseEstimator) -> int | None:
-    return estimator._n_jobs if isinstance(estimator, Learner) else None
-
-
 def refuse_unsuited(
     estimator: BaseEstimator, matrix: Values, live: NDArray[np.bool_], names: list[str] | None
 ) -> None:
@@ -188,7 +185,7 @@ def refuse_unsuited(
             f"the records have {matrix.shape[1]} columns; {name} expected one, of texts; put it in "
             "a ColumnTransformer that gives it one of them"
         )
-    # What is stored is looked at when it is read.
+    # Stored values are checked when they are read.
     plain = matrix.dtype != object and not isinstance(matrix, Stored)
     if plain and not _is_finite(matrix):
         _refuse_not_finite(matrix[live], names, accepts.missing)
@@ -219,7 +216,8 @@ def _read_numbers(
     if issparse(matrix):
         matrix = canonical(matrix)
         return matrix, _is_finite(matrix.data)
-    n_rows, n_jobs = matrix.shape[0], _n_jobs_of(estimator)
+    n_rows = matrix.shape[0]
+    n_jobs = estimator._n_jobs if isinstance(estimator, Learner) else None
     if not copy:
         if not several(n_rows, n_jobs):
             return matrix, _is_finite(matrix)
@@ -359,11 +357,11 @@ def _plain_cells(table: NDArray[Any], reset: bool, names: Any) -> NDArray[Any]:
 
 
 class _OddCellError(ValueError):
-    """A cell is none that a table of objects keeps; says so of {columns}."""
+    """A cell that a table of objects does not keep; the message names {columns}."""
 
 
 def _plain(value: Any) -> str | int | float | bool:
-    """Turn a cell into what Python itself would hold; every sign of a gap becomes NaN."""
+    """Turn a cell into a plain Python value; every kind of gap becomes NaN."""
     kind = type(value)
     if kind is str or kind is int or kind is bool:
         plain: str | int | bool = value

@@ -1,4 +1,4 @@
-"""A hold on records that shows other values for them: a table that a pipeline has made."""
+"""Attachments to records that show other values for them: a table that a pipeline has made."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import Values
 
-__all__ = ["View"]
-
 
 class _Table(Records):
-    """Other values for the same records: whose they are, and who holds them, is shared."""
+    """Other values for the same records, with the same ids and attachments."""
 
     def __init__(self, records: Records, matrix: Values | Callable[[], Values]) -> None:
         self.__dict__.update(records.__dict__)
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
         self.feature_names = self.numeric = self.types = None
-        self._id_index = self._group_index = self._id_set = None  # the records' alone forget
+        self._id_index = self._group_index = self._id_set = None  # kept by the records alone
 
     def _kept_index(self) -> None:
-        """Keep none in files, either."""
+        """Keep no index in files."""
 
     @property
     def matrix(self) -> Values:
-        """The values, made by now."""
+        """The values, made when they are first read."""
         if callable(self._matrix):
             self._matrix = self._matrix()
         return self._matrix
@@ -47,33 +45,15 @@ class _Table(Records):
 
 
 class View(Attachment):
-    """A hold on records that shows a table made of them, row by row, in the place of theirs.
+    """An attachment to records that shows a table made of them, row by row.
 
-    The hold itself is the pipeline's: it alone excludes and releases rows, and overwrites those
-    of the table.
-
-    Parameters
-    ----------
-    held : Attachment
-        The pipeline's hold.
-    matrix : ndarray of shape (n_rows, n_features_out), or csr_array, or callable
-        One row for each of the records, in their order; those not live are blank. A callable
-        makes it when it is first read.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from erasable.core.records import Records
-    >>> held = Records([[1.0], [2.0], [3.0]], ids=["a", "b", "c"]).attach()
-    >>> view = View(held, np.array([[1.0, 1.0], [2.0, 4.0], [3.0, 9.0]]))
-    >>> held.exclude(np.array([1]))
-    >>> view.records.matrix[view.live].tolist(), view.ids.tolist(), view.n_live
-    ([[1.0, 1.0], [3.0, 9.0]], ['a', 'c'], 2)
+    The pipeline's attachment alone excludes and releases rows, and overwrites those of the table.
     """
 
     records: _Table
 
     def __init__(self, held: Attachment, matrix: Values | Callable[[], Values]) -> None:
+        # One row of the matrix for each of the records, blank where not live; perhaps made later.
         self.held = held
         self.vouched = held.vouched
         self.show(matrix)
@@ -87,7 +67,7 @@ class View(Attachment):
             self.records.types = before.types
 
     def _after_reading(self) -> None:
-        """Have no finalizer, which would keep a table that is not shown any more."""
+        """Register no finalizer, which would keep a table that is not shown any more."""
         self.records._holders = self.held.records._holders
 
     @property

@@ -1,4 +1,4 @@
-"""Estimators that learn more from some records than from others."""
+"""Base of the estimators that take weights of records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Weighted(Erasable):
     """Base of the estimators whose `fit` takes `sample_weight`.
 
     The weight of a record is part of the record: it is copied, shared and erased with it. A record
-    of weight 0 is held, and can be deleted, but teaches nothing.
+    of weight 0 is held, and can be deleted, but is not learned from.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Weighted(Erasable):
         groups : array-like of int or str, or the name of a column, default=None
             Which records leave together.
         **params : none
-            What else scikit-learn's estimators take is refused, and what to do is said.
+            Other parameters that scikit-learn's estimators take are refused, with advice.
 
         Returns
         -------
@@ -91,8 +91,10 @@ class Weighted(Erasable):
 
         Raises
         ------
-        InvalidDataError, InvalidIdsError
-            See `erasable.core.inputs.read_table`.
+        InvalidDataError
+            Values that the estimator does not take, or none.
+        InvalidIdsError
+            Ids or groups that repeat, have a wrong type, or do not match the rows.
         TooFewRecordsError
             Fewer records than the model needs.
         """
@@ -100,7 +102,7 @@ class Weighted(Erasable):
         return self._fit(X, y, sample_weight, ids, groups)
 
     def _counted_weights(self) -> NDArray[np.float64] | None:
-        """Return how much each row counts, if it is live; None if all count alike."""
+        """Return the weight of each row, if it is live; None if all count alike."""
         return self._attached().records.weights
 
     def _refuse_weightless(self, rows: NDArray[np.int64]) -> None:

@@ -1,4 +1,4 @@
-"""Principal components: exact second moments that forget, and what is solved of them."""
+"""Principal components: exact second moments, updated by deletions, and their eigenvectors."""
 
 from __future__ import annotations
 
@@ -30,29 +30,17 @@ from erasable.core.values import Values
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Axes:
-    """What is solved of the moments.
-
-    Attributes
-    ----------
-    middle : ndarray of shape (n_features,)
-    components : ndarray of shape (n_features or fewer, n_features)
-        Sorted by variance.
-    variances : ndarray of shape (n_features or fewer,)
-    total : float
-        Variance of all columns together.
-    chosen : int
-        How many components are kept.
-    """
+    """The eigenvectors and eigenvalues of the moments."""
 
     middle: Floats
-    components: Floats
+    components: Floats  # sorted by variance, n_features or fewer
     variances: Floats
-    total: float
-    chosen: int
+    total: float  # variance of all columns together
+    chosen: int  # how many components are kept
 
 
 class _Solved:
-    """Holds the axes, once they were asked for; asking does not change the estimator itself."""
+    """Cache of the axes: reading them changes no attribute of the estimator."""
 
     axes: _Axes | None = None
 
@@ -61,7 +49,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     """Project records on the directions in which they vary most, and forget records exactly.
 
     A deletion subtracts the record's products from exact sums, in O(n_features^2). The components
-    follow from the sums when they are asked for, in O(n_features^3), whatever the number of
+    are computed from the sums on access, in O(n_features^3), for any number of
     records.
 
     Every deletion turns the components by a little, so that a step behind learns again at every
@@ -335,7 +323,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         Returns
         -------
         ndarray of shape (n_rows, n_components_), float64 or float32 as `X`
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         rows = self._read_matrix(X)
         kind = rows.dtype

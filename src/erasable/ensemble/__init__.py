@@ -1,9 +1,9 @@
 """Ensembles from which records can be deleted.
 
-After `delete` a model is, bit for bit, the one that a fit without those records makes. Which
-members learn from a record is drawn for that record (or its group) alone. Trees of a forest take a
-record out of themselves, and so do members of shards and bags that are estimators of erasable;
-those that are estimators of scikit-learn learn again, if they had one of the deleted.
+After `delete` a model is, bit for bit, the one that a fit without those records makes. The members
+that learn from a record are drawn for that record (or its group) alone. Trees of a forest delete a
+record themselves, and so do members that are estimators of erasable; members that are estimators of
+scikit-learn are fitted again if they had one of the deleted records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The allotment of records to members of an ensemble: a hash of the group, or of the id.
 
-The law it keeps: where a record goes depends on its group, or its id, and on nothing else, so that
-the others stay where they are when it leaves.
+It depends on nothing else, so that other records stay where they are when one leaves.
 """
 
 from __future__ import annotations
@@ -25,20 +24,11 @@ _NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """Records of one member.
+    """Records of one member."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,), int64
-        Their positions: by slice, and in a slice by record key.
-    slices : ndarray of shape (n,), int64, or None
-        The slice of each; None where there are no slices.
-    times : ndarray of shape (n,), int64, or None
-        How often each is in the bag, once or more; None where each is there once.
-    """
-
-    rows: Ints
-    slices: Ints | None = None
+    rows: Ints  # (n,); their positions: by slice, and in a slice by record key
+    slices: Ints | None = None  # (n,); the slice of each; None where there are no slices
+    # (n,); how often each is in the bag, once or more; None where each is there once
     times: Ints | None = None
 
     def size(self, weights: Floats | None) -> float:
@@ -51,7 +41,7 @@ class Share:
 
 
 class Allotment(Protocol):
-    """Which members have which records; an accelerator, made of the live records that teach."""
+    """The records of every member; an accelerator."""
 
     def members(self) -> Sequence[int]:
         """Return the members that may have records."""
@@ -89,15 +79,7 @@ def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
 
 
 class Shards:
-    """Every record is in one shard, and in one slice of it.
-
-    Parameters
-    ----------
-    model : Erasable
-    rows : ndarray of int64
-        Positions of the records that teach, in the order of their keys.
-    n_shards, n_slices : int
-    """
+    """Every record is in one shard, and in one slice of it; `rows` are in key order."""
 
     def __init__(self, model: Erasable, rows: Ints, n_shards: int, n_slices: int) -> None:
         owners, n_rows = owners_of(model, rows), model._attached().records.n_rows
@@ -147,16 +129,8 @@ class Shards:
 class Bags:
     """Every record is in each bag as often as its owner's draw for that bag says, or not at all.
 
-    Parameters
-    ----------
-    model : Erasable
-    rows : ndarray of int64
-        Positions of the records that teach, in the order of their keys.
-    n_bags : int
-    share : float
-        How often a record is in a bag on average; without `bootstrap`, with which probability.
-    bootstrap : bool
-        Whether a record can be in a bag more than once.
+    `rows` are in the order of their keys. `share` is the mean of times in a bag, or without
+    `bootstrap` the probability of being in it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Ensembles of which every member learns from a bag of records, drawn by their ids."""
+"""Bagging: every member learns from a bag of records, drawn by their ids."""
 
 from __future__ import annotations
 
@@ -205,13 +205,13 @@ class BaggingRegressor(Mean, _Bagging):
     another leaves, and only those members learn again that have the record in their bag. The
     prediction is the mean of theirs.
 
+    Parameters that are not described here are those of `BaggingClassifier`.
+
     Parameters
     ----------
     estimator : regressor of scikit-learn or erasable, or None, default=None
         What learns from every bag; not changed. None is a decision tree of scikit-learn. Its own
         ``random_state`` is not used.
-    n_estimators, max_samples, max_features, bootstrap, n_jobs, random_state
-        See `BaggingClassifier`.
 
     Attributes
     ----------

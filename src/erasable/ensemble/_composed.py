@@ -1,9 +1,8 @@
-"""The base of ensembles of other estimators: their members learn, forget and are kept.
+"""The base of ensembles of other estimators: learning, deletion and files of their members.
 
-The law it keeps: what an ensemble knows is what its members know, each of which is a function of
-its own records. A deletion has those learn again that hold a record of it, or delete it themselves.
-They learn, or are asked whether they can delete, before anything is changed: if one of them cannot,
-nothing is.
+Each member is a function of its own records. A deletion concerns the members that hold one of its
+records: they learn again, or delete it themselves. They learn, or get ready to delete, before
+anything is changed: if one of them cannot, nothing is.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ from erasable.ensemble._learning import (
     add_rows,
     learn_members,
     of_one_class,
+    outcome_of,
     sample_task,
-    told_of,
 )
 from erasable.ensemble._members import Member, carry_out, takes
 from erasable.ensemble._own_members import (
@@ -377,7 +376,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         if work.classes is not None:
             work.classes.remove(rows[work.classes.codes[rows] != GONE])
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        return told_of(self, staged, outcomes)
+        return outcome_of(self, staged, outcomes)
 
     def _can_add(self) -> bool:
         return not self._weighted

@@ -184,32 +184,15 @@ class RandomForestRegressor(Bagged, TreeRegressor):
     `RandomForestClassifier` for what is drawn, and how. Targets are rounded once, to 26 bits below
     the largest (`erasable.core.grid`), where their sums are exact.
 
+    Parameters that are not described here are those of `RandomForestClassifier`.
+
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
     criterion : {"squared_error"}, default="squared_error"
         Impurity that a split is to take away.
-    max_depth : int or None, default=None
-        Splits between the root and a leaf, at most.
-    min_samples_split : int or float, default=2
-        Records a node needs to be split; a float is a share of all.
-    min_samples_leaf : int or float, default=1
-        Records each part of a split needs; a float is a share of all.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
         Features that are looked at in a node: a number, a share, or all. Where all of them are
         constant there, others follow until one is not.
-    min_impurity_decrease : float, default=0.0
-        What a split has to take away of the impurity, weighted by the node's share of the records.
-    bootstrap : bool, default=True
-        Whether each tree learns from a bag of records.
-    n_thresholds : int, default=16
-        Thresholds that are tried in each feature of a node; at most 1,023.
-    n_jobs : int or None, default=None
-        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
-        is the same with any number.
-    random_state : int, RandomState or None, default=None
-        Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------
@@ -282,35 +265,14 @@ class ExtraTreesClassifier(Bagged, TreeClassifier):
     from all between their extremes. So they change only when those values go, and not with the
     extremes.
 
+    Parameters that are not described here are those of `RandomForestClassifier`.
+
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    criterion : {"gini", "entropy", "log_loss"}, default="gini"
-        Impurity that a split is to take away.
-    max_depth : int or None, default=None
-        Splits between the root and a leaf, at most.
-    min_samples_split : int or float, default=2
-        Records a node needs to be split; a float is a share of all.
-    min_samples_leaf : int or float, default=1
-        Records each part of a split needs; a float is a share of all.
-    max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Features that are looked at in a node: a number, a share, or all. Where all of them are
-        constant there, others follow until one is not.
-    min_impurity_decrease : float, default=0.0
-        What a split has to take away of the impurity, weighted by the node's share of the records.
     bootstrap : bool, default=False
         Whether each tree learns from a bag of records.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; one that is not in the dict has 1. "balanced" makes the classes
-        weigh the same: the weights change with every deletion, which then is a refit.
     n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
-    n_jobs : int or None, default=None
-        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
-        is the same with any number.
-    random_state : int, RandomState or None, default=None
-        Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------
@@ -384,32 +346,19 @@ class ExtraTreesRegressor(Bagged, TreeRegressor):
     `ExtraTreesClassifier`. Targets are rounded once, to 26 bits below the largest
     (`erasable.core.grid`), where their sums are exact.
 
+    Parameters that are not described here are those of `RandomForestClassifier`.
+
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
     criterion : {"squared_error"}, default="squared_error"
         Impurity that a split is to take away.
-    max_depth : int or None, default=None
-        Splits between the root and a leaf, at most.
-    min_samples_split : int or float, default=2
-        Records a node needs to be split; a float is a share of all.
-    min_samples_leaf : int or float, default=1
-        Records each part of a split needs; a float is a share of all.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
         Features that are looked at in a node: a number, a share, or all. Where all of them are
         constant there, others follow until one is not.
-    min_impurity_decrease : float, default=0.0
-        What a split has to take away of the impurity, weighted by the node's share of the records.
     bootstrap : bool, default=False
         Whether each tree learns from a bag of records.
     n_thresholds : int, default=2
         Thresholds that are tried in each feature of a node; at most 1,023.
-    n_jobs : int or None, default=None
-        Threads that grow trees, delete and predict; None is one, and -1 are all cores. The model
-        is the same with any number.
-    random_state : int, RandomState or None, default=None
-        Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
 """Learning of members: of all at a fit, and later of those whose records have changed.
 
-The law it keeps: they learn, or get ready to delete, before anything is changed. If one of them
-cannot, nothing is.
+They learn, or get ready to delete, before anything is changed. If one of them cannot, nothing is.
 """
 
 from __future__ import annotations
@@ -30,37 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MemberPlan:
-    """What a member is to learn.
-
-    Attributes
-    ----------
-    member : int
-    name : str
-        Of the member, for messages.
-    recipe : Recipe
-        For its columns, and for records of one class, if its are.
-    tape : Tape
-        Of the member.
-    share : Share
-        All its records.
-    columns : ndarray of int64, or None
-        Columns that it looks at; None for all.
-    text : list of int
-        Those of its columns that are text.
-    labels : list
-        Classes of its records, sorted; empty if it learns no classes.
-    kept : dict of int to dict
-        What is known after slices of which nothing has changed.
-    """
+    """The records, columns and classes from which a member is to learn."""
 
     member: int
-    name: str
-    recipe: Recipe
-    tape: Tape
-    share: Share
-    columns: Ints | None
-    text: list[int]
-    labels: list[Any]
+    name: str  # of the member, for messages
+    recipe: Recipe  # for its columns, and for records of one class, if its are
+    tape: Tape  # of the member
+    share: Share  # all its records
+    columns: Ints | None  # columns that it looks at; None for all
+    text: list[int]  # those of its columns that are text
+    labels: list[Any]  # classes of its records, sorted; empty if it learns no classes
+    # what is known after slices of which nothing has changed
     kept: dict[int, Any] = field(default_factory=dict)
 
     @property
@@ -129,7 +108,7 @@ class Accelerator:
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """What members have learned, before the ensemble is made of it.
+    """Members that have learned, before they replace those of the ensemble.
 
     Those in `leaving` are ready to delete their records themselves, which changes them.
     """
@@ -213,7 +192,7 @@ def sample_task(model: Composed, rows: Ints) -> Task:
     return plan_of(model, 0, Share(rows, slices)).task(model._attached().records)
 
 
-def told_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outcome:
+def outcome_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outcome:
     """Make one outcome of what members learned, and of what they did themselves."""
     actions = [outcome.action for outcome in outcomes]
     learned = sum(member is not None for member in staged.members.values())
@@ -258,5 +237,5 @@ def add_rows(model: Composed, rows: Ints) -> Outcome | None:
     model._adopt_members(staged)
     if work.classes is not None:
         model._labels, model._counts = work.classes.labels, work.classes.counts
-    outcome = told_of(model, staged, outcomes)
+    outcome = outcome_of(model, staged, outcomes)
     return outcome if outcome.action != "refit" else replace(outcome, action="resumed")

@@ -1,8 +1,7 @@
-"""Members of an ensemble: what each learns from, and what it has learned.
+"""Members of an ensemble: the tasks from which they learn, and their fitted estimators.
 
-The law it keeps: a member is a pure function of its recipe, its tape and its own records in the
-order of their keys. So it can be learned in any process, and a deletion concerns those members
-alone that hold the record.
+A member is a pure function of its recipe, its tape and its own records in the order of their keys.
+So it can be learned in any process, and a deletion concerns only the members that hold the record.
 """
 
 from __future__ import annotations
@@ -33,53 +32,33 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What one member is to learn: no other record is handed to the process that does it.
+    """The task of one member: the process that learns it gets no other records."""
 
-    Attributes
-    ----------
-    name : str
-        Of the member, for messages.
-    recipe : Recipe
-    tape : Tape
-        Of the member.
-    X, y, weights : what it learns from
-        As the estimator takes them.
-    ends : dict of int to int, or None
-        For each slice to be learned, where it ends in `X`; None where there are no slices.
-    classes : ndarray or None
-        Labels of all the member's records, where its estimator learns classes slice by slice.
-    start : dict or None
-        What it knew after the slices before; None where it knew nothing.
-    """
-
-    name: str
+    name: str  # of the member, for messages
     recipe: Recipe
-    tape: Tape
+    tape: Tape  # of the member
+    # as the estimator takes them:
     X: Any
     y: NDArray[Any]
     weights: Floats | None
+    # for each slice to be learned, where it ends in `X`; None where there are no slices
     ends: dict[int, int] | None = None
+    # labels of all the member's records, where its estimator learns classes slice by slice
     classes: NDArray[Any] | None = None
-    start: Tree | None = None
+    start: Tree | None = None  # what it knew after the slices before; None where it knew nothing
 
 
 @dataclass(eq=False)
 class Trail:
-    """What a member knew after each of its slices: where learning can be resumed.
+    """States of a member after each of its slices, from which learning can be resumed.
 
     It holds nothing of a deleted record, because all after the slice of that record is learned
     again. It is an accelerator: in neither state, pickle nor file, and rebuilt when it is missing.
-
-    Attributes
-    ----------
-    basis : tuple
-        What the member's records as a whole decide: their classes, and which columns are text.
-    trees : dict of int to dict
-        For each slice with records, what was known after it.
     """
 
+    # what the member's records as a whole decide: their classes, and which columns are text
     basis: tuple[Any, ...]
-    trees: dict[int, Tree]
+    trees: dict[int, Tree]  # for each slice with records, what was known after it
 
     def before(self, piece: int) -> dict[int, Tree]:
         """Return what was known before a slice, slice by slice."""
@@ -88,29 +67,14 @@ class Trail:
 
 @dataclass(eq=False)
 class Member:
-    """What a member has learned.
+    """A member that has learned."""
 
-    Attributes
-    ----------
-    tree : dict
-        Its fitted estimator as plain values, see `erasable.refit`.
-    text : list of int
-        Columns that were text among its records.
-    size : float
-        Its records, or the sum of their weights.
-    record_set : ndarray of shape (2,), uint64
-        Hash of the set of their ids.
-    columns : ndarray of int64, or None
-        Columns that it looks at; None for all.
-    estimator : estimator, or None
-        What `tree` stands for; it shares the arrays. None where it has to be fitted again.
-    """
-
-    tree: Tree
-    text: list[int]
-    size: float
-    record_set: Words
-    columns: Ints | None
+    tree: Tree  # its fitted estimator as plain values, see `erasable.refit`
+    text: list[int]  # columns that were text among its records
+    size: float  # its records, or the sum of their weights
+    record_set: Words  # (2,); hash of the set of their ids
+    columns: Ints | None  # columns that it looks at; None for all
+    # what `tree` stands for; it shares the arrays. None where it has to be fitted again.
     estimator: Any
     _root: LeafHash | None = field(default=None, repr=False)
 
@@ -130,7 +94,7 @@ class Member:
         return self._root
 
     def shown(self, recipe: Recipe) -> Any:
-        """Return the estimator for others to look at: what they write does not change it."""
+        """Return a copy of the estimator; None without one."""
         return None if self.estimator is None else recipe.copied(self.tree)
 
     def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:

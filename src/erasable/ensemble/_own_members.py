@@ -1,7 +1,7 @@
 """Members that are estimators of erasable: they learn here, and delete their records themselves.
 
-The law it keeps: such a member is fitted on the records of its share, by their ids and with a seed
-of its own tape. By its own law it then is a function of these alone, whatever came and went.
+Such a member is fitted on the records of its share, by their ids and with a seed of its own tape;
+by its own law it is a function of these alone.
 """
 
 from __future__ import annotations
@@ -59,8 +59,12 @@ class Own(Member):
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state; the model makes its own once."""
-        told = {"fitted": self.estimator.digest(), "record_set": self.record_set, "size": self.size}
-        return leaf_hash(name, state_root(told).hex())
+        content = {
+            "fitted": self.estimator.digest(),
+            "record_set": self.record_set,
+            "size": self.size,
+        }
+        return leaf_hash(name, state_root(content).hex())
 
     def shown(self, recipe: Recipe) -> Any:
         """Return the model itself, whose attributes are copies."""

@@ -1,4 +1,4 @@
-"""Ensembles of which every member learns from a shard of the records: one to learn again."""
+"""Sharded ensembles: every member learns from a shard, so that a deletion concerns one of them."""
 
 from __future__ import annotations
 
@@ -174,12 +174,12 @@ class ShardedRegressor(Mean, _Sharded):
     deletion fits one of them again. The prediction is their mean, in which each counts as much as
     its shard has records.
 
+    Parameters that are not described here are those of `ShardedClassifier`.
+
     Parameters
     ----------
     estimator : regressor of scikit-learn or erasable
         What learns from every shard; not changed. Its own ``random_state`` is not used.
-    n_shards, n_slices, n_jobs, random_state
-        See `ShardedClassifier`.
 
     Attributes
     ----------

@@ -1,7 +1,6 @@
-"""Answers of an ensemble, made of its members': a vote on classes, or a mean.
+"""Predictions of an ensemble: a vote on classes, or a mean.
 
-Members know the classes of their own records alone. To those that a member has never seen it gives
-no vote.
+A member gives no vote to classes that its own records do not have.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Vote(ClassifierMixin, Composed):
         Parameters
         ----------
         X : as `fit` takes
-            Rows to be asked about.
+            Rows to predict.
 
         Returns
         -------
@@ -106,7 +105,7 @@ class Mean(RegressorMixin, Composed):
         Parameters
         ----------
         X : as `fit` takes
-            Rows to be asked about.
+            Rows to predict.
 
         Returns
         -------

@@ -66,20 +66,11 @@ def make_tool(
 
 @dataclass(frozen=True, eq=False)
 class Cutting:
-    """How documents are cut into terms; it can be pickled.
+    """Analyzer that cuts documents into terms, and can be pickled."""
 
-    Attributes
-    ----------
-    tool : CountVectorizer of scikit-learn
-    vocabulary : dict of str to int, or None
-        See `TermCounts.fit`.
-    binary : bool
-        Whether every count is 1.
-    """
-
-    tool: Any
-    vocabulary: Mapping[str, int] | None
-    binary: bool
+    tool: Any  # CountVectorizer of scikit-learn
+    vocabulary: Mapping[str, int] | None  # see `TermCounts.fit`
+    binary: bool  # is every count 1?
 
     def count(self, documents: Any, live_rows: Ints) -> TermCounts:
         """Count the terms of documents, of an array of objects; see `TermCounts.fit`."""
@@ -132,19 +123,15 @@ def _check_pattern(pattern: str | None) -> None:
             "one that matches a term; correct it"
         ) from None
     if pattern is None or groups > 1:
-        told = "token_pattern is None" if pattern is None else "More than 1 capturing group"
+        fault = "token_pattern is None" if pattern is None else "More than 1 capturing group"
         raise InvalidParameterError(
-            f"{told} in token pattern; expected an expression with a single group or none; "
+            f"{fault} in token pattern; expected an expression with a single group or none; "
             "write (?:...) for groups that are not captured"
         )
 
 
 def read_vocabulary(given: Any) -> dict[str, int] | None:
-    """Read the parameter `vocabulary` into a dict from terms to columns.
-
-    >>> read_vocabulary(["spam", "ham"])
-    {'spam': 0, 'ham': 1}
-    """
+    """Read the parameter `vocabulary` into a dict from terms to columns."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -167,16 +154,10 @@ def read_vocabulary(given: Any) -> dict[str, int] | None:
 
 
 def choose(df: Ints, tf: Ints, n_documents: int, params: Mapping[str, Any]) -> Ints:
-    """Choose the terms of a vocabulary by how often the live documents use them.
+    """Choose the terms of a vocabulary by document frequencies `df` and counts `tf`; return slots.
 
-    `df` and `tf` are in the order of the terms: in how many documents each is, and how often. Of
-    terms used equally often, the first in the alphabet stay. Return slots, ascending; raise
-    TooFewRecordsError if no terms remain.
-
-    >>> df, tf = np.array([2, 1, 3, 0, 1]), np.array([2, 5, 3, 0, 5])
-    >>> limits = {"min_df": 1, "max_df": 0.7, "max_features": 2}
-    >>> choose(df, tf, 3, limits)
-    array([1, 4])
+    Both are in the order of the terms. Of terms used equally often, the first in the alphabet stay.
+    Raise TooFewRecordsError if no terms remain.
     """
     low, high = (_documents(params[name], n_documents) for name in ("min_df", "max_df"))
     if high < low:

@@ -1,4 +1,4 @@
-"""The counts of each term in each document."""
+"""Counts of each term in each document."""
 
 from __future__ import annotations
 

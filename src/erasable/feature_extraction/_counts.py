@@ -1,8 +1,8 @@
 """Counts of each term in each document, kept so that a document is never read again.
 
-The law it keeps: the terms with their counts are a function of the live documents alone. Terms
-that no live document has are gone, and so is their text. The places of terms (slots) and the
-holes that deleted documents leave are history, and enter no state.
+The law kept here: the terms with their counts are a function of the live documents alone. Terms
+that no live document has are gone, and so is their text. The places of terms (slots) and the holes
+that deleted documents leave are history, and enter no state.
 """
 
 from __future__ import annotations
@@ -29,14 +29,7 @@ Analyzer = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CountRows:
-    """Counts of documents in the columns of a vocabulary, as CSR: columns ascend in every row.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (n_entries,), int32
-    columns : ndarray of shape (n_entries,), int32
-    indptr : ndarray of shape (n_documents + 1,), int64
-    """
+    """Counts of documents in the columns of a vocabulary, as CSR: columns ascend in every row."""
 
     counts: Counts
     columns: Slots
@@ -64,10 +57,6 @@ def count_terms(
 
     If `places` is a defaultdict, new terms get the next place; otherwise they are ignored.
     `n_slots` is the number of places, if it is not that of the terms.
-
-    >>> rows = count_terms(["b a b", "c"], str.split, {"a": 0, "b": 1}, binary=False)
-    >>> rows.counts.tolist(), rows.columns.tolist(), rows.indptr.tolist()
-    ([1, 2], [0, 1], [0, 2, 2])
     """
     counts, slots, ends = array("i"), array("i"), array("q", [0])
     learns = isinstance(places, defaultdict)
@@ -95,41 +84,14 @@ def _sorted(rows: CountRows, n_columns: int) -> CountRows:
 
 @dataclass(eq=False, slots=True)
 class TermCounts:
-    """Counts of the terms of all live documents, whether they are in the vocabulary or not.
+    """Counts of the terms of all live documents, in the vocabulary or not."""
 
-    Attributes
-    ----------
-    terms : ndarray of shape (n_slots,), object (str)
-        The term of each slot, ascending; "" where no live document has it any more.
-    df : ndarray of shape (n_slots,), int64
-        How many live documents have the term.
-    tf : ndarray of shape (n_slots,), int64
-        How often they have it.
-    rows : CountRows
-        One row for each record, with slots as columns; rows not live are empty or 0.
-    fixed : bool
-        Whether the terms were given and stay.
-    slots : dict of str to int, or None
-        The slot of each term that a live document has; made when documents come.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> texts = np.array(["b a b", "a c", "gone"], dtype=object)
-    >>> counts = TermCounts.fit(texts, np.arange(2), str.split, None, binary=False)
-    >>> counts.terms.tolist(), counts.df.tolist(), counts.tf.tolist()
-    (['a', 'b', 'c'], [2, 1, 1], [2, 2, 1])
-    >>> counts.remove(np.array([1]))
-    >>> counts.terms.tolist(), counts.df.tolist()
-    (['a', 'b', ''], [1, 1, 0])
-    """
-
-    terms: NDArray[Any]
-    df: Ints
-    tf: Ints
-    rows: CountRows
-    fixed: bool
-    slots: dict[str, int] | None = None
+    terms: NDArray[Any]  # of each slot, ascending; "" where no live document has it any more
+    df: Ints  # live documents with the term
+    tf: Ints  # how often they have it
+    rows: CountRows  # a row for each record, slots as columns; rows not live are empty or 0
+    fixed: bool  # were the terms given?
+    slots: dict[str, int] | None = None  # by term of a live document; made when documents come
 
     @classmethod
     def fit(
@@ -143,11 +105,11 @@ class TermCounts:
         plain: bool = False,
         lowercase: bool = True,
     ) -> Self:
-        """Count the terms of the live documents.
+        """Count the terms of the live documents; `live_rows` ascend.
 
-        `live_rows` ascend; `vocabulary` has the terms if they are given. `plain` tells that
-        `analyze` does what scikit-learn does by default, which is done faster here. Raise
-        InvalidDataError for terms that are no strings, or that UTF-8 cannot encode.
+        `vocabulary` has the terms if they are given; `plain`: `analyze` is scikit-learn's default,
+        for which there is faster code. Raise InvalidDataError for terms that are no strings, or
+        that UTF-8 cannot encode.
         """
         places: Any = vocabulary
         if vocabulary is None:
@@ -181,7 +143,7 @@ class TermCounts:
         return made
 
     def copy(self) -> Self:
-        """Copy all of it, so that a deletion in one is none in the other."""
+        """Copy all of it, so that a deletion in one does not change the other."""
         rows = CountRows(self.rows.counts.copy(), self.rows.columns.copy(), self.rows.indptr)
         return type(self)(self.terms.copy(), self.df.copy(), self.tf.copy(), rows, self.fixed)
 
@@ -194,10 +156,9 @@ class TermCounts:
         *,
         binary: bool,
     ) -> Slots | None:
-        """Count the terms of documents that are live from now on.
+        """Count the terms of new live documents at `rows`, ascending; there are `n_rows` rows now.
 
-        Their positions `rows` ascend; there are `n_rows` rows now. Return the new slot of each
-        former slot, or None where the terms stay as they were.
+        Return the new slot of each former slot, or None where the terms stay as they were.
         """
         if self.slots is None:
             there = np.arange(self.terms.size) if self.fixed else np.flatnonzero(self.df)
@@ -223,7 +184,7 @@ class TermCounts:
         return moved
 
     def _without(self, left_out: Flags, lengths: Ints) -> CountRows:
-        """Return the rows without some, of which each that was deleted has still its length."""
+        """Return the rows without some; deleted ones keep their length."""
         n = self.rows.indptr.size - 1
         kept = np.repeat(~left_out[:n], lengths[:n])
         ends = np.concatenate([[0], np.cumsum(lengths[~left_out])])

@@ -29,34 +29,10 @@ class TfidfVectorizer(CountVectorizer, auto_wrap_output_keys=None):  # type: ign
     row of every document by a little. What learns from the rows has to learn again, or to follow.
     `quantize` makes such changes rare.
 
+    Parameters that are not listed here are those of `CountVectorizer`.
+
     Parameters
     ----------
-    strip_accents : {"ascii", "unicode"}, function or None, default=None
-        Remove accents first?
-    lowercase : bool, default=True
-        Make letters small first?
-    preprocessor : function, default=None
-        Takes a text and returns a text, in the place of the two steps above. Like all functions
-        here it must have a name of its own (no lambda, no method of an object), by which the
-        digest knows it, and give the same for the same text.
-    tokenizer : function, default=None
-        Takes a text and returns a list of words, in the place of `token_pattern`.
-    analyzer : {"word", "char", "char_wb"} or function, default="word"
-        What terms are made of. A function takes a document and returns a list of str.
-    stop_words : {"english"}, list of str or None, default=None
-        Words to leave out.
-    token_pattern : str, default=r"(?u)\b\w\w+\b"
-        Regular expression of a word: two letters or digits, or more.
-    ngram_range : tuple (min_n, max_n), default=(1, 1)
-        How many words, or characters, make a term.
-    max_df : float from 0 to 1, or int, default=1.0
-        Leave out terms of more documents than this share or number.
-    min_df : float from 0 to 1, or int, default=1
-        Leave out terms of fewer documents than this share or number.
-    max_features : int, default=None
-        Keep only so many terms, those used most; among equals the first of the alphabet.
-    vocabulary : dict of str to int, or list of str, default=None
-        The terms, which are then not learned, and stay; with their columns.
     binary : bool, default=False
         Count every term of a document once?
     dtype : {numpy.float64, numpy.float32}, default=numpy.float64

@@ -1,8 +1,8 @@
-"""The base of the vectorizers: a vocabulary that is learned and forgotten, and its interface.
+"""Base of the vectorizers: a vocabulary that is learned and forgotten, and its interface.
 
-The state is the vocabulary with the number of documents of each term. The counts of every
-document in memory, and of terms that are not in the vocabulary now, are kept beside it: a deletion
-takes a document's counts out, and cuts no other text.
+The state is the vocabulary with the number of documents of each term. The counts of every document
+in memory, and of terms that are not in the vocabulary now, are kept beside it: a deletion takes a
+document's counts out, and cuts no other text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from erasable.feature_extraction._words import cuts_plainly
 
 
 class Tally(NamedTuple):
-    """How many documents have each term, and how often they have it."""
+    """Numbers of documents with each term, and of its occurrences."""
 
     df: Counter[str]
     tf: Counter[str]
@@ -69,13 +69,7 @@ class _Tallying(Pass[Tally]):
 
 
 def tallied(cutting: Cutting, documents: Any) -> Tally:
-    """Tally the terms of documents.
-
-    >>> from sklearn.feature_extraction.text import CountVectorizer
-    >>> texts = np.array(["to be or not to be"], dtype=object)
-    >>> tallied(Cutting(CountVectorizer(), None, binary=False), texts).tf["be"]
-    2
-    """
+    """Tally the terms of documents."""
     counts = cutting.count(documents, np.arange(len(documents)))
     there = np.flatnonzero(counts.df)
     terms = counts.terms[there].tolist()
@@ -86,19 +80,7 @@ def tallied(cutting: Cutting, documents: Any) -> Tally:
 
 
 class StoredTerms:
-    """The terms of live rows of a stored table of one column; an accelerator.
-
-    Parameters
-    ----------
-    matrix : Stored
-    live_rows : ndarray of int64
-    cutting : Cutting
-
-    Attributes
-    ----------
-    terms, df, tf, fixed
-        See `TermCounts`.
-    """
+    """The terms of live rows of a stored table of one column; an accelerator, like `TermCounts`."""
 
     def __init__(self, matrix: Stored, live_rows: Ints, cutting: Cutting) -> None:
         self._matrix, self._cutting = matrix, cutting
@@ -128,7 +110,7 @@ class StoredTerms:
                 self.terms[slot] = ""
 
     def holders(self, rows: Ints, slots: Ints) -> Ints | None:
-        """Return that nobody knows which documents have a term of some slots, if there are any."""
+        """Return None (unknown) for the documents with the terms of any slots."""
         return None if slots.size else rows[:0]
 
     def _tally_of(self, rows: Ints) -> Tally:
@@ -210,7 +192,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         return Outcome("updated", 0, {"terms_added": n_new})
 
     def _choose_again(self, kept: Ints, counts: Ints, n_gone: int) -> int:
-        """Choose the vocabulary again, and know what has changed; return how many terms are new.
+        """Choose the vocabulary again, and record what has changed; return how many terms are new.
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
         """
@@ -377,7 +359,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         """Transform live records, at these positions, from what is known of them."""
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredTerms):  # which knows no documents
+        if isinstance(self._accelerator, StoredTerms):  # which has no documents
             return None
         return self._values(self._accelerator.select(rows, self._kept))
 

@@ -1,4 +1,4 @@
-"""Kernel regression: the mean of the records within reach, the nearer the more."""
+"""Kernel regression: the mean of the targets within reach, weighed by distance."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def weigh_stored(
     shape: int,
     n_jobs: int | None,
 ) -> tuple[Floats, Floats]:
-    """Return means and sums of weights, as `_weigh_kernels.weigh` writes them.
-
-    All blocks are read for each part of the queries.
-    """
+    """Return means and sums of weights; every part of the queries reads all blocks."""
     order, live = memory.order, np.flatnonzero(memory.live)
     ranks = np.zeros(memory.live.size, dtype=np.int64)
     ranks[order] = np.arange(order.size)

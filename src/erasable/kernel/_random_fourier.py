@@ -32,32 +32,7 @@ from ._waves import Waves
 
 
 class WaveDesign(WeightedTargets):
-    """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
-
-    Parameters
-    ----------
-    waves : Waves
-    records : Records
-        With targets of numbers.
-    live_rows : ndarray of int64
-        Positions of the rows that count.
-    warn : bool, default=False
-        Warn of targets of which many small values become 0?
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    gram : Gram
-        Of the waves and the targets; with weights, of both and ``sqrt(w)`` between them.
-    origin : ndarray of shape (n_waves + n_targets,), float64, or None
-        With weights, what waves and targets are less before they are weighted.
-
-    Raises
-    ------
-    MagnitudeError
-        See `Grid.fit`.
-    """
+    """Sums over live rows; `gram` and `origin` are state, the rest an accelerator."""
 
     def __init__(
         self,
@@ -145,7 +120,7 @@ class WaveDesign(WeightedTargets):
         return max(ceil_log2(float(targets.high[0])), MIN_TOP) if self._outer else 0
 
     def _has_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take new rows into all grids; tell whether these are what they were."""
+        """Take new rows into all grids; tell whether these are unchanged."""
         weights, grid = self._records.weights, self.gram.target_grid
         for outer in self._outer:
             origin = outer.origin.copy()
@@ -172,17 +147,7 @@ class WaveDesign(WeightedTargets):
 
 
 class _SumWaves(Pass[Gram]):
-    """Add rows to sums where they are.
-
-    Parameters
-    ----------
-    waves : Waves
-    none : Gram
-        Of no rows.
-    targets : ndarray of shape (n_rows, n_targets)
-    roots : ndarray of shape (n_rows,), or None
-        Of the weights.
-    """
+    """Add rows to sums of waves; `none` has no rows, `roots` are those of the weights."""
 
     def __init__(self, waves: Waves, none: Gram, targets: Floats, roots: Floats | None) -> None:
         self._waves, self._none = waves, none
@@ -331,9 +296,9 @@ class RandomFourierRidge(LinearModel):
     @property
     def _waves(self) -> Waves:
         if self._drawn.waves is None:
-            told = list(map(str, self._call_columns()))
+            names = list(map(str, self._call_columns()))
             n_waves, gamma = self._n_columns, self._at_fit("gamma")
-            self._drawn.waves = Waves.draw(self._tape, told, n_waves, gamma)
+            self._drawn.waves = Waves.draw(self._tape, names, n_waves, gamma)
         return self._drawn.waves
 
     def _new_design(self, warn: bool = False) -> WaveDesign:
@@ -382,7 +347,7 @@ class RandomFourierRidge(LinearModel):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         matrix = self._read_matrix(X)
         solution = self._solved()

@@ -38,18 +38,9 @@ _S6 = np.float64(3.7813859205893228)
 
 @subroutine
 def cos_turns(t: np.float64) -> np.float64:
-    """Compute ``cos(2 pi t)``.
+    """Compute ``cos(2 pi t)``, with an error below 2 units in the last place.
 
-    Parameters
-    ----------
-    t : float64
-        Angle in turns.
-
-    Returns
-    -------
-    float64
-        From -1 to 1, with an error below 2 units in the last place; exact at multiples of a
-        quarter. 0 where the angle is not known: beyond ``2**51`` turns, or NaN.
+    It is exact at multiples of a quarter, and 0 for NaN and beyond ``2**51`` turns.
     """
     turns = np.float64(t)
     away = abs(turns - ((turns + _ROUND) - _ROUND))

@@ -23,25 +23,17 @@ _LEAST = 1024  # rows at least, because every block of them costs a sum of matri
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """Waves ``cos(2 pi (phase + x frequency))``, functions of a row x.
+    """Waves ``cos(2 pi (phase + x frequency))``, functions of a row x."""
 
-    Attributes
-    ----------
-    frequencies : ndarray of shape (n_features, n_waves), float64
-        Turns for each unit of a feature.
-    phases : ndarray of shape (n_waves,), float64
-        Turns where all features are 0.
-    """
-
-    frequencies: Floats
-    phases: Floats
+    frequencies: Floats  # turns for each unit of a feature, shape (n_features, n_waves)
+    phases: Floats  # turns where all features are 0
 
     @classmethod
     def draw(cls, tape: Tape, names: Sequence[str], n_waves: int, gamma: float) -> Self:
         """Draw waves for the kernel ``exp(-gamma |x - x'|**2)``: by feature name and wave.
 
-        What is drawn for a feature hangs neither on its place nor on the other features, and a
-        wave not on how many there are.
+        A feature's draw does not depend on its place or on the other features, nor a wave on their
+        number.
         """
         own = tape.child("random Fourier features")
         seed, stream = np.uint64(own.seed), np.uint32(Stream.PHASE)
@@ -59,13 +51,7 @@ class Waves:
         return int(self.phases.size)
 
     def at(self, matrix: Any, rows: Ints) -> Floats:
-        """Return the waves at some rows of a matrix, dense, sparse or stored.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_waves), float64
-            From -1 to 1; each a function of its row alone.
-        """
+        """Return the waves, from -1 to 1, at rows of a matrix; each depends on its row alone."""
         out = np.zeros((rows.size, self.n_waves))
         if issparse(matrix):
             kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)

@@ -127,23 +127,11 @@ def weigh(
     out: Floats,
     total: Floats,
 ) -> None:
-    """Write the weighed means of the targets within reach, and the sums of the weights.
+    """Write the weighed means of the targets within reach to `out`, the sums of weights to `total`.
 
-    Parameters
-    ----------
-    queries : ndarray of shape (n_queries, n_features)
-    tree, inverse
-        See `erasable.neighbors`.
-    targets : ndarray of shape (n_records, n_outputs)
-        By rank.
-    nearest, limits : ndarray of shape (n_queries,)
-        Squared distances of the nearest record, which has the weight 1 where the kernel is
-        Gaussian, and of the farthest that may have any.
-    bandwidth, shape
-        Of the kernel.
-    out : ndarray of shape (n_queries, n_outputs)
-        Nothing is written where no record has any weight.
-    total : ndarray of shape (n_queries,)
+    `targets` are by rank; nothing is written to `out` where no record has any weight. `nearest` and
+    `limits` are squared distances: of the nearest record, which has the weight 1 where the kernel
+    is Gaussian, and of the farthest that may have any.
     """
     n = targets.shape[0]
     scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, OUTSIDE)

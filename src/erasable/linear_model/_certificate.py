@@ -78,9 +78,7 @@ def distance(decrement: float, reach: float, error: float = 0.0) -> float:
 
 
 def distance_after_step(decrement: float, reach: float, error: float, noise: float) -> float:
-    """Bound the distance of the optimum from where a Newton step has led, equation (3).
-
-    That is, from where it would have led without rounding.
+    """Bound the distance of the optimum from the end of an exact Newton step, equation (3).
 
     `decrement` is that before the step, as computed; `noise` bounds the norm of the gradient's
     error.

@@ -22,8 +22,8 @@ _PRICE = 25
 class ConjugateSolver(Solver):
     """Steps from conjugate gradients, certified by the convexity of the penalty alone.
 
-    One that does not certify gives up when it has taken as long as a few dense Hessians: where
-    columns tell nearly the same, conjugate gradients take a thousand products for a step.
+    One that does not certify gives up after the time of a few dense Hessians: where columns are
+    nearly collinear, conjugate gradients take a thousand products for a step.
     """
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
@@ -38,7 +38,7 @@ class ConjugateSolver(Solver):
 
     def take_matrix(self, matrix: Any) -> bool:
         """See `Solver`."""
-        self._strengths = np.zeros(0)  # rows may come of which no bound is known
+        self._strengths = np.zeros(0)  # new rows may have no known bound
         return super().take_matrix(matrix)
 
     @property
@@ -59,7 +59,7 @@ class ConjugateSolver(Solver):
         return Move(None, size, noise, theta, half)
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:
-        # What a step leaves over is the square of what it came from, or what is asked for here.
+        # What a step leaves is the square of what it started from, or `tolerance` of it.
         if not self.certifies:
             return self._direction(self._chances, gradient, _ROUGH)
         share = move.decrement / self._before if count > 0 else np.inf
@@ -70,10 +70,10 @@ class ConjugateSolver(Solver):
         return self._direction(self._chances, gradient, tolerance)
 
     def _direction(self, chances: Floats, gradient: Floats, tolerance: float) -> Floats:
-        """Return the Newton step, but for a share of the gradient.
+        """Return the Newton step, up to a relative residual of `tolerance`.
 
-        The columns are scaled by the roots of the Hessian's diagonal, if only that of the first
-        step where the way is rough.
+        The columns are scaled by the roots of the Hessian's diagonal; a rough solver keeps that of
+        its first step.
         """
         design, strengths = self.problem.design, self.problem.strengths
         if self.certifies or self._scale.size == 0:
@@ -91,7 +91,7 @@ class ConjugateSolver(Solver):
             self._left -= 1
             image = design.multiply(chances, direction) + strengths * direction
             curvature = float(np.vdot(direction, image))
-            if not 0.0 < curvature < np.inf:  # beyond what float64 can tell
+            if not 0.0 < curvature < np.inf:  # beyond the precision of float64
                 break
             length = size / curvature
             step += length * direction
@@ -104,16 +104,9 @@ class ConjugateSolver(Solver):
 
 
 class Convexity:
-    """A diagonal lower bound of the Hessian at some coefficients, and what it certifies.
+    """A diagonal lower bound of the Hessian where probabilities are `chances`, shape (n, m).
 
-    Parameters
-    ----------
-    problem : SoftmaxProblem
-        Not coupled.
-    chances : ndarray of shape (n, m)
-        Probabilities there.
-    rows : float
-        `SoftmaxDesign.squared_rows`.
+    The problem is not coupled; `rows` comes from `SoftmaxDesign.squared_rows`.
     """
 
     def __init__(self, problem: SoftmaxProblem, chances: Floats, rows: float) -> None:

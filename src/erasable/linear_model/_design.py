@@ -41,17 +41,11 @@ class WeightedTargets:
         self.origin = None
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows out of the sums; return how many columns were read again.
-
-        None means that origins have changed, and everything must be summed anew.
-        """
+        """Take rows out; return how many columns were read again, None: sum everything anew."""
         raise NotImplementedError(f"{type(self).__name__} does not implement forget()")
 
     def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take new rows into the sums; return how many columns were read again.
-
-        None means that everything must be summed anew.
-        """
+        """Take rows in; return how many columns were read again, None: sum everything anew."""
         raise NotImplementedError(f"{type(self).__name__} does not implement learn()")
 
     def take_arrays(self, records: Records) -> None:
@@ -118,32 +112,7 @@ class WeightedTargets:
 
 
 class LinearDesign(WeightedTargets):
-    """What is summed of the live rows of records; an accelerator, but for `gram` and `origin`.
-
-    Parameters
-    ----------
-    records : Records
-        With targets of numbers.
-    live_rows : ndarray of int64
-        Positions of the rows that count.
-    names : sequence of str, optional
-        Names of the features, for messages.
-    warn : bool, default=False
-        Warn of columns in which many small values become 0?
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    gram : Gram
-    origin : ndarray of shape (n_features + n_targets,), float64, or None
-        With weights, what features and targets are less before they are weighted.
-
-    Raises
-    ------
-    InvalidDataError, MagnitudeError
-        See `Gram.fit` and `Grid.fit`.
-    """
+    """Sums over live rows; `gram` and `origin` are state, the rest an accelerator."""
 
     def __init__(
         self,

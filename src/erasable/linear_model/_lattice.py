@@ -1,7 +1,7 @@
 """The lattice on which an optimum is published: multiples of 2**-20 in units of the columns.
 
 The optimum of strictly convex training is a function of the records alone, so the point of a
-lattice that is nearest to it is one, too, and can be told from any approximation that is known to
+lattice that is nearest to it is one, too, and can be found from any approximation that is known to
 be near enough. Numbers near a boundary come as sums of two floats (high, low).
 """
 
@@ -15,7 +15,7 @@ Pair = tuple[Floats, Floats]
 
 STEP = 2.0**-20
 TIE = 2.0**-60
-"""What is nearer than this, in steps, to a boundary counts as on it: it goes to the even multiple.
+"""Numbers nearer than this, in steps, to a boundary count as on it: they go to the even multiple.
 
 So there are two kinds of places, and what is certain is so for every interval around the optimum:
 which kind it is in is a function of the optimum alone.

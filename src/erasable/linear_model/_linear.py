@@ -1,4 +1,4 @@
-"""The base of linear regression and ridge: exact moments that forget, and their solution."""
+"""Linear regression and ridge: exact moments, updated by deletions, and their solution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from erasable.linear_model._solve_kernels import solve as solve_sums
 def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
     """Predict each of some live rows by the model without it; the model does not change.
 
-    Raise TooFewRecordsError if one is the last record, or the last with a positive weight.
+    Raise TooFewRecordsError for the last record, or the last with a positive weight.
     """
     held = model._attached()
     if held.n_live < 2 and rows.size:
@@ -102,7 +102,7 @@ class LinearModel(RegressorMixin, Weighted):
     """Base of the linear models whose state is exact second moments.
 
     A deletion subtracts the products of a record from the sums, in O(n_features^2). Coefficients
-    are solved from the sums when they are asked for.
+    are solved from the sums on access.
 
     A subclass says by `_penalties` what squared coefficients cost. Behind an affine step of a
     pipeline the model learns from the records as they are, and solves for mapped ones.
@@ -262,7 +262,7 @@ class LinearModel(RegressorMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         rows = self._read_matrix(X)
         predicted = self._solved().predict(rows, self._comes_mapped(X))
@@ -292,7 +292,7 @@ class LinearModel(RegressorMixin, Weighted):
 
 @dataclass(eq=False, slots=True)
 class _Derived:
-    """What is made of the state when it is asked for; all but the solution of the grids alone."""
+    """Values derived from the state on first use; only the solution needs more than grids."""
 
     leaves: dict[str, LeafHash] = field(default_factory=dict)
     problem: LeastSquares | None = None

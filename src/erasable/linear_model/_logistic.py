@@ -98,9 +98,9 @@ class LogisticRegression(ClassifierMixin, Weighted):
     else the objective is what it is in real numbers, with penalties ``1 / C`` and products of a
     sample's and a class's weight that are rounded to floats.
 
-    A class without records that teach it, because ``classes`` names it and there are none or they
-    have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf, to
-    which the optimum tends.
+    A class without records of positive weight, because ``classes`` names it and there are none or
+    they have the weight 0, has the probability 0: its coefficients are 0 and its intercept is -inf,
+    to which the optimum tends.
 
     Behind a scaler of a pipeline the model learns from the records as they are, with penalties
     scaled instead [1]_.
@@ -159,11 +159,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
         self._settings = decode_params(self._info.params)
         self._check_settings()
         work = LogisticWork(self._attached(), self._settings)
-        _refuse_few(work.taught.n_taught, "the records have", "fit on records of more classes")
+        _refuse_few(work.training.n_used, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open(self.n_jobs)
         held = self._attached()
-        work.columns.warn(held.records.matrix, work.taught.rows, held.column_names)
+        work.columns.warn(held.records.matrix, work.training.rows, held.column_names)
         self._accelerator = work
         self._shown = _Shown()
         self._published()
@@ -188,7 +188,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         given = self._settings["class_weight"]
         if not isinstance(given, Mapping) or self._settings["classes"] is None:
             return
-        strange = len(set(given) - set(work.taught.classes.labels.tolist()))
+        strange = len(set(given) - set(work.training.classes.labels.tolist()))
         if strange:
             raise InvalidParameterError(
                 f"class_weight= has {strange} labels that are not in classes=; expected no "
@@ -199,8 +199,8 @@ class LogisticRegression(ClassifierMixin, Weighted):
         check_classes(y, self.classes)
 
     def _check_deletion(self, rows: Ints) -> None:
-        told = f"deleting {rows.size} records would leave"
-        _refuse_few(self._accelerator.taught.left(rows), told, "delete fewer")
+        intro = f"deleting {rows.size} records would leave"
+        _refuse_few(self._accelerator.training.left(rows), intro, "delete fewer")
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         scanned = self._accelerator.remove(rows)
@@ -241,7 +241,11 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _state(self) -> dict[str, Any]:
         found = self._published()
         return {
-            "classes": {"labels": found.labels, "counts": found.counts, "taught": found.taught},
+            "classes": {
+                "labels": found.labels,
+                "counts": found.counts,
+                "taught": found.used_counts,
+            },
             "columns": {"origin": found.origin, "top": found.top},
             "coefficients": found.values,
             **self._map_state(),
@@ -254,7 +258,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
             PublishedModel(
                 labels=classes["labels"],
                 counts=classes["counts"],
-                taught=classes["taught"],
+                used_counts=classes["taught"],
                 values=state["coefficients"],
                 **state["columns"],
             )
@@ -264,7 +268,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         held, mine, same = self._attached(), self._published(), False
         try:
             work = LogisticWork(held, self._settings, mine)
-            if work.taught.n_taught >= 2:
+            if work.training.n_used >= 2:
                 same = held.vouched or work.publish(self._map, self.n_jobs).equals(mine)
         except ErasableError:
             same = False
@@ -278,7 +282,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def classes_(self) -> NDArray[Any]:
         """Labels of the classes, sorted."""
         self._check_fitted()
-        return np.array((self._shown.published or self._accelerator.taught.classes).labels)
+        return np.array((self._shown.published or self._accelerator.training.classes).labels)
 
     @property
     def coef_(self) -> Floats:
@@ -316,7 +320,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes, the logit of the second; -inf for a class that nothing teaches.
+            With two classes, the logit of the second; -inf for a class without weight.
         """
         return self._of_logits(X, lambda logits: logits)
 
@@ -359,7 +363,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            A column for each of `classes_`; -inf for a class that nothing teaches.
+            A column for each of `classes_`; -inf for a class without weight.
         """
         return self._of_logits(X, log_probabilities)
 
@@ -383,20 +387,17 @@ class LogisticRegression(ClassifierMixin, Weighted):
 
 
 class _Shown:
-    """What was found out since the last deletion.
-
-    An object of its own, because a prediction must not change the attributes of an estimator.
-    """
+    """Cache until the next deletion: a prediction changes no attribute of an estimator."""
 
     def __init__(self, published: PublishedModel | None = None) -> None:
         self.published = published
         self.equations: tuple[Floats, Floats] | None = None
 
 
-def _refuse_few(n_classes: int, told: str, advice: str) -> None:
+def _refuse_few(n_classes: int, intro: str, advice: str) -> None:
     if n_classes < 2:
         weights = "all weights are zero" if n_classes == 0 else "the data contains only one class"
         raise TooFewRecordsError(
-            f"{told} {n_classes} class{'' if n_classes == 1 else 'es'} with a weight; "
+            f"{intro} {n_classes} class{'' if n_classes == 1 else 'es'} with a weight; "
             f"LogisticRegression needs at least 2 ({weights}); {advice}"
         )

@@ -1,6 +1,6 @@
-"""Records that teach, their classes, and the weights of these.
+"""Training classes of a logistic regression: the records used, their classes, and weights.
 
-A record of weight 0 is held, and teaches nothing; so does one whose class has the weight 0.
+A record of weight 0 is held and not used; nor is one whose class has the weight 0.
 """
 
 from __future__ import annotations
@@ -18,26 +18,11 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.row_arrays import padded
 
 WEIGHTS = 2.0**-480, 2.0**480
-"""Least and largest weight: so no sum, ratio or product of two overflows, whatever is deleted."""
+"""Least and largest weight, so that no sum, ratio or product of two ever overflows."""
 
 
 class TrainingClasses:
-    """The classes of the live records, and those of them that records teach.
-
-    Parameters
-    ----------
-    held : Attachment
-    fixed : array-like or None
-        Labels of all classes, if they are fixed.
-    class_weight : dict, "balanced" or None
-
-    Attributes
-    ----------
-    classes : Classes
-    counts : ndarray of shape (n_classes,), int64
-        How many live records teach each class.
-    teaches : ndarray of shape (n_rows,), bool
-    """
+    """The classes of the live records, and those of them with records of positive weight."""
 
     def __init__(self, held: Attachment, fixed: Any, class_weight: Any) -> None:
         records = held.records
@@ -47,18 +32,19 @@ class TrainingClasses:
         self.classes = Classes.fit(records.y, held.live_rows(), fixed)
         self._given = class_weight
         self._weights: Floats | None = records.weights
-        self.teaches = held.live.copy()
+        self.used = held.live.copy()  # of each row: is it live, with a positive weight?
         if records.weights is not None:
-            self.teaches &= records.weights > 0
-        worths = self._worths()
-        if not worths.all():
-            self.teaches &= (worths > 0)[self.classes.codes]  # GONE is the last, and not live
-        every = self._weights is None and bool(worths.all())
+            self.used &= records.weights > 0
+        given = self._given_weights()
+        if not given.all():
+            self.used &= (given > 0)[self.classes.codes]  # GONE is the last, and not live
+        every = self._weights is None and bool(given.all())
+        # `counts`: how many used records each class has
         self.counts = self.classes.counts.copy() if every else self._count(self.rows())
 
     def rows(self) -> Ints:
-        """Positions of the records that teach."""
-        return np.flatnonzero(self.teaches)
+        """Positions of the records that are used."""
+        return np.flatnonzero(self.used)
 
     def _count(self, rows: Ints) -> Ints:
         codes = self.classes.codes[rows]
@@ -70,54 +56,54 @@ class TrainingClasses:
         return self._weights is not None or self._given is not None
 
     @property
-    def n_taught(self) -> int:
-        """Number of classes that records teach."""
+    def n_used(self) -> int:
+        """Number of classes with used records."""
         return int(np.count_nonzero(self.counts))
 
     @property
     def labels(self) -> list[Any]:
-        """Labels of the classes that records teach."""
+        """Labels of the classes with used records."""
         known: list[Any] = self.classes.labels[self.counts > 0].tolist()
         return known
 
     def left(self, rows: Ints) -> int:
-        """Count the classes that records would teach without some rows."""
-        gone = self._count(rows[self.teaches[rows]])
+        """Count the classes that would have used records without some rows."""
+        gone = self._count(rows[self.used[rows]])
         return int(np.count_nonzero(self.counts - gone))
 
     def take_arrays(self) -> None:
-        """Know that the records lie in other arrays, with room for others."""
+        """Refer to the arrays of the records, which have room for others now."""
         n = self._held.records.n_rows
         self._weights = self._held.records.weights
-        self.teaches = padded(self.teaches, n)
+        self.used = padded(self.used, n)
         self.classes.codes = padded(self.classes.codes, n, GONE)
 
     def add(self, rows: Ints) -> bool:
-        """Take rows in, live now, unless one of them has a class that there is not."""
+        """Take live rows in; false, with nothing changed, if one has an unknown class."""
         records = self._held.records
         assert records.y is not None
         _refuse_absurd(records.weights, self._held.live)
         if not self.classes.add(records.y, rows):
             return False
-        teaches = np.ones(rows.size, dtype=np.bool_)
+        used = np.ones(rows.size, dtype=np.bool_)
         if records.weights is not None:
-            teaches &= records.weights[rows] > 0
-        teaches &= (self._worths() > 0)[self.classes.codes[rows]]
-        self.teaches[rows] = teaches
-        self.counts = self.counts + self._count(rows[teaches])
+            used &= records.weights[rows] > 0
+        used &= (self._given_weights() > 0)[self.classes.codes[rows]]
+        self.used[rows] = used
+        self.counts = self.counts + self._count(rows[used])
         return True
 
     def remove(self, rows: Ints) -> bool:
         """Forget rows; tell whether there are other classes now."""
-        before = self.classes.labels.size, self.n_taught
-        self.counts = self.counts - self._count(rows[self.teaches[rows]])
-        self.teaches[rows] = False
+        before = self.classes.labels.size, self.n_used
+        self.counts = self.counts - self._count(rows[self.used[rows]])
+        self.used[rows] = False
         kept = self.classes.remove(rows)
         if kept is not None:
             self.counts = self.counts[kept]
-        return before != (self.classes.labels.size, self.n_taught)
+        return before != (self.classes.labels.size, self.n_used)
 
-    def _worths(self) -> Floats:
+    def _given_weights(self) -> Floats:
         """Weights of the classes as they are given; 1 where they depend on the records."""
         labels = self.classes.labels.tolist()
         if not isinstance(self._given, Mapping):
@@ -126,12 +112,12 @@ class TrainingClasses:
 
     def _class_weights(self) -> Floats:
         """Return the weight of each class."""
-        worths = self._worths()
+        given = self._given_weights()
         if self._given == "balanced":
             totals = self._totals()
-            taught = totals > 0
-            worths[taught] = math.fsum(totals) / (int(taught.sum()) * totals[taught])
-        return worths
+            used = totals > 0
+            given[used] = math.fsum(totals) / (int(used.sum()) * totals[used])
+        return given
 
     def _totals(self) -> Floats:
         if self._weights is None:
@@ -141,9 +127,9 @@ class TrainingClasses:
         return np.array(each)
 
     def record_weights(self) -> Floats:
-        """Return the weight of every row, 0 for those that do not teach."""
+        """Return the weight of every row, 0 for those that are not used."""
         class_weights = self._class_weights()
-        weights = self.teaches.astype(np.float64)
+        weights = self.used.astype(np.float64)
         if self._weights is not None:
             weights *= self._weights
         if not (class_weights == 1.0).all():

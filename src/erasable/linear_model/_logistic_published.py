@@ -16,27 +16,15 @@ from erasable.core.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """The model: the point of the lattice that is nearest to the optimum, and what it refers to.
-
-    Attributes
-    ----------
-    labels, counts : ndarray of shape (n_classes,)
-        Classes, and how many live records each has.
-    taught : ndarray of shape (n_classes,), int64
-        How many of these have a weight. A class that has none has no coefficients.
-    values : ndarray of shape (1 or number of taught classes, D)
-        Coefficients in units of the columns, and intercepts at the origin in the last column, if
-        there are intercepts.
-    origin, top : ndarray of shape (n_features,)
-        A unit of a column is ``2**top``.
-    """
+    """The model: the point of the lattice nearest to the optimum, and its units."""
 
     labels: NDArray[Any]
-    counts: Ints
-    taught: Ints
+    counts: Ints  # live records of each class
+    used_counts: Ints  # those with a weight; a class of none has no coefficients
+    # shape (1 or number of used classes, D): in units; intercepts, at the origin, last
     values: Floats
     origin: Floats
-    top: Ints
+    top: Ints  # a unit of a column is 2**top
 
     @property
     def unit(self) -> Floats:
@@ -45,7 +33,7 @@ class PublishedModel:
 
     def equals(self, other: PublishedModel) -> bool:
         """Tell whether this is the same model."""
-        names = ("labels", "counts", "taught", "values", "origin", "top")
+        names = ("labels", "counts", "used_counts", "values", "origin", "top")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def _split(self) -> tuple[Floats, Floats]:
@@ -57,7 +45,7 @@ class PublishedModel:
         if self.labels.size == 2:
             return slopes, constants
         every, last = np.zeros((self.labels.size, d)), np.full(self.labels.size, -np.inf)
-        every[self.taught > 0], last[self.taught > 0] = slopes, constants
+        every[self.used_counts > 0], last[self.used_counts > 0] = slopes, constants
         return every, last
 
     def logits(self, matrix: Any) -> Floats:

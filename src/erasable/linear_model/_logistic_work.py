@@ -1,8 +1,8 @@
-"""Working state of a logistic regression: it serves to learn and forget, and is not in the model.
+"""Working state of a logistic regression: an accelerator that learns and forgets.
 
-The published model is a function of the live records; everything here may depend on how it came
-about, and only decides how fast the published numbers are found. Nothing of a deleted record is
-kept: its weight, its class and its logits are overwritten.
+The published model is a function of the live records; everything here may depend on history, and
+only decides how fast the published numbers are found. Nothing of a deleted record is kept: its
+weight, its class and its logits are overwritten.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WIDE = 200
 
 @dataclass(slots=True)
 class Start:
-    """Where to start from: coefficients of the records as they are, for some classes."""
+    """Coefficients to start from, in the units of the records, for some classes."""
 
     labels: list[Any]
     slopes: Floats
@@ -79,11 +79,11 @@ class Start:
         return problem.from_classes(rows - rows.mean(axis=0))
 
 
-def from_sample(problem: SoftmaxProblem, taught: TrainingClasses, made: type[Solver]) -> Solver:
+def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[Solver]) -> Solver:
     """Come near the optimum: by some of the records, where there are many."""
     design = problem.design
     solver = made(problem, np.zeros(problem.shape))
-    n = int(taught.counts.sum())
+    n = int(training.counts.sum())
     share = n // _PART
     if isinstance(design.matrix, Remote):
         share = min(share, _BROUGHT)
@@ -92,8 +92,8 @@ def from_sample(problem: SoftmaxProblem, taught: TrainingClasses, made: type[Sol
         _approach(problem, solver)
         return solver
     rows, weights = [], []
-    for code in range(taught.n_taught):
-        own = np.flatnonzero(taught.teaches & (design.codes == code))
+    for code in range(training.n_used):
+        own = np.flatnonzero(training.used & (design.codes == code))
         step = max(1, min(n // wanted, own.size // 100))
         rows.append(own[::step].copy())
         weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
@@ -119,23 +119,9 @@ def _approach(problem: SoftmaxProblem, solver: Solver) -> None:
 
 
 class LogisticColumns:
-    """Origin and top exponent of every column: ``|x - origin| <= 2**top``.
+    """Origin and top exponent of every column: ``|x - origin| <= 2**top``; set by `set_units`.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, d) or csr_array
-    rows : ndarray of int64
-        Rows that are learned from.
-    free : bool
-        Whether there is an intercept, which makes up for any origin.
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (d,), float64
-    top : ndarray of shape (d,), int64
-        Both since `settle`.
+    `rows` are those that are used; `free`: an intercept makes up for any origin.
     """
 
     def __init__(self, matrix: Any, rows: Ints, free: bool, n_jobs: int | None = None) -> None:
@@ -146,7 +132,7 @@ class LogisticColumns:
         else:
             self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
             _refuse_huge(self._bounds)
-        self._told = self._grid()[1]
+        self._warned = self._grid()[1]
 
     def _grid(self) -> tuple[Floats, Ints]:
         """Return origins and exponents as they follow from the extremes alone."""
@@ -169,12 +155,12 @@ class LogisticColumns:
     ) -> None:
         """Warn of columns in which many small values become 0; or of those that have `grown`."""
         origin, top = self._grid()
-        asked = top > self._told if grown else np.ones(top.size, dtype=np.bool_)
-        self._told = top
-        if asked.any():
+        wanted = top > self._warned if grown else np.ones(top.size, dtype=np.bool_)
+        self._warned = top
+        if wanted.any():
             sampled = sampled_values(matrix, rows(), origin, np.ldexp(1.0, top - BITS))
             skewed = skewed_columns(sampled)
-            warn_of_skew(skewed[asked[skewed]], names)
+            warn_of_skew(skewed[wanted[skewed]], names)
 
     def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> None:
         """Take rows in."""
@@ -190,11 +176,11 @@ class LogisticColumns:
         scanned = self._bounds.remove(matrix, rows, live_rows)
         return 0 if scanned is None else int(scanned.sum())
 
-    def settle(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
+    def set_units(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
         """Derive origins and exponents from the extremes.
 
-        `shift` is what the steps of a pipeline before the model subtract: without an intercept
-        it must be the origin.
+        `shift` is what earlier steps of a pipeline subtract: without an intercept it must be the
+        origin.
         """
         bounds = self._bounds
         if isinstance(bounds, SparseGrid):
@@ -212,10 +198,7 @@ class LogisticColumns:
             self.top = tops(np.maximum(low, high))
 
     def _center(self, full: Flags, matrix: Any, rows: Ints) -> None:
-        """Give columns of a sparse matrix the origins they would have in a dense one.
-
-        Only a column in which no record has a 0 can have one, so nothing becomes dense.
-        """
+        """Give sparse columns without zeros the origins they would have in a dense matrix."""
         low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
         _widen(*parts(matrix), rows, low, high)
         origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
@@ -276,43 +259,34 @@ _MARGIN = 4.0
 
 What an interval's half is in the end follows from the records, but for the order of sums and the
 point at which the last Hessian was taken: much less than this. So where any solver is certain, the
-canonical one is, too, and both publish the true nearest point; elsewhere it is always asked.
+canonical one is, too, and both publish the true nearest point; elsewhere it always decides.
 """
 _ORDINARY = 2**100
 """Total weights further from 1 are brought near it, with the penalties, by a power of two."""
 
 
 class LogisticWork:
-    """The accelerator of a logistic regression.
-
-    Parameters
-    ----------
-    held : Attachment
-    settings : dict
-        Parameters at `fit`.
-    start : Published or None
-        Where to start from.
-    """
+    """The accelerator of a logistic regression; `settings` are the parameters at `fit`."""
 
     def __init__(
         self, held: Attachment, settings: Mapping[str, Any], start: PublishedModel | None = None
     ) -> None:
         self.held, self._settings = held, settings
-        self.taught = TrainingClasses(held, settings["classes"], settings["class_weight"])
+        self.training = TrainingClasses(held, settings["classes"], settings["class_weight"])
         self._columns: LogisticColumns | None = None
         self._solver: Solver | None = None
         self._total = 0.0
         self._solved: list[Any] = []
         self._start: Start | None = None
         if start is not None:
-            labels = start.labels[start.taught > 0].tolist()
+            labels = start.labels[start.used_counts > 0].tolist()
             self._start = Start.of(labels, start.values, start.origin, np.ldexp(1.0, -start.top))
 
     def open(self, n_jobs: int | None = None) -> None:
         """Look at the columns, once it is known that there are records enough, in threads."""
         free = bool(self._settings["fit_intercept"])
         matrix = self.held.records.matrix
-        self._columns = LogisticColumns(matrix, self.taught.rows(), free, n_jobs)
+        self._columns = LogisticColumns(matrix, self.training.rows(), free, n_jobs)
 
     @property
     def columns(self) -> LogisticColumns:
@@ -326,39 +300,39 @@ class LogisticWork:
     def _is_dense(self) -> bool:
         """Whether there are so few coefficients that a Hessian is made."""
         width = self.columns.top.size + int(self._settings["fit_intercept"])
-        return (self.taught.n_taught - 1) * width <= MOST
+        return (self.training.n_used - 1) * width <= MOST
 
     # -- taking in -----------------------------------------------------------------------------
 
     def take_arrays(self) -> None:
-        """Know that the records lie in other arrays, with room for others."""
+        """Refer to the arrays of the records, which have room for others now."""
         matrix = self.held.records.matrix
-        self.taught.take_arrays()
+        self.training.take_arrays()
         if self._solver is not None and not self._solver.take_matrix(matrix):
             self._restart()
 
     def add(self, rows: Ints) -> bool:
-        """Take rows in, live now; false if one has a class that there is not."""
-        taught, columns = self.taught, self.columns
-        before = taught.n_taught
-        if not taught.add(rows):
+        """Take live rows in; false if one has an unknown class."""
+        training, columns = self.training, self.columns
+        before = training.n_used
+        if not training.add(rows):
             return False
-        teaching = rows[taught.teaches[rows]]
-        if teaching.size == 0:
+        used_rows = rows[training.used[rows]]
+        if used_rows.size == 0:
             return True
         matrix = self.held.records.matrix
-        columns.add(matrix, teaching, taught.rows)
-        columns.warn(matrix, taught.rows, self.held.column_names, grown=True)
-        if taught.n_taught != before or taught.is_weighted:
+        columns.add(matrix, used_rows, training.rows)
+        columns.warn(matrix, training.rows, self.held.column_names, grown=True)
+        if training.n_used != before or training.is_weighted:
             self._restart()
         elif self._solver is not None:
-            self._learn(self._solver, teaching)
+            self._learn(self._solver, used_rows)
         return True
 
     def _learn(self, solver: Solver, rows: Ints) -> None:
         """Put rows in the problem, and take the Newton step that this asks for."""
         design = solver.problem.design
-        design.learn(rows, self._codes(self.taught.classes.labels.size == 2)[rows])
+        design.learn(rows, self._codes(self.training.classes.labels.size == 2)[rows])
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
             logits = units @ solver.theta.T
@@ -374,15 +348,15 @@ class LogisticWork:
 
     def remove(self, rows: Ints) -> int:
         """Forget rows that can still be read; return how many columns were scanned again."""
-        teaching = rows[self.taught.teaches[rows]]
+        used_rows = rows[self.training.used[rows]]
         columns = self.columns
-        if self._solver is not None and teaching.size:
-            self._correct(self._solver, teaching)
-        if self.taught.remove(rows):
+        if self._solver is not None and used_rows.size:
+            self._correct(self._solver, used_rows)
+        if self.training.remove(rows):
             self._restart()
-        if teaching.size == 0:
+        if used_rows.size == 0:
             return 0
-        return columns.remove(self.held.records.matrix, teaching, self.taught.rows)
+        return columns.remove(self.held.records.matrix, used_rows, self.training.rows)
 
     def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
         """Forget rows or take them in, and go on with another table; false if a class is new.
@@ -391,8 +365,8 @@ class LogisticWork:
         """
         self._restart()
         if not come:
-            self.taught.remove(rows)
-        elif not self.taught.add(rows):
+            self.training.remove(rows)
+        elif not self.training.add(rows):
             return False
         if self._start is not None:
             slopes = np.zeros((len(self._start.labels), origin.size))
@@ -431,12 +405,9 @@ class LogisticWork:
     def publish(
         self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None
     ) -> PublishedModel:
-        """Find the nearest point of the lattice, in threads.
-
-        `affine` is the (shift, scale) of the steps before, where the model is behind such.
-        """
+        """Find the nearest point of the lattice; `affine` is (shift, scale) of the steps before."""
         matrix = self.held.records.matrix
-        self.columns.settle(matrix, self.taught.rows, None if affine is None else affine[0])
+        self.columns.set_units(matrix, self.training.rows, None if affine is None else affine[0])
         solver = self._solver
         if solver is not None:
             design = solver.problem.design
@@ -444,7 +415,7 @@ class LogisticWork:
             if not (same and np.array_equal(design.unit, self.columns.unit)):
                 self._restart()
         weights, total = self._record_weights()
-        if self.taught.is_weighted and total != self._total:
+        if self.training.is_weighted and total != self._total:
             self._restart()
         self._total = total
         strengths = self._strengths(None if affine is None else affine[1], total)
@@ -453,29 +424,28 @@ class LogisticWork:
         else:
             self._solver.problem.design.n_jobs = n_jobs
             self._update(self._solver.problem, strengths, weights)
-        values, certain = self._solver.settle(_MARGIN)
+        values, certain = self._solver.find_lattice_point(_MARGIN)
         if not certain:
-            values, _ = self._canonical(self._solver.problem).settle()
+            values, _ = self._canonical(self._solver.problem).find_lattice_point()
             if not np.isfinite(values).all():
                 raise MagnitudeError(
                     "no finite coefficients fit these records; expected columns of values that "
                     "differ by less; scale the columns or pass a smaller C"
                 )
-        classes = self.taught.classes
+        classes = self.training.classes
         return PublishedModel(
-            classes.labels.copy(), classes.counts.copy(), self.taught.counts.copy(), values,
+            classes.labels.copy(), classes.counts.copy(), self.training.counts.copy(), values,
             self.columns.origin.copy(), self.columns.top.copy(),
         )  # fmt: skip
 
     def _canonical(self, problem: SoftmaxProblem) -> Solver:
         """Return a solver that depends on the records alone, even in its rounding.
 
-        Where another is not certain of the nearest point, this one decides, and what it finds is
-        published even if it is not certain, either. It starts from 0, from records in the order of
-        a hash of their ids. That it might be uncertain where another was certain, and publish
-        another point, is what `_MARGIN` guards against.
+        It decides where another is not certain of the nearest point, and its answer is published
+        even if it is not certain either. It starts from 0, with records in the order of a hash of
+        their ids. `_MARGIN` guards against it being uncertain where another was certain.
         """
-        rows = self.taught.rows()
+        rows = self.training.rows()
         keys = Tape(0).record_keys(self.held.records.ids[rows])
         rows = rows[np.argsort(keys, kind="stable")]
         design = problem.design.in_order(rows, problem.design.weights[rows])
@@ -493,22 +463,19 @@ class LogisticWork:
         return np.append(strengths, 0.0) if self._settings["fit_intercept"] else strengths
 
     def _record_weights(self) -> tuple[Floats, float]:
-        """Return the weight of every row, and a power of two that is near the sum of them.
-
-        It is the same for any order of the rows.
-        """
-        if self._solver is not None and not self.taught.is_weighted:  # they are 1, or 0
-            total = math.ldexp(0.5, math.frexp(int(self.taught.counts.sum()))[1])
+        """Return the weights of rows, and a power of two near their sum in any order of rows."""
+        if self._solver is not None and not self.training.is_weighted:  # they are 1, or 0
+            total = math.ldexp(0.5, math.frexp(int(self.training.counts.sum()))[1])
             return self._solver.problem.design.weights, total
-        weights = self.taught.record_weights()
+        weights = self.training.record_weights()
         total = float(weights.sum())
         if math.frexp(0.999 * total)[1] != math.frexp(1.001 * total)[1]:
             total = math.fsum(weights)
         total = math.ldexp(0.5, math.frexp(total)[1])
-        if self.taught.is_weighted:
-            teaches = self.taught.teaches
+        if self.training.is_weighted:
+            used = self.training.used
             least = _LEAST_WEIGHT if self._is_dense else _LEAST_WEIGHT_OF_MANY
-            weights[teaches] = np.maximum(weights[teaches], least * total) * _scale(total)
+            weights[used] = np.maximum(weights[used], least * total) * _scale(total)
         return weights, total
 
     def _update(self, problem: SoftmaxProblem, strengths: Floats, weights: Floats) -> None:
@@ -519,9 +486,9 @@ class LogisticWork:
             problem.design.weights = weights
 
     def _new_solver(self, strengths: Floats, weights: Floats, n_jobs: int | None) -> Solver:
-        taught, columns = self.taught, self.columns
-        n_classes = taught.n_taught
-        binary = taught.classes.labels.size == 2
+        training, columns = self.training, self.columns
+        n_classes = training.n_used
+        binary = training.classes.labels.size == 2
         dense = self._is_dense
         n_logits = n_classes - 1 if binary or dense else n_classes
         matrix = self.held.records.matrix
@@ -532,21 +499,21 @@ class LogisticWork:
             n_jobs,
         )  # fmt: skip
         problem = SoftmaxProblem(design, strengths, dense and not binary)
-        self._solved = taught.labels
+        self._solved = training.labels
         made = NewtonSolver if dense else ConjugateSolver
         start, self._start = self._start, None
         if start is not None:
             return made(problem, start.coefficients(self._solved, problem))
-        return from_sample(problem, taught, made)
+        return from_sample(problem, training, made)
 
     def _codes(self, binary: bool) -> Ints32:
         """Return the class of each row as a design counts them."""
-        counts = self.taught.counts
+        counts = self.training.counts
         place = np.full(counts.size + 1, -1, dtype=np.int32)  # the last one is for GONE
-        place[:-1][counts > 0] = np.arange(self.taught.n_taught)
+        place[:-1][counts > 0] = np.arange(self.training.n_used)
         if binary:
             place[:2] = [1, 0]
-        return place[self.taught.classes.codes]
+        return place[self.training.classes.codes]
 
 
 def _scale(total: float) -> float:

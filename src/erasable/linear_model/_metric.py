@@ -1,4 +1,4 @@
-"""An inverse Hessian that knows how wrong it is.
+"""Inverse Hessians with bounds of their errors.
 
 The law kept here: ``(1 - error) A <= H <= (1 + error) A``, where A is the exact inverse of the
 matrix that is held, and H the exact Hessian at the logits and with the weights of the records and
@@ -26,27 +26,14 @@ from erasable.linear_model._softmax_kernels import shares
 
 @dataclass(slots=True)
 class InverseHessian:
-    """The inverse B of an approximate Hessian.
+    """The inverse B of an approximate Hessian."""
 
-    Attributes
-    ----------
-    inverse : ndarray of shape (p, p)
-        B.
-    logits : ndarray of shape (n, m)
-        Where the Hessian was taken; 0 for rows that do not count.
-    error : float
-    condition : float
-        Bound of ``sum_j B_jj A_jj``, by which errors relative to the diagonal are magnified.
-    weights, strengths : ndarray
-        Those of the records, and of the penalty, with which the Hessian was made.
-    """
-
-    inverse: Floats
-    logits: Floats
+    inverse: Floats  # B, shape (p, p)
+    logits: Floats  # where the Hessian was taken, shape (n, m); 0 for rows that do not count
     error: float
-    condition: float
-    weights: Floats
-    strengths: Floats
+    condition: float  # bound of sum_j B_jj A_jj, which magnifies errors relative to the diagonal
+    weights: Floats  # of the records, with which the Hessian was made
+    strengths: Floats  # those of the penalty
 
     @property
     def is_guess(self) -> bool:
@@ -59,10 +46,7 @@ class InverseHessian:
         return np.sqrt(np.diagonal(self.inverse))
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
-        """Return the norm of a gradient, the Newton step, and a bound of their rounding.
-
-        The bound is that of the norm of the step's error, and of the decrement's.
-        """
+        """Return a gradient's norm, the Newton step, and bounds of the norm of their rounding."""
         flat = gradient.ravel()
         step = self.inverse @ flat
         size = float(self.spread @ np.abs(flat))
@@ -72,10 +56,7 @@ class InverseHessian:
         return float(np.sqrt(square)), step.reshape(gradient.shape), rounding
 
     def noise(self, errors: Floats) -> tuple[float, Floats]:
-        """Bound the norm of any vector whose components are no larger than `errors`.
-
-        Return bounds of the norm, and of the components of B times the vector.
-        """
+        """Bound the norm of a vector within `errors`, and the components of B times it."""
         flat = errors.ravel()
         moved = 1.001 * (np.abs(self.inverse) @ flat)
         return 1.001 * float(np.sqrt(flat @ moved)), moved.reshape(errors.shape)
@@ -111,7 +92,7 @@ class InverseHessian:
         return max(over_rows(of_portion, design.n_rows, design.n_jobs, design.portion))
 
     def as_guess(self) -> InverseHessian:
-        """Return an inverse for the same coefficients, of which nothing is known."""
+        """Return an inverse for the same coefficients, without any bound of its error."""
         return InverseHessian(
             self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
         )
@@ -123,13 +104,13 @@ class InverseHessian:
         """
         m = design.n_logits
         roots = _roots(self.logits[rows], self.weights[rows], design.reference)
-        taught = self.weights[rows] > 0
-        columns = np.einsum("ikl,ij->kjil", roots[taught], units[taught])
+        used = self.weights[rows] > 0
+        columns = np.einsum("ikl,ij->kjil", roots[used], units[used])
         factor = columns.reshape(m * units.shape[1], -1)
         if factor.shape[1] == 0:
             return True
         if 4 * factor.shape[1] > factor.shape[0]:
-            return self._forget_many(design, rows[taught])
+            return self._forget_many(design, rows[used])
         terms = float((self.spread @ np.abs(factor)).sum())
         moved = self.inverse @ factor
         leverage = factor.T @ moved
@@ -150,7 +131,7 @@ class InverseHessian:
         """Put rows, given in units and with logits, into the Hessian; false if it is not worth it.
 
         A Hessian that gains ``G G'`` has the inverse ``B - B G (1 + G' B G)^-1 G' B``. An error
-        relative to A is none that is larger relative to ``A + G G'``.
+        relative to A is not larger relative to ``A + G G'``.
         """
         m = design.n_logits
         self.logits[rows], self.weights[rows] = logits, design.weights[rows]
@@ -291,24 +272,12 @@ _UNIT = 2.0**-98
 
 @dataclass(slots=True)
 class PreciseMetric(InverseHessian):
-    """A metric that is held by its Cholesky factor, of about 100 bits.
+    """A metric that is held by its Cholesky factor, of about 100 bits."""
 
-    Attributes
-    ----------
-    factor : pair of ndarray of shape (p, p)
-        L with ``A = L L'`` in scaled coordinates.
-    scale : ndarray of shape (p,)
-        Powers of two.
-    diagonal : ndarray of shape (p,)
-        Of A.
-    solving : float
-        Bound of the error of a solved step, relative to the step, in the norm of A.
-    """
-
-    factor: Pair
-    scale: Floats
-    diagonal: Floats
-    solving: float
+    factor: Pair  # L with A = L L', in scaled coordinates
+    scale: Floats  # powers of two
+    diagonal: Floats  # of A
+    solving: float  # bound of the error of a solved step, relative to the step, in the norm of A
 
     def decrement(self, gradient: Floats) -> tuple[float, Floats, float]:
         """See `InverseHessian`."""
@@ -343,10 +312,7 @@ class PreciseMetric(InverseHessian):
 def invert_precisely(
     hessian: Pair, relative: float, logits: Floats, weights: Floats, strengths: Floats
 ) -> PreciseMetric | None:
-    """Invert a Hessian that is a pair of arrays; return None where 100 bits are not enough, either.
-
-    `relative` is the error of the records' weights.
-    """
+    """Invert a pair of arrays; None if 100 bits are too few; `relative`: error of the weights."""
     p = hessian[0].shape[0]
     diagonal = np.diagonal(hessian[0]).copy()
     if not (np.isfinite(hessian[0]).all() and (diagonal > 0).all()):

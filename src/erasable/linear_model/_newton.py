@@ -26,12 +26,7 @@ _OFF = 0.5
 
 
 class NewtonSolver(Solver):
-    """Newton's method with a dense inverse Hessian, for up to about 1,500 coefficients.
-
-    Attributes
-    ----------
-    metric : Metric or None
-    """
+    """Newton's method with a dense inverse Hessian, for up to about 1,500 coefficients."""
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         super().__init__(problem, theta, certifies=certifies)

@@ -34,23 +34,15 @@ _LARGEST = 2.0**200
 
 
 class LinearSchema(FieldType):
-    """Exact sums of features and targets, whose number depends on other fields.
-
-    Attributes
-    ----------
-    n_records, n_columns : int
-    dense : bool
-        Whether the columns always have origins in the state; those of sparse records have none.
-    suit_targets : callable
-        Is given the number of targets, and raises where parameters do not suit it.
-    """
+    """Exact sums of features and targets, whose number depends on other fields."""
 
     def __init__(
         self, n_records: int, n_columns: int, dense: bool, suit_targets: Callable[[int], None]
     ) -> None:
         refuse_many(n_records)
+        # `dense`: columns have origins in the state, which those of sparse records lack
         self.n_records, self.n_columns, self.dense = n_records, n_columns, dense
-        self.suit_targets = suit_targets
+        self.suit_targets = suit_targets  # raises where parameters do not suit a number of targets
 
     def check(self, value: Any, at: str, sizes: Sizes) -> None:
         """See `FieldType.check`."""
@@ -62,9 +54,9 @@ class LinearSchema(FieldType):
         n_rows, others = self.n_records, {}
         if weighted is not None:
             origin = Array("float64", (self.n_columns + n_targets,), -_FARTHEST, _FARTHEST)
-            told = Fields({"origin": origin, "n_rows": Integer(1, n_rows)})
-            told.check(weighted, "weighted", sizes)
-            n_rows, others = weighted["n_rows"], {"weighted": told}
+            weights = Fields({"origin": origin, "n_rows": Integer(1, n_rows)})
+            weights.check(weighted, "weighted", sizes)
+            n_rows, others = weighted["n_rows"], {"weighted": weights}
         p = self.n_columns + n_targets + (weighted is not None)
         found = np.size(value.get("origin"))
         n_origins = p if self.dense or found == p else p - self.n_columns
@@ -75,15 +67,15 @@ class LinearSchema(FieldType):
 def logistic_schema(n_records: int, n_features: int, settings: Mapping[str, Any]) -> Fields:
     """Return the schema of a logistic regression with some parameters."""
     fixed = settings["classes"] is not None
-    taught = Array("int64", ("n_classes",), least=0, most=n_records)
-    of_classes = classes(n_records, fixed=fixed).joined(Fields({"taught": taught}))
+    used = Array("int64", ("n_classes",), least=0, most=n_records)
+    of_classes = classes(n_records, fixed=fixed).joined(Fields({"taught": used}))
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        told, n_classes = value["classes"], sizes["n_classes"]
-        n_taught = int(np.count_nonzero(told["taught"]))
-        if n_taught < 2 or (told["taught"] > told["counts"]).any():
-            refuse("classes.taught", f"records of {n_taught} classes", "two or more, of counts")
-        wanted = 1 if n_classes == 2 else n_taught
+        found, n_classes = value["classes"], sizes["n_classes"]
+        n_used = int(np.count_nonzero(found["taught"]))
+        if n_used < 2 or (found["taught"] > found["counts"]).any():
+            refuse("classes.taught", f"records of {n_used} classes", "two or more, of counts")
+        wanted = 1 if n_classes == 2 else n_used
         if sizes["n_equations"] != wanted:
             refuse("coefficients", f"{sizes['n_equations']} lines", f"{wanted}, by classes")
 

@@ -39,33 +39,10 @@ Labels = NDArray[np.int32]
 
 
 class SegmentSums:
-    """What is summed of the live rows of records; an accelerator, but for `grams`.
+    """Sums over the live rows of each segment; `grams` are state, the rest an accelerator.
 
-    Parameters
-    ----------
-    records : Records
-        With targets of numbers.
-    grid : Grid
-        Of the matrix; the caller keeps it up to date.
-    live_rows : ndarray of int64
-        Positions of the rows that count.
-    labels : ndarray of shape (n_live,), int32
-        Their segments.
-    n_segments : int
-    warn : bool, default=False
-        Warn of targets of which many small values become 0?
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    grams : list of Gram
-        One for each segment.
-
-    Raises
-    ------
-    InvalidDataError, MagnitudeError
-        See `Gram.fit` and `Grid.fit`.
+    `grid` is of the matrix, and the caller keeps it up to date; `labels`, shape (n_live,), are the
+    segments of the live rows.
     """
 
     def __init__(
@@ -119,7 +96,7 @@ class SegmentSums:
         return self._move(rows, self._labels[rows], -1)
 
     def keeps_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take rows off the grid of the targets; tell whether it and `grid` are what they were."""
+        """Take rows off the grid of the targets; tell whether it and `grid` are unchanged."""
         change = self._target_grid.remove(self._targets, rows, live_rows)
         return self._is_on(grid) and not change.exponents
 
@@ -499,7 +476,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets), float64
-            Every row's by a formula of that row alone, whatever the others are.
+            Each depends on its own row alone.
         """
         matrix = self._read_matrix(X)
         self._kmeans.n_jobs = self.n_jobs
@@ -524,7 +501,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
 
 @dataclass(eq=False, slots=True)
 class _Derived:
-    """What is made of the state when it is asked for, by segment; -1 stands for all together."""
+    """Values derived from the state on first use, by segment; -1 stands for all together."""
 
     problem: LeastSquares | None = None
     solutions: dict[int, Solution] = field(default_factory=dict)

@@ -31,21 +31,7 @@ _CACHED = 2**17
 
 
 class DenseDesign(SoftmaxDesign):
-    """Rows of a C-contiguous or a stored matrix.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, d), float64 or float32; or Stored or InOrder
-    others
-        See `SoftmaxDesign`.
-
-    Examples
-    --------
-    >>> X, codes = np.array([[1.0], [0.5]]), np.array([0, 1], dtype=np.int32)
-    >>> design = DenseDesign(X, np.ones(2), codes, 1, True, True, np.zeros(1), np.ones(1))
-    >>> design.evaluate(np.zeros((1, 2))).gradient
-    array([[-0.25,  0.  ]])
-    """
+    """Rows of a C-contiguous or a stored matrix."""
 
     def __init__(self, matrix: Any, *others: Any) -> None:
         super().__init__(matrix, *others)
@@ -280,24 +266,14 @@ class DenseDesign(SoftmaxDesign):
 
 
 class _Sums(NamedTuple):
-    """What a gradient is made of: sums and their low parts, the intercept's last.
+    """Sums of a gradient and their low parts; the intercept's are the ends."""
 
-    Attributes
-    ----------
-    body, body_low : ndarray of shape (m, d)
-    ends, ends_low : ndarray of shape (m, 1)
-    squares : ndarray of shape (m,)
-        Of the residuals.
-    missing : float
-        Sum of what the probabilities of the records' classes lack.
-    """
-
-    body: Floats
+    body: Floats  # shape (m, d)
     body_low: Floats
-    ends: Floats
+    ends: Floats  # shape (m, 1)
     ends_low: Floats
-    squares: Floats
-    missing: float
+    squares: Floats  # of the residuals, by logit
+    missing: float  # sum of what the probabilities of the records' classes lack
 
     def plus(self, part: _Sums) -> _Sums:
         """Return the sum of two."""

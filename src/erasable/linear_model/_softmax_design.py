@@ -4,7 +4,7 @@ Everything is in *units* of the columns: ``u = (x - origin) / 2**top``, so that 
 record exceeds 1, and a coefficient is a change of the logit. Origins and powers of two are exact
 (`erasable.core.grid`), so the problem in these units is the problem.
 
-The law kept here: whatever is returned is as near to the exact value as its bound says, on every
+The law kept here: every result is as near to the exact value as its bound says, on every
 machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for n terms at a time
 (Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1).
 """
@@ -35,7 +35,7 @@ Exact: TypeAlias = tuple[Pair, Floats, float]
 
 
 class There(Pass[Any]):
-    """Have a design of a block's rows do what a design is asked for."""
+    """Call a method of a design of a block's rows."""
 
     def __init__(
         self,
@@ -68,11 +68,7 @@ class There(Pass[Any]):
 
 
 def add(one: Any, other: Any) -> Any:
-    """Add up arrays, or numbers, or each of several; arrays of `one` are overwritten.
-
-    >>> add((np.ones(2), 3.0), (np.ones(2), 4.0))
-    (array([2., 2.]), 7.0)
-    """
+    """Add up arrays, or numbers, or each of several; arrays of `one` are overwritten."""
     if isinstance(one, tuple):
         return tuple([add(*pair) for pair in zip(one, other, strict=True)])
     one += other
@@ -138,63 +134,22 @@ _NOT_KEPT = ("n_jobs", "_per_row")
 
 @dataclass(slots=True)
 class Evaluation:
-    """The gradient of the loss at some coefficients.
+    """The gradient of the loss at some coefficients, of shape (m, D), and bounds of its error."""
 
-    Attributes
-    ----------
-    gradient, rest : ndarray of shape (m, D)
-        Their sum is the gradient, without the penalty's part; the last column is the intercept's,
-        where there is one. `rest` is 0 in simple precision.
-    logits : ndarray of shape (n, m)
-        In simple precision in any case.
-    logit_error : float
-        How wrong any logit of a record with a weight may be, what the exponential adds included.
-    energy : float
-        Bound of the norm of what errors of the logits do to the gradient, in the inverse of the
-        Hessian of the loss.
-    summing : ndarray of shape (m, D)
-        How wrong the gradient may be for given probabilities.
-    direct : ndarray of shape (m, D)
-        How wrong it may be altogether.
-    precise : bool
-        Whether it was computed in twice the precision.
-    """
-
+    # without the penalty's part; the last column is the intercept's, where there is one
     gradient: Floats
-    rest: Floats
-    logits: Floats
-    logit_error: float
+    rest: Floats  # to be added to `gradient`; 0 in simple precision
+    logits: Floats  # shape (n, m), in simple precision in any case
+    logit_error: float  # of any logit of a record with a weight, with the exponential's own error
+    # bounds what errors of logits do, in the norm of the inverse of the loss's Hessian
     energy: float
-    summing: Floats
-    direct: Floats
-    precise: bool = False
+    summing: Floats  # error of the gradient for given probabilities
+    direct: Floats  # error of the gradient altogether
+    precise: bool = False  # in twice the precision?
 
 
 class SoftmaxDesign(Persistent, ABC):
-    """Records, their classes and weights; see `DenseDesign` and `SparseDesign`.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n,), float64
-        0 for rows that do not count.
-    codes : ndarray of shape (n,), int32
-        Class of each record: 0 to m - 1, and m for the reference class.
-    n_logits : int
-        m.
-    reference : bool
-        Whether there is one more class, whose logit is 0.
-    intercept : bool
-    unit, origin : ndarray of shape (d,)
-        ``u = (x - origin) * unit``.
-    column_norms : ndarray of shape (D,)
-        Bounds of the Euclidean norms of the columns, the intercept's included.
-    row_norm : float
-        Bound of the Euclidean norms of the rows with the intercept's 1.
-    portion : int
-        Rows that are summed up by themselves.
-    n_jobs : int or None
-        Threads, see `erasable.core.threads`.
-    """
+    """Records, their classes and weights; see `DenseDesign` and `SparseDesign`."""
 
     def __init__(
         self,
@@ -208,12 +163,15 @@ class SoftmaxDesign(Persistent, ABC):
         unit: Floats,
         n_jobs: int | None = None,
     ) -> None:
+        # Weights are 0 for rows that do not count; codes are 0 to m - 1, m for the reference class.
         self.matrix, self.weights, self.codes = matrix, weights, codes
+        # `n_logits` is m; with `reference` there is one more class, whose logit is 0.
         self.n_logits, self.reference, self.intercept = n_logits, reference, intercept
-        self.origin, self.unit = origin, unit
+        self.origin, self.unit = origin, unit  # u = (x - origin) * unit
+        # bounds of the Euclidean norms, the intercept's column included
         self.column_norms = _NO_NUMBERS
-        self.row_norm = 0.0
-        self.portion = threads.ROWS
+        self.row_norm = 0.0  # bound of those of rows, with the intercept's 1
+        self.portion = threads.ROWS  # rows that are summed up by themselves
         self.n_jobs = n_jobs
         self._per_row: tuple[PerRow, PerRow] | None = None  # weights and codes, as they were sent
 
@@ -264,10 +222,7 @@ class SoftmaxDesign(Persistent, ABC):
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
 
     def _exact(self, theta: Floats, portions: Iterable[Exact]) -> Evaluation:
-        """Add up gradients in double-double arithmetic, and say how wrong the sum may be.
-
-        A portion also has the squares of the residuals, and the sum of ``s (1 - p)``.
-        """
+        """Add up gradients, squares and ``s (1 - p)`` in double-double; bound the error."""
         return self._judged(theta, fold(add_exactly, portions))
 
     def _judged(self, theta: Floats, found: Exact) -> Evaluation:
@@ -364,10 +319,7 @@ class SoftmaxDesign(Persistent, ABC):
         )  # fmt: skip
 
     def take_matrix(self, matrix: Any) -> bool:
-        """Know that the records are in another matrix, with room for others.
-
-        False, before anything is changed, where rows lie in a matrix of its own.
-        """
+        """Refer to a matrix with room for other rows; false, unchanged, where rows were copied."""
         self.matrix, self._per_row = matrix, None
         self.weights = padded(self.weights, matrix.shape[0])
         self.codes = padded(self.codes, matrix.shape[0], -1)
@@ -406,10 +358,7 @@ class SoftmaxDesign(Persistent, ABC):
         return float(min(size.sum(), 1.01 * np.sqrt(size @ size) * self.row_norm))
 
     def residuals(self, logits: Floats, rows: slice | Ints) -> tuple[Floats, Floats]:
-        """Return the residuals of rows, and what their classes' probabilities lack of s.
-
-        `logits` are those of these rows, shape (len(rows), m).
-        """
+        """Return residuals of rows with `logits`, and ``s (1 - p)`` of each."""
         codes, weights = self.codes[rows], self.weights[rows]
         out, missing = np.zeros(logits.shape), np.zeros(logits.shape[0])
         if self.n_logits == 1 and self.reference:

@@ -1,4 +1,4 @@
-"""The objective: the loss of a design, and the penalty of its coefficients.
+"""Objective of a softmax: the loss of a design, and the penalty of its coefficients.
 
 ``F = sum_i s_i loss_i + sum_j strength_j |w_j|^2 / 2``, where w_j are the coefficients of column j
 in all classes, in units of the columns, and the intercepts have strength 0.
@@ -18,21 +18,15 @@ from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesig
 
 @dataclass(slots=True)
 class SoftmaxProblem:
-    """What is to be minimised.
+    """The objective that is minimised.
 
-    Attributes
-    ----------
-    design : SoftmaxDesign
-    strengths : ndarray of shape (D,)
-        0 for the intercept.
-    coupled : bool
-        Whether the reference class has coefficients as well. Those of m logits, ``theta``, are
-        then differences to its own, and the penalty is that of ``theta - sum(theta) / (m + 1)``,
-        which is least among all that give these differences.
+    Where it is `coupled`, the reference class has coefficients as well. Those of m logits,
+    ``theta``, are then differences to its own. The penalty is that of
+    ``theta - sum(theta) / (m + 1)``, the least of all that give these differences.
     """
 
     design: SoftmaxDesign
-    strengths: Floats
+    strengths: Floats  # shape (D,); 0 for the intercept
     coupled: bool
 
     @property

@@ -24,23 +24,9 @@ from erasable.linear_model._softmax_kernels import EXP_ERROR
 class SparseDesign(SoftmaxDesign):
     """Rows of a matrix in canonical CSR form.
 
-    A column has an origin if every record that counts has a value in it. Then it is subtracted
-    from these values, in a copy, and without rounding (`_logistic_columns`). Where there is no
-    intercept, it has what the steps of a pipeline before the model subtract, and its zeros are
-    stored for that.
-
-    Parameters
-    ----------
-    matrix : csr_array of shape (n, d), float64 or float32
-    others
-        See `SoftmaxDesign`.
-
-    Examples
-    --------
-    >>> X, codes = csr_array([[1.0], [0.5]]), np.array([0, 1], dtype=np.int32)
-    >>> design = SparseDesign(X, np.ones(2), codes, 1, True, True, np.zeros(1), np.ones(1))
-    >>> design.evaluate(np.zeros((1, 2))).gradient
-    array([[-0.25,  0.  ]])
+    A column has an origin if every record that counts has a value in it; it is subtracted from
+    these values in a copy, without rounding. Without an intercept the origin is what earlier steps
+    of a pipeline subtract, and the zeros of the column are stored for that.
     """
 
     def __init__(self, matrix: csr_array, *others: Any) -> None:

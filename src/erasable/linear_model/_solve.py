@@ -1,4 +1,4 @@
-"""From exact moments to coefficients: what is to be solved, in which units, and the answer."""
+"""Coefficients from exact moments: the least-squares problem, its units, and its solution."""
 
 from __future__ import annotations
 
@@ -89,28 +89,14 @@ def solve(problem: LeastSquares, gram: Gram) -> Solution:
 
 @dataclass(slots=True)
 class Solution:
-    """Coefficients of a problem.
-
-    Attributes
-    ----------
-    problem : LeastSquares
-    rank : int
-        Of the features, as far as they differ from rounding.
-    slope : ndarray of shape (n_targets, n_features)
-        What a unit of a feature adds, before the map.
-    constant : ndarray of shape (n_targets,)
-        Predictions where the mapped features are 0.
-    middle : ndarray of shape (n_features,)
-    base : ndarray of shape (n_targets,)
-        Predictions at `middle`, a point before the map.
-    """
+    """Coefficients of a problem."""
 
     problem: LeastSquares
-    rank: int
-    slope: Floats
-    constant: Floats
-    middle: Floats
-    base: Floats
+    rank: int  # of the features, as far as they differ from rounding
+    slope: Floats  # what a unit of a feature adds, before the map, shape (n_targets, n_features)
+    constant: Floats  # predictions where the mapped features are 0
+    middle: Floats  # a point before the map
+    base: Floats  # predictions at `middle`
 
     @property
     def coefficients(self) -> Floats:
@@ -154,12 +140,12 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch)
     found = factorise(high, np.zeros(d), n_rows, factor, inverse, silent)
     kept = inverse > 0.0
     length = np.maximum(length / length.max(), _LEAST)
-    rows = Determined(factor, kept, silent[:found], length)
+    determined = Determined(factor, kept, silent[:found], length)
     step, rest = np.zeros((2, d))
     for i in range(o):
         penalty = penalties[i if penalties.shape[0] > 1 else 0]
         if penalty.any() and (i == 0 or penalties.shape[0] > 1):
-            moments = high[:d, :d] + rows.charge(penalty)
+            moments = high[:d, :d] + determined.charge(penalty)
             moments[~kept] = moments[:, ~kept] = 0.0
             factorise(moments, np.zeros(d), 0.0, factor, inverse, silent)
         x = out[i]
@@ -167,34 +153,27 @@ def solve_collinear(n_rows: float, problem: LeastSquares, scratch: SolveScratch)
         before = np.inf
         for _ in range(ROUNDS):
             residual(high, low, penalty, problem.first_target + i, x, step, rest)
-            step[:] = length * rows.keep(step / length)
+            step[:] = length * determined.project(step / length)
             step[~kept] = 0.0
             substitute(factor, inverse, step)
             size = size_of(step, high)
             if not size < before / 2:
                 break
             before = size
-            x += rows.keep(step * length) / length
+            x += determined.project(step * length) / length
     return int(np.count_nonzero(kept))
 
 
 class Determined:
-    """The coefficients, in the user's units, of which the features tell anything.
+    """The projection to the coefficients, in the user's units, that the features determine.
 
-    Parameters
-    ----------
-    factor : ndarray of shape (n_features, n_features)
-        Cholesky factor of the moments.
-    kept : ndarray of shape (n_features,), bool
-        Its rows that are not 0.
-    silent : ndarray of shape (n_silent, n_features)
-        Combinations of features that do not vary; features of zeros not among them.
-    length : ndarray of shape (n_features,)
+    `kept` are the rows of the Cholesky `factor` that are not 0; `silent` are combinations of
+    features that do not vary, features of zeros not among them.
     """
 
     def __init__(self, factor: Floats, kept: Flags, silent: Floats, length: Floats) -> None:
         self._length = length
-        # Whichever is smaller: what tells something, or what does not.
+        # The smaller of both bases: of the determined directions, or of the others.
         self._inside = int(np.count_nonzero(kept)) < silent.shape[0]
         directions = np.triu(factor)[kept] / length if self._inside else silent * length
         directions /= np.sqrt((directions * directions).sum(axis=1))[:, None]
@@ -202,8 +181,8 @@ class Determined:
         if directions.size:
             self._basis = np.linalg.qr(directions.T)[0]
 
-    def keep(self, values: Floats) -> Floats:
-        """Take out of coefficients what nothing tells of."""
+    def project(self, values: Floats) -> Floats:
+        """Take out of coefficients the part that the features do not determine."""
         part: Floats = self._basis @ (self._basis.T @ values)
         return part if self._inside else values - part
 

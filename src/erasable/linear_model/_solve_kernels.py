@@ -22,66 +22,32 @@ ROUNDS = 30
 
 
 class LeastSquares(NamedTuple):
-    """Everything about a least-squares problem but the sums.
-
-    Attributes
-    ----------
-    n_features, n_targets : int
-    first_target : int
-        Column of the first target among the moments.
-    weighted : bool
-        Is column `n_features` the root of the weights?
-    intercept : bool
-    about_mean : bool
-        Predict relative to the means, and not to 0? Not where rows are sparse.
-    inner : ndarray of shape (p,)
-        Origins of the grids, in quanta.
-    offset : ndarray of shape (2, p)
-        What the origins of the data lie above `shift`, as a high and a low part, in `unit`.
-    unit : ndarray of shape (p,)
-        Powers of two: what 1 is in the columns that are solved.
-    shift, scale : ndarray of shape (n_features,)
-        The map behind which the model has learned: coefficients are of ``(x - shift) / scale``.
-    penalties : ndarray of shape (1 or n_targets, n_features)
-        Squared deviations, in quanta, that each coefficient is charged for.
-    """
+    """A least-squares problem without its sums."""
 
     n_features: int
     n_targets: int
-    first_target: int
-    weighted: bool
+    first_target: int  # column of the first target among the moments
+    weighted: bool  # is column `n_features` the root of the weights?
     intercept: bool
-    about_mean: bool
-    inner: Floats
-    offset: Floats
-    unit: Floats
-    shift: Floats
-    scale: Floats
+    about_mean: bool  # predict relative to the means, and not to 0? Not where rows are sparse
+    inner: Floats  # origins of the grids, in quanta, shape (p,)
+    offset: Floats  # origins of the data less `shift`, in `unit`: high and low part, shape (2, p)
+    unit: Floats  # powers of two: what 1 is in the columns that are solved, shape (p,)
+    shift: Floats  # of the map before the model: coefficients are of (x - shift) / scale
+    scale: Floats  # shape (n_features,), like `shift`
+    # of each coefficient's square, in quanta squared, shape (1 or n_targets, n_features)
     penalties: Floats
 
 
 class SolveScratch(NamedTuple):
-    """Arrays in which a problem is solved, once or for many rows.
+    """Arrays in which a problem is solved, once or for many rows."""
 
-    Attributes
-    ----------
-    high, low : ndarray of shape (p, p)
-        The moments that are to be solved.
-    mean : ndarray of shape (2, p)
-        The means of the columns, as high and low parts.
-    x, slope : ndarray of shape (n_targets, n_features)
-        Coefficients in the units of the columns, and of the features.
-    constant, base : ndarray of shape (n_targets,)
-    middle : ndarray of shape (n_features,)
-        See `Solution`.
-    """
-
-    high: Floats
-    low: Floats
-    mean: Floats
-    x: Floats
-    slope: Floats
-    constant: Floats
+    high: Floats  # the moments that are solved, shape (p, p)
+    low: Floats  # their low parts
+    mean: Floats  # of the columns: high and low parts, shape (2, p)
+    x: Floats  # coefficients in the units of the columns, shape (n_targets, n_features)
+    slope: Floats  # those of the features
+    constant: Floats  # this, base and middle are those of `Solution`
     base: Floats
     middle: Floats
 

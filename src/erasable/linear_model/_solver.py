@@ -1,4 +1,4 @@
-"""The loop that both solvers share: gradients, line search, and the lattice.
+"""Base of the solvers: gradients, line search, and rounding to the lattice.
 
 The law kept here: a point of the lattice is called certain only when it is the nearest to the
 optimum. A solver may start anywhere and take any steps; what it is certain of is the same.
@@ -28,35 +28,23 @@ as infinite, and no optimum is further away."""
 
 @dataclass(slots=True)
 class Move:
-    """A step, and what is known of where it leads.
+    """A step, and bounds of the optimum where it leads."""
 
-    Attributes
-    ----------
-    step : ndarray of shape (m, D), or None
-        To be subtracted; None where it is not known yet.
-    decrement, noise : float
-        Norm of the gradient, and what of it may be rounding.
-    to : Pair
-        Where the optimum is looked for: behind the step, or here.
-    half : ndarray
-        Half the width of the interval of every coefficient of `SoftmaxProblem.classes` there.
-    """
-
-    step: Floats | None
-    decrement: float
-    noise: float
-    to: Pair
+    step: Floats | None  # to be subtracted, shape (m, D); None where it is not known yet
+    decrement: float  # norm of the gradient
+    noise: float  # how much of it may be rounding
+    to: Pair  # where the optimum is looked for: behind the step, or here
+    # half widths of the intervals of the coefficients of `SoftmaxProblem.classes` there
     half: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A step that was taken: from where, how steep it was there, and how far.
+    """A step that was taken: its start, its slope there, and its length.
 
     The slope along it grows with its length, because the objective is convex. A length is too long
-    where it has led up again, unless by little and near the optimum, and too short where one that
-    was too long is known and it is still half as steep as at the start. `rise` is what slope up is
-    still taken.
+    where the slope at its end is above `rise`, and too short where one that was too long is known
+    and the slope is still half as steep as at the start.
     """
 
     start: Pair
@@ -91,7 +79,7 @@ class _Line:
             return None
         length = 0.5 * (shortest + longest)
         if longest - shortest < 0.01 * longest or longest < 1e-18:
-            # As near to a wall as it can be told: on this side of it.
+            # Near enough to a wall: stay on this side of it.
             if not self.length > shortest > 0.0:
                 return None
             length = longest = shortest
@@ -99,32 +87,23 @@ class _Line:
 
 
 class Solver:
-    """Base of both solvers: the loop of steps, line search and certificate.
-
-    Attributes
-    ----------
-    problem : SoftmaxProblem
-    theta : ndarray of shape (m, D)
-        Where the last step led.
-    certifies : bool
-        Whether `round_intervals` is what it is for, and not just `approach`.
-    """
+    """Base of both solvers: the loop of steps, line search and certificate."""
 
     def __init__(self, problem: SoftmaxProblem, theta: Floats, *, certifies: bool = True) -> None:
         self.problem = problem
-        self.theta = theta
-        self.certifies = certifies
+        self.theta = theta  # where the last step led, shape (m, D)
+        self.certifies = certifies  # False: only `approach` is used, without a certificate
 
     def take_matrix(self, matrix: Any) -> bool:
-        """Know that the records are in another matrix, with room for others, if that is simple."""
+        """Refer to another matrix of the records, with room for others, if that is simple."""
         return self.problem.design.take_matrix(matrix)
 
     @np.errstate(over="ignore", invalid="ignore")  # where a line has led much too far
-    def settle(self, margin: float = 1.0) -> tuple[Floats, bool]:
+    def find_lattice_point(self, margin: float = 1.0) -> tuple[Floats, bool]:
         """Look for the point of the lattice nearest to the optimum; tell whether it is certain.
 
-        At the limit of the precision, intervals are widened by the factor `margin`, so that a point
-        that is certain from here is certain from every start.
+        At the limit of the precision, intervals are widened by `margin`, so that a point that is
+        certain from here is certain from every start.
         """
         precise, stalled, best = False, 0, np.array([np.inf, np.inf])
         line, warm = _Line.at(self.theta), bool(self.theta.any())
@@ -148,7 +127,7 @@ class Solver:
                 break
             line = self._line(theta, gradient, found.direct + wrong, move, count)
             del found  # before there are the logits of another
-            # Without the precision, steps may lead to and fro because no slope tells their length.
+            # Without the precision, steps may lead to and fro: no slope determines their length.
             lost = stalled > _STALLED or count > 2 * _RESTART_AFTER
             if not precise and (lost or move.decrement <= 4 * move.noise):
                 precise, stalled, best = True, 0, np.array([np.inf, np.inf])
@@ -213,7 +192,7 @@ class Solver:
     def _look(
         self, theta: Pair, found: Evaluation, gradient: Floats, wrong: Floats, count: int
     ) -> Move:
-        """Say where the optimum is, and perhaps already what the next step is."""
+        """Bound where the optimum is, and perhaps already take the next step."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _look()")
 
     def _step(self, gradient: Floats, move: Move, count: int) -> Floats:

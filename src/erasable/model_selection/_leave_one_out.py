@@ -1,4 +1,4 @@
-"""Leave-one-out by deletion: what each record is told by the model that has never seen it."""
+"""Leave-one-out by deletion: a score of each record by the model without it."""
 
 from __future__ import annotations
 
@@ -50,27 +50,16 @@ _MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How to score: by a measure of each record's prediction, or by a scorer of each model.
+    """A measure of each record's prediction, or a scorer of each model."""
 
-    Attributes
-    ----------
-    measure : callable or None
-        ``measure(y, predictions)`` returns a number for each record.
-    scorer : callable or None
-        ``scorer(estimator, X, y)`` returns a number.
-    """
-
+    # ``measure(y, predictions)`` returns a number for each record.
     measure: Callable[[NDArray[Any], NDArray[Any]], Floats] | None = None
-    scorer: Callable[..., float] | None = None
+    scorer: Callable[..., float] | None = None  # ``scorer(estimator, X, y)`` returns a number
 
     def of_predictions(self, y: Any, predictions: Any, member: Ints) -> Floats | None:
-        """Score every model by the predictions of the records that it has not seen.
+        """Score every model by the predictions of its records; it has not seen these.
 
-        Parameters
-        ----------
-        y, predictions : ndarray of shape (n_records, ...)
-        member : ndarray of shape (n_records,), int64
-            Number of the model that has not seen each record.
+        `member` is the model of each record.
         """
         if self.measure is None:
             return None
@@ -89,19 +78,7 @@ class Scoring:
 
 
 def choose_scoring(estimator: Any, scoring: Any) -> Scoring:
-    """Choose how to score an estimator.
-
-    Parameters
-    ----------
-    estimator : estimator of erasable
-    scoring : str, callable or None
-        See `leave_one_out`.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such scorer.
-    """
+    """Choose the scoring of an estimator; raise InvalidInputError if there is no such scorer."""
     if scoring is None and is_classifier(estimator):
         scoring = "accuracy"
     elif scoring is None and is_regressor(estimator):
@@ -130,7 +107,7 @@ _OF_NO_CLASS = {"predict_proba": 0.0, "predict_log_proba": -np.inf, "decision_fu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaveOneOut:
-    """What `leave_one_out` returns.
+    """Result of `leave_one_out`.
 
     Attributes
     ----------
@@ -319,7 +296,7 @@ def _fitted(
         estimator._attached()
         return copy.deepcopy(estimator)
     if sample_weight is not None and not isinstance(X, Records):
-        # Pipelines take weights in this way alone.
+        # Pipelines take weights only in records.
         X = Records(X, y, sample_weight=sample_weight, ids=ids, groups=groups)
         y = ids = groups = sample_weight = None
     if sample_weight is not None:
@@ -332,7 +309,7 @@ def _fitted(
 
 
 def _members(held: Attachment, live: Ints) -> tuple[NDArray[Any] | None, Ints]:
-    """Return the names of the groups, if any, and which model each live record is left out of."""
+    """Return the names of the groups, if any, and the model that leaves out each live record."""
     groups = held.records.groups
     if groups is None:
         return None, np.arange(live.size)
@@ -345,7 +322,7 @@ def _target(held: Attachment, rows: Ints) -> Any:
 
 
 def _at_once(model: Erasable, live: Ints) -> NDArray[Any] | None:
-    """Return all predictions where the model is a learner that has a way of its own."""
+    """Return all predictions, if the model has a method for them."""
     predictions = model._leave_one_out_predictions(live) if isinstance(model, Learner) else None
     if predictions is None:
         return None

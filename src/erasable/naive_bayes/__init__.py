@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers that forget: all they know are sums over the records of each class.
+"""Naive Bayes classifiers that forget: their state is sums over the records of each class.
 
 The sums are exact, so that a deletion takes a record's terms out of them, at a cost that does not
 grow with the records that stay. Everything else follows from the sums: a deletion and a refit

@@ -25,27 +25,18 @@ from erasable.naive_bayes._classifier import DiscreteNB, TableNB, logs, totals_o
 class BernoulliNB(TableNB):
     """Classify by which features a record has, and forget records exactly.
 
-    A deletion costs time in the values of the record, whatever they are: its features are
+    A deletion costs time in the values of the record: its features are
     subtracted from whole numbers. Dense and sparse rows of the same values give the same model.
+
+    Parameters that are not listed here are those of `MultinomialNB`.
 
     Parameters
     ----------
     alpha : float or array-like of shape (n_features,), default=1.0
         What is added to the counts of records with a feature, and of those without; 0 for no
         smoothing.
-    force_alpha : bool, default=True
-        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
     binarize : float or None, default=0.0
         A record has the features whose values are above this. None: all values are 0 or 1.
-    fit_prior : bool, default=True
-        Learn the classes' probabilities? Otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), default=None
-        Probability of each of the sorted classes. A deletion that takes the last record of a
-        class is then refused, unless `classes` says that the class stays.
-    classes : array-like of shape (n_classes,), default=None
-        All classes there are. By default those of the records: a class goes with its last one.
-        A class that is named here and has no records stays, with probability 0 whatever the
-        prior says: it is never predicted.
 
     Attributes
     ----------
@@ -157,10 +148,7 @@ class BernoulliNB(TableNB):
         return logs(counts * quantum + alpha) - np.log(np.where(total > 0, total, 1.0))
 
     def _derive(self) -> tuple[Floats, Floats]:
-        """Return the logarithms of the probabilities that a feature is there, and that it is not.
-
-        The second is computed from the counts, not from the first: nothing is lost near 1.
-        """
+        """Return log-probabilities of each feature and of its absence, both from the counts."""
         present = self._counted.present
         return self._log_shares(present), self._log_shares(self._totals[:, np.newaxis] - present)
 
@@ -190,13 +178,7 @@ class BernoulliNB(TableNB):
 
 @dataclass(eq=False, slots=True)
 class ClassCounts:
-    """How many rows of each class have each column above a threshold, or how many quanta of weight.
-
-    Attributes
-    ----------
-    threshold : float
-    present : ndarray of shape (n_classes, n_features), int64
-    """
+    """Counts, or quanta of weight, of the rows of each class above a threshold, by column."""
 
     threshold: float
     present: Ints
@@ -221,11 +203,11 @@ class ClassCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.present = self.present[kept]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Do nothing: no count depends on other rows than its own."""
         return 0
 

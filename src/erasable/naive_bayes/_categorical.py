@@ -31,44 +31,13 @@ MOST_COUNTS = 2**27
 
 @dataclass(eq=False, slots=True)
 class CategoryCounts:
-    """How often the categories of every column occur in each class.
+    """Counts of the categories of every column in each class."""
 
-    Attributes
-    ----------
-    least : ndarray of shape (n_features,), int64
-        Least number of categories of each column, 1 or more.
-    n_categories : ndarray of shape (n_features,), int64
-    counts : ndarray of shape (n_classes, n_categories.sum()), int64
-        Those of the first column, then those of the next, ...; quanta, where records have weights.
-    present : ndarray of shape (n_classes or 1, n_categories.sum()), int64
-        How many records have each category; `counts` itself, where these have no weights.
-    starts : ndarray of shape (n_features,), int64
-        Where those of each column begin.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 2.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> every = np.arange(3)
-    >>> from erasable.core.classes import Classes
-    >>> classes = Classes.fit(np.array([5, 5, 6]), every)
-    >>> table = LabelledRows(rows, classes, lambda: np.flatnonzero(classes.codes >= 0))
-    >>> least = np.ones(2, dtype=np.int64)
-    >>> counts = CategoryCounts.fit(table, least, survey(rows, every))
-    >>> counts.counts.tolist()
-    [[1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
-    >>> gone = np.array([0])
-    >>> counts.remove(table, gone)
-    >>> counts.settle(table, gone)
-    1
-    >>> counts.n_categories, counts.counts.tolist()
-    (array([2, 2]), [[0, 1, 1, 0], [0, 1, 0, 1]])
-    """
-
-    least: Ints
-    n_categories: Ints
-    counts: Ints
-    present: Ints
-    starts: Ints = field(init=False)
+    least: Ints  # least number of categories of each column, 1 or more
+    n_categories: Ints  # of each column
+    counts: Ints  # shape (n_classes, n_categories.sum()), column by column; or quanta of weights
+    present: Ints  # records of each category, n_classes or 1 rows; `counts` itself without weights
+    starts: Ints = field(init=False)  # where the categories of each column begin
 
     def __post_init__(self) -> None:
         """Find the columns."""
@@ -81,9 +50,9 @@ class CategoryCounts:
         sizes = np.maximum(largest + 1.0, least)
         if n_classes * sizes.sum() > MOST_COUNTS:
             widest = np.argsort(-sizes)[:3].tolist()
-            told = name_some(widest if names is None else [str(names[j]) for j in widest])
+            where = name_some(widest if names is None else [str(names[j]) for j in widest])
             raise MagnitudeError(
-                f"the categories of {sizes.size} columns (most in {told}) and {n_classes} classes "
+                f"the categories of {sizes.size} columns (most in {where}) and {n_classes} classes "
                 f"make more than {MOST_COUNTS} counts; expected categories numbered 0, 1, ... "
                 "without gaps; encode them with OrdinalEncoder"
             )
@@ -104,11 +73,11 @@ class CategoryCounts:
         """Take rows out of the counts."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Drop the highest categories that no row has any more; count the columns they are of."""
         starts = self.starts
         highest = self.present[:, starts + self.n_categories - 1]
@@ -173,11 +142,7 @@ class _Survey(Pass[tuple[Floats, Ints]]):
 
 
 def survey(matrix: Any, rows: Ints) -> Floats:
-    """Find the largest category of each column; raise InvalidDataError if a value is no category.
-
-    >>> survey(np.array([[0.0, 2.0], [1.0, 0.0]]), np.arange(2))
-    array([1., 2.])
-    """
+    """Find the largest category of each column; raise InvalidDataError for other values."""
     largest, wrong = run(_Survey(), matrix, rows)
     negative, broken = wrong.sum(axis=1).tolist()
     if negative:
@@ -200,24 +165,15 @@ class CategoricalNB(DiscreteNB):
     When the last record with the highest category of a column goes, so does the category, and
     those below it that have no records. `min_categories` keeps them.
 
+    Parameters that are not listed here are those of `MultinomialNB`.
+
     Parameters
     ----------
     alpha : float, default=1.0
         What is added to every count; 0 for no smoothing.
-    force_alpha : bool, default=True
-        Take an `alpha` below 1e-10 as it is? Otherwise 1e-10 takes its place.
-    fit_prior : bool, default=True
-        Learn the classes' probabilities? Otherwise they are equal.
-    class_prior : array-like of shape (n_classes,), default=None
-        Probability of each of the sorted classes. A deletion that takes the last record of a
-        class is then refused, unless `classes` says that the class stays.
     min_categories : int or array-like of shape (n_features,), default=None
         Least number of categories of every column. Set it to the number there are, so that no
         deletion makes a category unknown to `predict`.
-    classes : array-like of shape (n_classes,), default=None
-        All classes there are. By default those of the records: a class goes with its last one.
-        A class that is named here and has no records stays, with probability 0 whatever the
-        prior says: it is never predicted.
 
     Attributes
     ----------
@@ -305,10 +261,10 @@ class CategoricalNB(DiscreteNB):
         self._least_categories()
 
     def _least_categories(self) -> Ints:
-        """Return the least number of categories of each column, 1 where none was asked for."""
+        """Return the least number of categories of each column, 1 by default."""
         given, d = self._at_fit("min_categories"), self.n_features_in_
         if given is None:
-            return np.broadcast_to(np.int64(1), d)  # a file may tell of more features than it has
+            return np.broadcast_to(np.int64(1), d)  # a file may name more features than it has
         try:
             least = np.array(given)
         except ValueError:

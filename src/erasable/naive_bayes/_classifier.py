@@ -1,4 +1,4 @@
-"""The base of the naive Bayes classifiers: classes that come and go, priors, and predictions."""
+"""Base of the naive Bayes classifiers: classes that come and go, priors, and predictions."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ from erasable.core.values import Values
 def naive_bayes_schema(
     n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool
 ) -> FieldType:
-    """Return the schema of a classifier.
+    """Return the schema of a classifier, whose classes may be `fixed` by the user.
 
-    `counted` is called with the number of records, and whether they have weights. `fixed` tells
-    whether the user has named all classes.
+    `counted` is called with the number of records, and whether they have weights.
     """
     refuse_many(n_records)
 
@@ -181,13 +180,13 @@ class NaiveBayes(ByClass, PartialClassifier):
         prior, n_classes = self._prior, self._labels.size
         if prior is None or prior.size == n_classes:
             return
-        told = (
+        fault = (
             f"{self._prior_name}= holds {prior.size} probabilities, and there are {n_classes} "
             "classes; expected as many (Number of priors must match number of classes.)"
         )
         if prior.size > n_classes and self._at_fit("classes") is None:
-            raise TooFewRecordsError(f"{told}; name all classes with classes=, or leave some out")
-        raise InvalidInputError(f"{told}; give one for each class, in their sorted order")
+            raise TooFewRecordsError(f"{fault}; name all classes with classes=, or leave some out")
+        raise InvalidInputError(f"{fault}; give one for each class, in their sorted order")
 
     # -- what is known of the classes ----------------------------------------------------------
 
@@ -284,31 +283,20 @@ class NaiveBayes(ByClass, PartialClassifier):
 
 @dataclass(eq=False, slots=True)
 class _Derived:
-    """What was computed for predictions, until the next deletion.
-
-    An object of its own, because a prediction must not change the attributes of an estimator.
-    """
+    """Cache until the next deletion: a prediction changes no attribute of an estimator."""
 
     tables: Any = None
 
 
 def logs(values: NDArray[Any]) -> Floats:
-    """Natural logarithms; -inf of 0, without a warning.
-
-    >>> logs(np.array([0.0, 1.0]))
-    array([-inf,   0.])
-    """
+    """Natural logarithms; -inf of 0, without a warning."""
     with np.errstate(divide="ignore"):
         found: Floats = np.log(values)
     return found
 
 
 def _read_prior(given: Any, name: str) -> Floats | None:
-    """Read the parameter `name`, which holds a probability for each class, or None.
-
-    >>> _read_prior([0.25, 0.75], "priors")
-    array([0.25, 0.75])
-    """
+    """Read the parameter `name`, which holds a probability for each class, or None."""
     if given is None:
         return None
     try:
@@ -416,12 +404,7 @@ class TableNB(DiscreteNB):
 
 
 def weighed(matrix: Values, logarithms: Floats) -> Floats:
-    """Multiply rows of non-negative numbers with logarithms, where 0 times -inf is 0.
-
-    >>> weighed(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([[-1.0, -np.inf]]))
-    array([[ -2.],
-           [-inf]])
-    """
+    """Multiply rows of non-negative numbers with logarithms, where 0 times -inf is 0."""
     never = np.isneginf(logarithms)
     if not never.any():
         out: Floats = matrix @ logarithms.T

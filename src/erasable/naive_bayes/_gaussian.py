@@ -28,7 +28,7 @@ class GaussianNB(NaiveBayes):
     """Classify by a normal distribution of every feature in every class, and forget exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
-    Means, variances and predictions follow from the sums when they are asked for.
+    Means, variances and predictions are computed from the sums on access.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class GaussianNB(NaiveBayes):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for priors that are none.
+        From `fit`, for invalid priors.
     InvalidInputError
         From `fit`, for priors or classes that are not those of the records.
     TooFewRecordsError
@@ -229,27 +229,9 @@ def _kind(weights: ClassWeights | None) -> type[ClassMoments]:
 
 @dataclass(eq=False, slots=True)
 class WeightedClassMoments(ClassMoments):
-    """The same with weights.
+    """Class moments with weights: sums of ``u m`` and ``u m m`` of gridded m and weights u."""
 
-    Attributes
-    ----------
-    limbs : ndarray of shape (5, n_classes, n_features), int64
-        Sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three; high ones first.
-        Here m is a gridded value in quanta, and u the weight of its row.
-
-    Examples
-    --------
-    >>> rows, weights = np.array([[1.0], [4.0], [7.0]]), np.array([3.0, 1.0, 2.0])
-    >>> from erasable.core.classes import Classes
-    >>> classes = Classes.fit(np.array([5, 5, 6]), np.arange(3))
-    >>> from erasable.core._weighted_moments import ClassWeights
-    >>> of_classes = ClassWeights.fit(weights, np.arange(3), classes)
-    >>> table = LabelledRows(rows, classes, lambda: np.arange(3), of_classes)
-    >>> moments = WeightedClassMoments.fit(table)
-    >>> moments.means(of_classes.sums).tolist(), moments.variances(of_classes.sums).tolist()
-    ([[1.75], [7.0]], [[1.6875], [0.0]])
-    """
-
+    # Limbs of 26 bits, high ones first: two of u m, three of u m m; (5, n_classes, n_features).
     limbs: Ints = field(default_factory=lambda: np.zeros((5, 0, 0), dtype=np.int64))
 
     @classmethod
@@ -280,9 +262,9 @@ class WeightedClassMoments(ClassMoments):
         ClassMoments._put(self, table, rows)
         self._add(table, rows, 1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
-        ClassMoments.keep(self, kept)
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
+        ClassMoments.keep_classes(self, kept)
         self.limbs = self.limbs[:, kept]
 
     def means(self, totals: Ints) -> Floats:

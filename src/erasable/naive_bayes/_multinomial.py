@@ -163,35 +163,10 @@ def _kind(weights: ClassWeights | None) -> type[ClassSums]:
 
 @dataclass(eq=False, slots=True)
 class ClassSums:
-    """Sums of the gridded values of every column, a line for each class.
+    """Sums of the gridded values of every column, a line for each class."""
 
-    Attributes
-    ----------
-    grid : TopGrid
-        Of the rows of all classes.
-    sums : ndarray of shape (n_classes, n_features), float64
-        Integers, exact, in quanta.
-
-    Examples
-    --------
-    >>> rows = np.array([[1.0, 0.0], [2.0, 0.5], [0.0, 4.0]])
-    >>> from erasable.core.classes import Classes
-    >>> classes = Classes.fit(np.array(["a", "b", "b"], dtype=object), np.arange(3))
-    >>> table = LabelledRows(rows, classes, lambda: np.flatnonzero(classes.codes >= 0))
-    >>> sums = ClassSums.fit(table)
-    >>> sums.counts(1.0).tolist()
-    [[1.0, 0.0], [2.0, 4.5]]
-    >>> gone = np.array([2])
-    >>> sums.remove(table, gone)
-    >>> _ = classes.remove(gone)
-    >>> sums.settle(table, gone)
-    1
-    >>> sums.counts(1.0).tolist()
-    [[1.0, 0.0], [2.0, 0.5]]
-    """
-
-    grid: TopGrid
-    sums: NDArray[Any]
+    grid: TopGrid  # of the rows of all classes
+    sums: NDArray[Any]  # exact integers, in quanta; float64 of shape (n_classes, n_features)
 
     @classmethod
     def fit(cls, table: LabelledRows) -> Self:
@@ -220,11 +195,11 @@ class ClassSums:
         """Take rows out of the sums of their classes."""
         self._add(table, rows, -1)
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[kept]
 
-    def settle(self, table: LabelledRows, rows: Ints) -> int:
+    def regrid(self, table: LabelledRows, rows: Ints) -> int:
         """Bring the grid up to date, and sum the columns again whose grid has changed."""
         columns = self.grid.remove(table.matrix, rows, table.live_rows)
         if columns is None:
@@ -256,10 +231,7 @@ class ClassSums:
 
 
 class WeightedSums(ClassSums):
-    """Sums to which a row is added as often as its weight has quanta.
-
-    `sums` are int64 of shape (2, n_classes, n_features): limbs of 26 bits, high and low.
-    """
+    """Sums of rows times quanta of weight, in two int64 limbs of 26 bits, the high one first."""
 
     __slots__ = ()
 
@@ -269,8 +241,8 @@ class WeightedSums(ClassSums):
         counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
         return counts
 
-    def keep(self, kept: Flags) -> None:
-        """Drop classes that are gone."""
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
         self.sums = self.sums[:, kept]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The nearest centroid: exact moments of every class, of which all else follows."""
+"""Nearest centroid: exact moments of every class, from which all else follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NearestCentroid(ByClass):
 
     Use it as a baseline, or where there are few records of each class: it has no parameter that
     must be tuned. A deletion costs O(n_features) a record: its values are subtracted from sums
-    that are exact. Centroids and predictions follow from the sums when they are asked for.
+    that are exact. Centroids and predictions are computed from the sums on access.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NearestCentroid(ByClass):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     centroids_ : ndarray of shape (n_classes, n_features), float64
-        Mean of each class, shrunk where that was asked for.
+        Mean of each class, shrunk with `shrink_threshold`.
     class_prior_ : ndarray of shape (n_classes,), float64
         Probability of each class.
     within_class_std_dev_ : ndarray of shape (n_features,), float64
@@ -137,10 +137,10 @@ class NearestCentroid(ByClass):
                 "and priors= holds a probability for each; expected a record of each class"
             )
 
-    def _refuse_few(self, n_classes: int, told: str) -> None:
+    def _refuse_few(self, n_classes: int, intro: str) -> None:
         if n_classes < 2:
             raise TooFewRecordsError(
-                f"{told} {n_classes} class; {type(self).__name__} needs at least 2 classes (the "
+                f"{intro} {n_classes} class; {type(self).__name__} needs at least 2 classes (the "
                 "number of classes has to be greater than one)"
             )
 
@@ -229,7 +229,7 @@ class NearestCentroid(ByClass):
 
     @property
     def centroids_(self) -> Floats:
-        """Mean of each class, shrunk where that was asked for."""
+        """Mean of each class, shrunk with `shrink_threshold`."""
         self._check_fitted()
         means, mean = self._means()
         if self._at_fit("shrink_threshold") is None:

@@ -27,7 +27,7 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
     Parameters
     ----------
     n_neighbors : int, default=5
-        How many records vote. A model needs as many.
+        Number of neighbours that vote; a model needs as many records.
     weights : {"uniform", "distance"}, default="uniform"
         Whether all votes count alike, or as the inverse of the distance; records at no distance
         outvote all others.

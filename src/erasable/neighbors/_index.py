@@ -1,7 +1,7 @@
 """An index of records, to find the nearest ones: a tree with tombstones, or plain blocks.
 
 It is an accelerator. What it finds is a function of the records and the query, bit for bit,
-however it was made and whatever it has forgotten since.
+independent of how it was made and of what it has forgotten since.
 """
 
 from __future__ import annotations
@@ -25,34 +25,12 @@ FARTHEST, NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
 class Index:
     """Records of a matrix in blocks, from which some can be taken out.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_rows, n_features), float64 or float32
-    order : ndarray of shape (n_records,), int64
-        Rows that are records, in the order in which those at the same distance are to be named.
-    leaf_size : int or None
-        Records in a leaf, at most; None: no tree.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n_records,), int64
-    n_dead : int
-        How many of them were taken out.
-    tree : tuple
-        See `_index_kernels.Tree`.
-
-    Examples
-    --------
-    >>> index = Index(np.array([[0.0], [3.0], [1.0]]), np.array([2, 0, 1]), leaf_size=1)
-    >>> index.nearest(np.array([[0.5]]), 2)
-    (array([[0.25, 0.25]]), array([[2, 0]]))
-    >>> index.remove(np.array([0]))
-    >>> index.nearest(np.array([[0.5]]), 2)
-    (array([[0.25, 6.25]]), array([[2, 1]]))
+    `order` lists the rows that are records, in the order in which records at the same distance are
+    named; `leaf_size` of None makes no tree.
     """
 
     def __init__(self, matrix: Any, order: Ints, leaf_size: int | None) -> None:
-        self.order, self.n_dead = order, 0
+        self.order, self.n_dead = order, 0  # records that were taken out
         n, d = order.size, matrix.shape[1]
         items = np.arange(n)
         if leaf_size is None:
@@ -83,11 +61,10 @@ class Index:
         metric: int = 0,
         n_jobs: int | None = None,
     ) -> tuple[Floats, Ints]:
-        """Find the nearest records of every query, by distance and then in order.
+        """Return distances (Euclidean ones squared) and rows of the nearest records of each query.
 
-        `queries` are C-contiguous; differences are multiplied by `inverse`. Return distances
-        (squares of Euclidean ones) and rows of the matrix, -1 where too few records are at a finite
-        distance.
+        `queries` are C-contiguous; differences are multiplied by `inverse`. Records are sorted by
+        distance, then by order; rows are -1 where too few records are at a finite distance.
         """
         distances = np.full((queries.shape[0], k), FARTHEST)
         ranks = np.full((queries.shape[0], k), NOBODY)

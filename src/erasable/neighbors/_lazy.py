@@ -1,4 +1,4 @@
-"""The base of lazy models: they are their records, and compute when they are asked."""
+"""Base of lazy models, whose state is their records; they compute at prediction."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _know_every_code(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         refuse(join(at, "classes"), labels, f"labels of {len(columns)} outputs")
     for place, (known, column) in enumerate(zip(labels, columns, strict=True)):
         if int(column.max()) >= known.size or not np.bincount(column, minlength=known.size).all():
-            told = f"codes up to {column.max()}, not all of them"
-            refuse(f"{join(at, 'codes')}.{place}", told, f"each from 0 to {known.size - 1}")
+            held = f"codes up to {column.max()}, not all of them"
+            refuse(f"{join(at, 'codes')}.{place}", held, f"each from 0 to {known.size - 1}")
 
 
 _LEAST_SCALE = 2.0**-500
@@ -109,7 +109,7 @@ class Lazy(Erasable):
     step, and measures in the metric of those after it: ``_map`` is the step's (shift, scale).
 
     When half of the records that `fit` copied are gone, what is left is copied together, and the
-    memory of the others is free. `Records` that others may know, those of a user, a pipeline or a
+    memory of the others is free. `Records` that others may hold, those of a user, a pipeline or a
     pickle, are not touched: there a deleted row is blank until they are let go.
     """
 
@@ -198,8 +198,8 @@ class Lazy(Erasable):
     def _restore(self, state: dict[str, Any]) -> None:
         self._restore_map(state)
         if self._held is None:
-            told = state["records"]
-            self._restored = Memory.from_state(told, self._kind_of_targets.from_state(told))
+            found = state["records"]
+            self._restored = Memory.from_state(found, self._kind_of_targets.from_state(found))
         else:
             self._accelerator = self._memory_of(self._held)
 

@@ -1,8 +1,8 @@
-"""The records of a lazy model: their order, their hash, and an index that finds them.
+"""Records of a lazy model: their order, their hash, and an index that finds them.
 
 The order is that of the hashes of ids under fixed public keys: a function of the records, which
-neither rows nor deletions change, and which does not show how they came. The hash of the set
-and the index are made when they are first asked for, and follow deletions from then on.
+neither rows nor deletions change, and which does not show how they came. The hash of the set and
+the index are made on first use, and follow deletions from then on.
 """
 
 from __future__ import annotations
@@ -27,23 +27,9 @@ _KEYS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
 
 
 class Memory:
-    """Live records, by row, and what is made of them when it is needed.
+    """Live records, by row, with their hash and index, made on first use.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_rows, n_features), float64 or float32
-    ids : ndarray of shape (n_rows,), int64, uint64 or object
-    live : ndarray of shape (n_rows,), bool
-        Shared with the model's hold on its records: it knows of a deletion first.
-    targets : StoredTargets
-
-    Examples
-    --------
-    >>> from erasable.neighbors._targets import StoredNumbers
-    >>> X, ids, live = np.array([[0.0], [3.0]]), np.array([5, 6]), np.ones(2, dtype=bool)
-    >>> memory = Memory(X, ids, live, StoredNumbers.fit(np.array([1.0, 2.0]), np.arange(2)))
-    >>> memory.index(None).nearest(np.array([[2.0]]), 1)
-    (array([[1.]]), array([[1]]))
+    `live` is shared with the model's hold on its records, and changed by a deletion before this is.
     """
 
     def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: StoredTargets) -> None:

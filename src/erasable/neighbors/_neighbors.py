@@ -1,4 +1,4 @@
-"""The base of classification and regression by nearest neighbours: who is near, and its weight.
+"""Base of classification and regression by nearest neighbours: the neighbours and their weights.
 
 A neighbour is found by its distance, and among several at the same distance by a hash of its id:
 never by its row, or by how often records were deleted.
@@ -193,10 +193,10 @@ class Neighbors(Lazy):
         return _POWERS[self._at_fit("p")] if metric == "minkowski" else _METRICS[metric]
 
     def _weights(self, distances: Floats) -> Floats:
-        """Return what each of the neighbours counts; the nearest counts 1.
+        """Return the weights of the neighbours; the nearest counts 1.
 
-        Inverse distances are divided by that of the nearest, which cannot overflow. Where some
-        are at no distance at all, they alone count.
+        Inverse distances are divided by that of the nearest, which cannot overflow. Neighbours at
+        distance 0 count alone.
         """
         if self._at_fit("weights") == "uniform":
             return np.ones(distances.shape)

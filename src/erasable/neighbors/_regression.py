@@ -19,24 +19,15 @@ class KNeighborsRegressor(RegressorMixin, Neighbors):
     Nothing is learned that a record could be left in: the model is its records. A deletion
     overwrites one of them, and costs microseconds.
 
+    Parameters that are not listed here are those of `KNeighborsClassifier`.
+
     Parameters
     ----------
     n_neighbors : int, default=5
-        How many records are asked. A model needs as many.
+        Number of neighbours; a model needs as many records.
     weights : {"uniform", "distance"}, default="uniform"
         Whether they count alike, or as the inverse of the distance; where there are records at no
         distance, they alone count.
-    algorithm : {"auto", "kd_tree", "brute"}, default="auto"
-        How the nearest are found, which is a matter of speed alone. "auto" takes a tree up to 15
-        features.
-    leaf_size : int, default=128
-        Records in a leaf of the tree, at most; a matter of speed, too.
-    p : {1, 2, inf}, default=2
-        Power of the metric "minkowski".
-    metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"
-        The distance.
-    n_jobs : int or None, default=None
-        Threads that look for neighbours; None is one, and -1 are all cores.
 
     Attributes
     ----------

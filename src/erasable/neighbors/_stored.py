@@ -1,4 +1,4 @@
-"""The records of a lazy model that stay where they are, and are read block by block.
+"""Records of a lazy model that are stored elsewhere and read block by block.
 
 The law kept here: what is found is what `Memory` finds of the same records. A distance is a formula
 of one record and of the query, so that it is the same in whichever block the record lies; blocks
@@ -29,14 +29,7 @@ Found = tuple[Floats, Ints]
 
 
 class StoredMemory(Memory):
-    """Live records of a stored matrix.
-
-    Parameters
-    ----------
-    matrix : Stored
-    ids, live, targets, n_jobs
-        See `Memory`.
-    """
+    """Live records of a stored matrix."""
 
     def _hash_of_all(self) -> RowHash:
         rows = np.flatnonzero(self.live)
@@ -95,17 +88,7 @@ class _SetHash(Pass[RowHash]):
 
 
 class _Nearest(Pass[Found]):
-    """Find the nearest records of queries.
-
-    Parameters
-    ----------
-    ranks : ndarray of shape (n_rows,), int64
-        Which of several records at the same distance comes first.
-    queries, k, inverse, metric
-        See `Index.nearest`.
-    leaf_size
-        See `Index`.
-    """
+    """Find the nearest records of queries; `ranks`, by row, order records at the same distance."""
 
     def __init__(
         self,

@@ -22,23 +22,10 @@ LARGEST = 2.0**500
 
 
 class StoredNumbers:
-    """Targets that are numbers.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_outputs), float64
-        Of the model's own; 0 in rows that are not live.
-    flat : bool
-        Whether there is one output, and no column of it.
-
-    Examples
-    --------
-    >>> numbers = StoredNumbers.fit(np.array([3, 4, 5]), np.array([0, 2]))
-    >>> numbers.values.tolist(), numbers.flat
-    ([[3.0], [0.0], [5.0]], True)
-    """
+    """Targets that are numbers; `flat`: one output, without a column of its own."""
 
     def __init__(self, values: Floats, flat: bool) -> None:
+        # the model's own, shape (n_rows, n_outputs); 0 in rows that are not live
         self.values, self.flat = values, flat
 
     @classmethod
@@ -55,8 +42,8 @@ class StoredNumbers:
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        width, told = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
-        return [told[i : i + width] for i in range(0, len(told), width)]
+        width, data = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
+        return [data[i : i + width] for i in range(0, len(data), width)]
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Copy those of new rows."""
@@ -100,22 +87,7 @@ def _refuse_large(values: Floats) -> None:
 
 
 class StoredLabels:
-    """Targets that are labels.
-
-    Parameters
-    ----------
-    outputs : list of Classes
-        One for each output.
-    flat : bool
-        Whether there is one output, which then has no column of its own.
-
-    Examples
-    --------
-    >>> labels = StoredLabels.fit(np.array(["a", "b", "a"], dtype=object), np.arange(3))
-    >>> labels.remove(np.array([1]))
-    >>> labels.outputs[0].labels
-    array(['a'], dtype=object)
-    """
+    """Targets that are labels, by output; `flat`: one output, without a column of its own."""
 
     def __init__(self, outputs: list[Classes], flat: bool) -> None:
         self.outputs, self.flat = outputs, flat
@@ -128,13 +100,13 @@ class StoredLabels:
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
         """Write those of some rows as bytes."""
-        told = [b""] * rows.size
+        data = [b""] * rows.size
         for each in self.outputs:
             codes, labels = each.codes[rows].tolist(), each.labels
             # Only of those that occur: there may be as many classes as records.
             known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
-            told = [one + known[code] for one, code in zip(told, codes, strict=True)]
-        return told
+            data = [one + known[code] for one, code in zip(data, codes, strict=True)]
+        return data
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Know those of new rows, unless one is new; then anything may be half-done."""

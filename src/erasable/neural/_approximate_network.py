@@ -1,4 +1,4 @@
-"""A network of a workspace or a program that forgets about, by a method that was named before."""
+"""The estimator `ApproximateNetwork`: a network that deletes by an approximate method."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class ApproximateNetwork(Refit):
         return Outcome("updated", held.n_live, {"gradients": self.report_.n_gradients})
 
     def _forgotten(self, gone: Ints, left: Ints) -> tuple[dict[str, Any], list[int]]:
-        """Have the method forget; return what is then known, as plain values."""
+        """Run the method; return what is then known, as plain values."""
         records, text = self._attached().records, self._text
         forget, retain = (self._recipe.given(records, each, text)[:2] for each in (gone, left))
         # Of the same deletion of the same model come the same seeds.

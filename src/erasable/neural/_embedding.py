@@ -1,4 +1,4 @@
-"""A frozen network as a step: it learns nothing of the records, and hands on a vector of each."""
+"""The estimator `Embedding`: a frozen network as a step, which returns a vector for each record."""
 
 from __future__ import annotations
 
@@ -36,18 +36,10 @@ from erasable.neural._modules import shaped
 
 @dataclass
 class Vectors:
-    """The vectors of records in memory, as far as they have been asked for.
+    """The vectors of records in memory, computed when needed; stored records have no rows here."""
 
-    Of those that are stored elsewhere none is kept: there are no rows.
-
-    Attributes
-    ----------
-    made : ndarray of shape (n_rows, n_outputs), float32
-    known : ndarray of shape (n_rows,), bool
-    """
-
-    made: Any
-    known: Flags
+    made: Any  # (n_rows, n_outputs), float32
+    known: Flags  # (n_rows,): whether the vector was computed
 
     def forget(self, rows: Ints) -> None:
         """Overwrite the vectors of rows."""
@@ -228,7 +220,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
         return {**vars(self), "_network": None}
 
     def _after_reading(self) -> None:
-        """Refuse a file that is not the caller's own, and names what it must not."""
+        """Refuse a file that is not the caller's own and names a function that it must not."""
         if not origin().trusted:
             for path in (self._at_fit("backbone"), self._at_fit("tokenizer")):
                 if path is not None:
@@ -254,7 +246,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
         self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
 
     def _refuse_elsewhere(self) -> None:
-        """Raise where vectors made here would not be those of the model."""
+        """Refuse a machine on which vectors may differ from those of the model."""
         n_outputs, here = self._frozen().probe(*self._record_shape())
         if n_outputs != self._n_outputs:
             raise ArtifactError(
@@ -272,7 +264,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
     # -- what follows --------------------------------------------------------------------------
 
     def _given(self, matrix: Values) -> Any:
-        """Make of read rows what goes into the network."""
+        """Convert rows that were read into the input of the network."""
         path, length = self._at_fit("tokenizer"), self._at_fit("max_length")
         if path is None:
             shape, kind = self._record_shape()
@@ -346,7 +338,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
 
 
 def _numbers_of(text: str, cut: Any, path: str) -> Ints:
-    """Return what a tokenizer makes of a text, which no message repeats."""
+    """Return the numbers that a tokenizer gives for a text, which no message repeats."""
     try:
         made = cut(text)
         numbers = np.asarray(made)

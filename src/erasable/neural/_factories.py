@@ -1,8 +1,8 @@
-"""Functions by their import path: what makes a network, and what cuts a text into numbers.
+"""Functions by their import path: those that make networks, and those that tokenize texts.
 
-A file of a model may name such a function, but must not choose what is run. So only a function
-that its author has marked, in a module that is imported already, is called for a file that is not
-the caller's own.
+A file of a model may name such a function, but must not choose what is run. So for a file that is
+not the caller's own, only a function that its author has marked, in a module that is imported
+already, is called.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def backbone(function: Function) -> Function:
 
 
 def refuse_no_path(value: Any, name: str) -> None:
-    """Raise InvalidParameterError where a function is given, and not its import path."""
+    """Refuse a function in place of its import path."""
     parts = value.split(".") if isinstance(value, str) else []
     if len(parts) > 1 and all(part.isidentifier() for part in parts):
         return
@@ -64,20 +64,10 @@ def refuse_no_path(value: Any, name: str) -> None:
 
 
 def find_factory(path: str, *, trusted: bool) -> Any:
-    """Find a function by its import path.
+    """Return a function by its import path.
 
-    Parameters
-    ----------
-    path : str
-    trusted : bool
-        Whether the caller names it, and not a file that may be anybody's.
-
-    Raises
-    ------
-    InvalidParameterError
-        There is none.
-    ArtifactError
-        A file names it, and it is not marked with `backbone`, or not imported.
+    Unless `trusted`, a file names it: then ArtifactError is raised if it is not marked with
+    `backbone`, or not imported.
     """
     home, _, name = path.rpartition(".")
     if not trusted:

@@ -1,7 +1,7 @@
-"""A frozen network: what it is made of, on which machine it runs, and what it makes of a record.
+"""A frozen network: its parts, the machine on which it runs, and its vectors.
 
-What it makes of a record must not depend on the records beside it, to the last bit. So records pass
-one at a time, from one buffer, in one thread of torch's. Larger batches are taken where a roll of
+The vector of a record must not depend on the records beside it, to the last bit. So records pass
+one at a time, from one buffer, in one thread of torch. Larger batches are allowed where rolling
 records through all places changes no bit.
 """
 
@@ -28,36 +28,18 @@ _CHUNK = 64  # batches that a thread takes at a time
 
 
 class Platform(NamedTuple):
-    """On which kind of machine vectors were made, on another of which their last bits may differ.
+    """The kind of machine on which vectors were made; on another one their last bits may differ."""
 
-    Attributes
-    ----------
-    torch : str
-        Its version.
-    processor : str
-        The instructions that torch uses.
-    probe : str
-        Hash of what the network makes of a few fixed records.
-    """
-
-    torch: str
-    processor: str
-    probe: str
+    torch: str  # version
+    processor: str  # the instructions that torch uses
+    probe: str  # hash of the vectors of a few fixed records
 
 
 class Frozen:
-    """A network that learns no more, and the way that records take through it.
+    """A network that no longer learns, by the import path of the function that makes it.
 
-    Parameters
-    ----------
-    path : str
-        Import path of the function that makes it.
-    weights : str or None
-        File of its state, as ``torch.save(network.state_dict(), file)`` writes it.
-    batch : int
-        How many records pass at a time.
-    trusted : bool
-        Whether the function may be any.
+    `weights` is a file of its state, as ``torch.save(network.state_dict(), file)`` writes it;
+    `batch` records pass at a time; with `trusted`, any function is allowed.
     """
 
     def __init__(self, path: str, weights: str | None, batch: int, *, trusted: bool) -> None:
@@ -70,22 +52,10 @@ class Frozen:
         self.digest = _digest(self.network)
 
     def vectors(self, rows: Ints, n_jobs: int | None = None) -> Any:
-        """Return what it makes of records.
+        """Return the vectors of records, of shape (n_records, n_outputs) and type float32.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_records, ...), float32 or int64
-
-        Returns
-        -------
-        ndarray of shape (n_records, n_outputs), float32
-
-        Raises
-        ------
-        InvalidDataError
-            Something that is not finite comes out, or no vector for each record.
-        InvalidInputError
-            Records do not go through.
+        Outputs that are not finite, or not one vector for each record, raise InvalidDataError;
+        records that the network does not take raise InvalidInputError.
         """
         step = self.batch * _CHUNK
         blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
@@ -146,12 +116,9 @@ class Frozen:
         return made.reshape(self.batch, -1).to(torch.float32).numpy().copy()
 
     def probe(self, shape: tuple[int, ...], kind: Any) -> tuple[int, Platform]:
-        """Return how many numbers it makes of a record of this shape, and on which machine.
+        """Return the length of the vector of a record of this shape, and the kind of machine.
 
-        Raises
-        ------
-        InvalidParameterError
-            It makes something else of the same record a second time.
+        A network that gives the same record another vector a second time is refused.
         """
         first, second = self._probed(shape, kind), self._probed(shape, kind)
         if first.tobytes() != second.tobytes():
@@ -181,10 +148,10 @@ class Frozen:
             return self.vectors(spread % 2)
 
     def refuse_place_dependent(self, rows: Ints) -> None:
-        """Raise InvalidParameterError where bits depend on a record's place in a batch.
+        """Refuse a batch size at which bits depend on a record's place in the batch.
 
-        Real records are rolled through all places, on one thread and on two of torch's, and beside
-        records that are huge and records that are no numbers.
+        Real records are rolled through all places, on one thread and on two of torch, and beside
+        records that are huge and records of NaN.
         """
         batch = self.batch
         if batch == 1 or len(rows) == 0:

@@ -1,10 +1,10 @@
-"""How a network learns: batches in a drawn order, one training at a time, to the last bit.
+"""Training of a network, reproducible to the last bit.
 
-What comes out is a function of the weights at the beginning, the records in their order, the plan
-and the seed, on one kind of machine. For this, torch is kept to a number of threads and to
-algorithms whose bits are the same each time; its generator, which is one for the whole process, is
-seeded here and put back; and records go in from a buffer that begins where torch's own begin,
-because bits follow addresses.
+The result is a function of the weights at the beginning, the records in their order, the plan and
+the seed, on one kind of machine. For this, torch is limited to a number of threads and to
+deterministic algorithms; its generator, which is one for the whole process, is seeded here and
+restored; and records are copied into a buffer that begins where torch's own begin, because bits
+depend on addresses.
 """
 
 from __future__ import annotations
@@ -31,32 +31,19 @@ Loss = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How a network learns.
+    """The settings of a training."""
 
-    Attributes
-    ----------
-    optimizer : "adam" or "sgd"
-    learning_rate, momentum, weight_decay : float
-        Momentum is that of "sgd".
-    batch_size : int
-        The most records of a step.
-    device : str
-    mixed_precision : bool
-        Whether what can be is computed in bfloat16.
-    n_threads : int
-    """
-
-    optimizer: str = "adam"
+    optimizer: str = "adam"  # "adam" or "sgd"
     learning_rate: float = 1e-3
-    momentum: float = 0.0
+    momentum: float = 0.0  # of "sgd"
     weight_decay: float = 0.0
-    batch_size: int = 128
+    batch_size: int = 128  # the largest number of records of a step
     device: str = "cpu"
-    mixed_precision: bool = False
+    mixed_precision: bool = False  # whether bfloat16 is used where possible
     n_threads: int = 1
 
     def optimizer_of(self, network: nn.Module) -> torch.optim.Optimizer:
-        """Make the optimizer of the parameters that are to learn."""
+        """Make the optimizer of the parameters that learn."""
         learning = [each for each in network.parameters() if each.requires_grad]
         if not learning:
             raise InvalidParameterError(
@@ -74,7 +61,7 @@ class TrainingPlan:
 
     @contextmanager
     def in_effect(self, seed: int) -> Iterator[None]:
-        """Have torch compute as planned, and draw from a generator of this seed; then as before."""
+        """Make torch compute as planned, with a generator of this seed; restore it at the end."""
         device = find_device(self.device)
         narrow = torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision)
         learning = torch.inference_mode(False), torch.enable_grad()  # wherever the caller is
@@ -83,13 +70,7 @@ class TrainingPlan:
 
 
 def find_device(name: str) -> torch.device:
-    """Return a device, if it is there.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not.
-    """
+    """Return a device; one that is not available is refused."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or products differ each time
     try:
         device = torch.device(name)
@@ -115,18 +96,11 @@ def squared_error(made: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Batches:
-    """Records and targets, as they go into a network.
+    """Records and targets, in the form that a network takes."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_records, ...), float32 or int64
-    targets : ndarray of shape (n_records,), int64, or (n_records, n_targets), float32
-    weights : ndarray of shape (n_records,), float32, or None
-    """
-
-    rows: Any
-    targets: Any
-    weights: Any = None
+    rows: Any  # (n_records, ...), float32 or int64
+    targets: Any  # (n_records,), int64, or (n_records, n_targets), float32
+    weights: Any = None  # (n_records,), float32, or None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -137,7 +111,7 @@ class Batches:
         return Batches(self.rows[places], self.targets[places], weights)
 
     def on(self, device: torch.device, places: Ints) -> tuple[Any, Any, Any]:
-        """Return the rows, the targets and the weights of a batch."""
+        """Return the rows, the targets and the weights of a batch, on a device."""
         given = (self.rows, self.targets, self.weights)
         rows, targets, weights = (
             None if each is None else sent(each[places], device) for each in given
@@ -146,7 +120,7 @@ class Batches:
 
 
 def sent(part: Any, device: torch.device) -> torch.Tensor:
-    """Copy an array into memory of torch's own, and to a device."""
+    """Copy an array into memory of torch, and to a device."""
     kind = torch.int64 if part.dtype == np.int64 else torch.float32
     made = torch.empty(part.shape, dtype=kind)
     made.numpy()[...] = part
@@ -154,10 +128,8 @@ def sent(part: Any, device: torch.device) -> torch.Tensor:
 
 
 def parts_of(order: Ints, batch_size: int) -> list[Ints]:
-    """Divide records into batches of nearly the same size, none of one record beside larger ones.
+    """Divide records into batches of nearly equal size, none of a single record beside larger ones.
 
-    Examples
-    --------
     >>> [len(part) for part in parts_of(np.arange(257), 128)]
     [86, 86, 85]
     """
@@ -167,7 +139,7 @@ def parts_of(order: Ints, batch_size: int) -> list[Ints]:
 def mean_loss(
     network: nn.Module, data: Batches, places: Ints, loss: Loss, plan: TrainingPlan
 ) -> Any:
-    """Return the mean loss of a batch, through which gradients flow."""
+    """Return the mean loss of a batch, with gradients."""
     rows, targets, weights = data.on(torch.device(plan.device), places)
     losses = loss(passed(network, rows), targets)
     if weights is None:
@@ -176,7 +148,7 @@ def mean_loss(
 
 
 def passed(network: nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """Return what a network makes of a batch, a row for each record."""
+    """Return the outputs of a network for a batch, a row for each record."""
     try:
         made = network(rows)
     except (MemoryError, torch.OutOfMemoryError) as error:
@@ -207,12 +179,9 @@ def epoch(
     plan: TrainingPlan,
     generator: np.random.Generator,
 ) -> float:
-    """Have a network learn from all records once, in an order drawn; return the mean loss.
+    """Train a network on all records once, in a drawn order; return the mean loss.
 
-    Raises
-    ------
-    UnlearnableError
-        The loss is no number any more.
+    A loss that is no longer finite raises UnlearnableError.
     """
     network.train()
     total = 0.0
@@ -228,7 +197,7 @@ def epoch(
 
 
 def refuse_no_number(value: float) -> None:
-    """Raise UnlearnableError for a loss that is no number."""
+    """Raise UnlearnableError for a loss that is not finite."""
     if not np.isfinite(value):
         raise UnlearnableError(
             f"the loss became {value}; expected a finite one; scale the columns, or pass a "
@@ -247,7 +216,7 @@ def loss_of(network: nn.Module, data: Batches, loss: Loss, plan: TrainingPlan) -
 
 
 def answers(network: nn.Module, rows: Any, plan: TrainingPlan) -> Any:
-    """Return what a network makes of rows, as an ndarray of float32."""
+    """Return the outputs of a network for rows, as an ndarray of float32."""
     network.eval()
     device = torch.device(plan.device)
     made = []

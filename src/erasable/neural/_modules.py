@@ -1,4 +1,4 @@
-"""Networks of torch: made by their functions, and their weights as plain arrays."""
+"""Networks of torch: made by functions, with weights as plain arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,9 @@ Weights = dict[str, NDArray[Any]]
 
 
 def made(path: str, *, trusted: bool, **params: Any) -> torch.nn.Module:
-    """Make a network by the import path of a function, which is told `params`.
+    """Make a network by the import path of a function, which gets `params`; see `find_factory`.
 
-    Raises
-    ------
-    InvalidParameterError
-        What it makes is no network, or one whose layers have no sizes.
-    ArtifactError
-        A file that is not trusted names it, and it must not.
+    A network whose layers have no sizes yet is refused.
     """
     network = called(path, trusted=trusted, **params)
     if not isinstance(network, torch.nn.Module):
@@ -43,15 +38,8 @@ def made(path: str, *, trusted: bool, **params: Any) -> torch.nn.Module:
 
 
 def shaped(shape: Sequence[int] | None, n_columns: int) -> tuple[int, ...]:
-    """Return the shape of a record, as a user asks for it.
+    """Return the shape of a record as the user asks for it; it must have `n_columns` values.
 
-    Raises
-    ------
-    InvalidParameterError
-        A record has not as many values.
-
-    Examples
-    --------
     >>> shaped((2, 3), 6), shaped(None, 6)
     ((2, 3), (6,))
     """
@@ -75,13 +63,7 @@ def takes(function: Any, name: str) -> bool:
 
 
 def arrays_of(network: torch.nn.Module) -> Weights:
-    """Copy the weights of a network.
-
-    Raises
-    ------
-    InvalidParameterError
-        It has weights of a type that NumPy has not.
-    """
+    """Copy the weights of a network; types that NumPy does not have are refused."""
     found = {}
     for name, value in network.state_dict().items():
         if not isinstance(value, torch.Tensor) or value.dtype is torch.bfloat16:
@@ -95,13 +77,7 @@ def arrays_of(network: torch.nn.Module) -> Weights:
 
 
 def take_arrays(network: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) -> None:
-    """Give a network the weights that `arrays_of` has copied.
-
-    Raises
-    ------
-    ArtifactError
-        They are those of another one.
-    """
+    """Load weights that `arrays_of` copied; those of another network raise ArtifactError."""
     try:
         network.load_state_dict({name: torch.tensor(each) for name, each in weights.items()})
     except Exception as error:
@@ -113,13 +89,7 @@ def take_arrays(network: torch.nn.Module, weights: Mapping[str, NDArray[Any]]) -
 
 
 def take_weights(network: torch.nn.Module, weights: str) -> None:
-    """Give a network the weights in a file.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no such file, it holds none, or those of another network.
-    """
+    """Load weights from a file; those of another network raise InvalidInputError."""
     path = Path(weights)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)

@@ -1,4 +1,4 @@
-"""A network as an estimator of scikit-learn: deterministic, and with plain arrays for a state."""
+"""Base of networks as estimators of scikit-learn: deterministic, with plain arrays as state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MADE: WeakKeyDictionary[Network, tuple[Any, torch.nn.Module]] = WeakKeyDictiona
 
 
 class Network(Naming, BaseEstimator):
-    """What those of classes and of numbers have in common."""
+    """Base of networks for classes and for numbers."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "network": [str],
@@ -138,7 +138,7 @@ class Network(Naming, BaseEstimator):
         find_factory(self.network, trusted=False)
 
     def _begin(self) -> None:
-        """Draw a seed, and make the network's first weights of it."""
+        """Draw a seed, and make the first weights of the network by it."""
         self.seed_ = int(check_random_state(self.random_state).randint(_BELOW_SEED))
         self.n_parts_ = 0
         self.loss_curve_: list[float] = []
@@ -173,7 +173,7 @@ class Network(Naming, BaseEstimator):
         plan: TrainingPlan,
         generator: np.random.Generator,
     ) -> list[float]:
-        """Have it learn, with or without records that tell when it has learned enough."""
+        """Train, with or without records for early stopping."""
         judged = None
         if self.early_stopping:
             order = generator.permutation(len(data))
@@ -247,7 +247,7 @@ class Network(Naming, BaseEstimator):
     # -- answering -----------------------------------------------------------------------------
 
     def module(self) -> torch.nn.Module:
-        """Return the network as it has learned, for torch; a copy, on the processor."""
+        """Return a copy of the trained network as a torch module, on the processor."""
         check_is_fitted(self, "weights_")
         with self._plan().in_effect(self.seed_):
             network = self._make()

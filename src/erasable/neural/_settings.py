@@ -1,4 +1,4 @@
-"""How torch computes here: one way at a time in a process, whatever the process has set."""
+"""Settings of torch: one at a time in a process, whatever the process has set before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):  # the thread that held it is not in the chi
 
 @contextmanager
 def settled(threads: int | None = None) -> Iterator[None]:
-    """Have torch compute in one way, on so many threads; others wait for their turn."""
+    """Apply settings of torch, on so many threads; other calls wait."""
     with _lock:
         before, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
@@ -39,7 +39,7 @@ def settled(threads: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Have torch draw from a generator of this seed, by algorithms that are the same each time."""
+    """Make torch draw from a generator of this seed, by deterministic algorithms."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""The base of estimators that are made of others: they learn, delete and are kept as one."""
+"""Base of estimators made of others, which learn, delete and are saved as one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WEIGHT = "sample_weight"
 
 
 class Composition(_BaseComposition, Nested):
-    """Base of `Pipeline`, steps in a row, and of `ColumnTransformer`, several side by side.
+    """Base of `Pipeline` (steps in a row) and `ColumnTransformer` (parts side by side).
 
     A subclass says which parameter holds its parts and which of them do anything (`_parts`), and
     lays them out as a part of the graph (`_plan`). A part is fitted in place, and refuses to delete
@@ -51,11 +51,11 @@ class Composition(_BaseComposition, Nested):
     _fused: bool = True
     _fitted_parts: list[tuple[str, Any]]
     _named: frozenset[str] = frozenset()
-    """Of a fit: transformers that are to use weights."""
+    """Transformers that use weights in the running fit."""
 
     @abstractmethod
     def _parts(self) -> list[tuple[str, Any]]:
-        """Return the names and estimators of the parts that do anything."""
+        """Return the names and estimators of the active parts."""
 
     @abstractmethod
     def _plan(self, source: GraphNode) -> Layout:
@@ -63,7 +63,7 @@ class Composition(_BaseComposition, Nested):
 
     @abstractmethod
     def _check_parts(self) -> None:
-        """Refuse parts that cannot be made into a composition."""
+        """Refuse parts that cannot form a composition."""
 
     def _not_by_blocks(self, *, remote: bool) -> list[Learner]:
         """Return the parts that do not learn block by block."""
@@ -128,9 +128,9 @@ class Composition(_BaseComposition, Nested):
         return self._fit(X, y, weights, ids, groups, named)
 
     def _weight_among(self, params: dict[str, Any]) -> tuple[Any, frozenset[str]]:
-        """Return the weights among what `fit` is given, and the transformers that are to use them.
+        """Return the weights among the parameters of `fit`, and the transformers that use them.
 
-        The weights are those of the records, and one and the same for all parts.
+        The weights are those of the records, and the same for all parts.
         """
         if not params:
             return None, frozenset()
@@ -160,9 +160,9 @@ class Composition(_BaseComposition, Nested):
         return first, frozenset() if first is None else chosen
 
     def _takers_of_weights(self, *, by_name: bool = False) -> list[str]:
-        """Return the parts that take weights, by the names that parameters have for them.
+        """Return the parts that take weights, by the names of their parameters.
 
-        With `by_name` those that take them only where they are named.
+        With `by_name`, return those that take them only where they are named.
         """
         found = []
         for name, part in self._erasable_parts().items():
@@ -285,7 +285,7 @@ class Composition(_BaseComposition, Nested):
         self._fitted_parts = self._parts()
 
     def _as_fitted(self, name: str, part: Any) -> Any:
-        """Return a part with the parameters of `fit`: one that learns keeps them by itself."""
+        """Return a part with the parameters of `fit`; a part that learns stores them itself."""
         if isinstance(part, Erasable | str) or part is None:
             return part
         return as_encoded(part, self._encoded_parts()[name])
@@ -317,7 +317,7 @@ class Composition(_BaseComposition, Nested):
                 continue
             for row in self._rows():
                 if name in dict(row.steps):
-                    if isinstance(row.output, Stateless):  # which nothing has asked yet
+                    if isinstance(row.output, Stateless):  # which has not been used yet
                         engine.first_row(self, row.output)
                     made_ready(part, dict(row.steps)[name].n_features_in_)
 
@@ -340,7 +340,7 @@ class Composition(_BaseComposition, Nested):
         self._accelerator = engine
 
     def _evaluate(self, node: GraphNode, rows: Values) -> Values:
-        """Make rows of a node out of rows that are given to the composition."""
+        """Make rows of a node from rows of the input of the composition."""
         return evaluate(node, self._known(rows))
 
     def _known(self, rows: Values) -> Callable[[GraphNode], Values | None]:
@@ -350,11 +350,11 @@ class Composition(_BaseComposition, Nested):
         self._reattach()  # also parts may have lost their accelerators
 
     def _composed(self) -> list[Erasable]:
-        """Return the estimators that it is made of, at any depth."""
+        """Return all estimators in it, at any depth."""
         return [part for part in self.get_params().values() if isinstance(part, Erasable)]
 
     def _mark(self) -> dict[str, Any]:
-        """Return what the state says of how the steps learned."""
+        """Return the part of the state that tells how the steps learned."""
         return {} if self._fused else {_FUSED: 0}
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
@@ -366,7 +366,7 @@ class Composition(_BaseComposition, Nested):
         for part in self._erasable_parts().values():
             part._abandon()
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     def _learners(self) -> Iterator[tuple[str, Erasable]]:
         for learning in self._layout.learners:
@@ -384,7 +384,7 @@ class Composition(_BaseComposition, Nested):
         return Fields({self._PARTS: parts}, told, (know_the_parts,))
 
     def _refuse_missing_parts(self) -> None:
-        """Refuse a state without one of the parts that learn, or with a first one that is wider."""
+        """Refuse a state that lacks a part that learns, or has a wider first part."""
         for name, step in self._learners():
             if "_info" not in step.__dict__:
                 refuse(f"{self._PARTS}.{name}", "nothing", "a value")
@@ -395,7 +395,7 @@ class Composition(_BaseComposition, Nested):
 
     @abstractmethod
     def _first_steps(self) -> Iterator[tuple[str, Any, int]]:
-        """Yield names of the parts that are given its columns, and of how many."""
+        """Yield the names of the parts that read its input, and their numbers of columns."""
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -407,7 +407,7 @@ class Composition(_BaseComposition, Nested):
         record_set = base_state(self)["record_set"]
         digests = {}
         for name, step in self._learners():
-            step._info.id_set = record_set  # hashed once for all
+            step._info.id_set = record_set  # hashed once for all parts
             digests[name] = step.digest()
         return {self._PARTS: digests, **self._mark()}
 
@@ -450,7 +450,7 @@ class Composition(_BaseComposition, Nested):
         return {name: part for name, (part, *_) in told.items()}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Keep the parts' states with this one's own, and their parameters alone in them."""
+        """Pickle the parts' states with this one's, and only parameters in the parts."""
         if "_info" in self.__dict__:
             self._check_fitted()
         state: dict[str, Any] = super().__getstate__()
@@ -479,7 +479,7 @@ class Composition(_BaseComposition, Nested):
 
 
 def _part(step: Erasable) -> dict[str, Any]:
-    """Return what is a part's own of its state; parameters and records are the whole's."""
+    """Return the state of a part, without parameters and records, which the whole has."""
     return {
         "algorithm_version": step.algorithm_version,
         "feature_names": step._column_names,

@@ -1,8 +1,8 @@
-"""The engine of a composition: it has the steps learn and delete, and keeps the tables they read.
+"""Engine of a composition: it has the steps learn and delete, and keeps the tables they read.
 
-There is one, of the outermost composition. Of every table it knows the values for all records. A
-deletion or an addition finds out what has changed in each table, corrects it, and tells the steps
-that read it; a step that does not follow learns again.
+Only the outermost composition has one. It keeps each table for all records. A deletion or an
+addition computes the change of each table, corrects the table, and passes the change to the steps
+that read it; a step that cannot follow the change is fitted again.
 """
 
 from __future__ import annotations
@@ -44,17 +44,11 @@ from erasable.pipeline._nodes import (
 )
 from erasable.pipeline._tables import Room, as_table, filled, keeps_names, leave, lengthened, spread
 
-_BLOCK = 2**20  # values that are made at once
+_BLOCK = 2**20  # values made at a time
 
 
 class KeptTables(Persistent):
-    """The records of a composition, and the tables that are made of them.
-
-    Parameters
-    ----------
-    held : Attachment
-        The records of the outermost composition.
-    """
+    """The records of a composition, and the tables that are made of them."""
 
     def __init__(self, held: Attachment) -> None:
         self.held = held
@@ -63,7 +57,7 @@ class KeptTables(Persistent):
         self._left: list[tuple[Values, Room]] = []
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Keep no room of objects: when it is read, it is no more the memory of its table."""
+        """Leave out rooms of objects: after reading, they are not the memory of their table."""
         room = {
             node: room
             for node, room in self._room.items()
@@ -72,14 +66,13 @@ class KeptTables(Persistent):
         return {**super()._kept_attributes(), "_room": room}
 
     def _open(self, learning: Learning) -> Attachment:
-        """Return what a step is to learn from; make the table if it is the first to read it."""
+        """Return the input of a step; make the table if this is its first reader."""
         node = learning.reads
         if not learning.tabled:
             source = self._reads[node]
             return View(self.held, source.records.matrix) if learning.maps else source
         make = partial(self._tabulate, node)
-        # What is loaded is mostly about to lose records: a table that no deletion leaves as it is
-        # may never be asked for.
+        # A loaded model mostly deletes next: a table that every deletion changes may not be needed.
         late = self.held.vouched and learning.changes_all()
         view = View(self.held, make if late else make())
         view.records.feature_names, view.records.numeric = self._declared(learning)
@@ -88,7 +81,7 @@ class KeptTables(Persistent):
         return view
 
     def _declared(self, learning: Learning) -> tuple[list[str] | None, Flags | None]:
-        """Return the names of the columns of a table, and which a frame declares to be numbers."""
+        """Return the names of a table's columns, and flags of those a frame declares numeric."""
         assert isinstance(learning.reads, TableNode)
         node, step = learning.reads.input, learning.step
         asks = isinstance(step, Nested) and step._asks_by_name
@@ -113,7 +106,7 @@ class KeptTables(Persistent):
         return None
 
     def _names_before(self, node: GraphNode) -> list[str] | None:
-        """Return the names of the columns of a frame, where stateless steps hand them on."""
+        """Return the names of the columns of a frame, if stateless steps keep them."""
         while isinstance(node, Stateless) and keeps_names(node.step):
             node = node.input
         if isinstance(node, Select):
@@ -142,7 +135,7 @@ class KeptTables(Persistent):
         return spread(blocks, live, self.held.records.n_rows)
 
     def _rows(self, table: GraphNode, rows: Ints, *, held: bool = False) -> Values:
-        """Make rows of a table anew, out of the tables before it."""
+        """Make rows of a table again, from the tables before it."""
 
         def known(node: GraphNode) -> Values | None:
             if node is table:
@@ -159,18 +152,18 @@ class KeptTables(Persistent):
         return evaluate(node, lambda each: row if each is source else None)
 
     def _exchange(self, node: GraphNode, matrix: Values) -> None:
-        """Have a new table in the place of one, which may have other columns."""
+        """Replace a table; the new one may have other columns."""
         self._leave(node)
         self._reads[node].records.matrix = matrix
 
     def _keep_only(self, nodes: set[GraphNode]) -> None:
-        """Leave the tables that no step reads any more."""
+        """Drop the tables that no step reads any more."""
         for node in self._reads.keys() - nodes:
             self._leave(node)
         self._reads = {node: self._reads[node] for node in nodes}
 
     def _leave(self, node: GraphNode) -> None:
-        """Overwrite a table, and the room beside it, once all steps have followed."""
+        """Schedule a table, and the room beside it, for overwriting after all steps."""
         view = self._reads[node]
         if isinstance(view, View) and (matrix := view.records.made) is not None:
             self._left.append((matrix, self._room.pop(node, {})))
@@ -182,13 +175,13 @@ class KeptTables(Persistent):
         self._left = []
 
     def _show(self, learning: Learning) -> None:
-        """Show a step the table as it is now, if it looks at that through a map."""
+        """Attach the current table to a step that reads it through a map."""
         held = learning.step._attached()
         if learning.maps and not learning.tabled and isinstance(held, View):
             held.show(self._reads[learning.reads].records.matrix)
 
     def _make_room(self, node: GraphNode) -> None:
-        """Have a table show the records as they are now, and have room for all rows of them."""
+        """Extend a table to all rows of the records as they are now."""
         view = self._reads[node]
         if isinstance(view, View):
             room = self._room.setdefault(node, {})
@@ -201,12 +194,7 @@ _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
 class Engine(KeptTables):
     """A fitted composition with the records and tables that its steps read.
 
-    Tables are functions of the live records; nothing of them is kept in a pickle or a file.
-
-    Parameters
-    ----------
-    held : Attachment
-        The records of the outermost composition.
+    Tables are functions of the live records; they are in no pickle or file.
     """
 
     def __init__(self, held: Attachment) -> None:
@@ -226,7 +214,7 @@ class Engine(KeptTables):
     # -- learning ------------------------------------------------------------------------------
 
     def learn(self, root: Nested) -> None:
-        """Have every step learn, one after the other, from the seeds that they have drawn."""
+        """Fit every step, one after the other, with the seeds that they have drawn."""
         self._learn(root, RecordsNode(), self.held)
 
     def _learn(self, part: Nested, source: GraphNode, reads: Attachment) -> None:
@@ -249,7 +237,7 @@ class Engine(KeptTables):
         self._learn(part, source, reads)
 
     def attach(self, root: Nested) -> None:
-        """Show the records to steps that have been restored."""
+        """Attach the records to restored steps."""
         self._reads = {root._layout.source: self.held}
         self._attach(root)
 
@@ -266,11 +254,11 @@ class Engine(KeptTables):
                     f"{step.n_features_in_}; take the file from a backup, or fit and save again"
                 )
             step._held = reads
-            step._accelerator = None  # one that is there looks at what it held before
+            step._accelerator = None  # an existing accelerator reads the former table
             if isinstance(step, Nested):
                 self._attach(step)
-            # What is not taken from a stranger's file is fitted again, before the next table is
-            # made with it.
+            # A step that is not loaded from an untrusted file is fitted again, before it makes the
+            # next table.
             elif step._has_to_fit_again:
                 step._reattach()
 
@@ -286,7 +274,7 @@ class Engine(KeptTables):
     # -- deleting ------------------------------------------------------------------------------
 
     def remove(self, root: Nested, rows: Ints) -> Outcome:
-        """Delete rows, at positions that are not live any more but can be read, from every step."""
+        """Delete rows from every step; they are not live any more, but can still be read."""
         self._start()
         made: list[Derived] = []
         if isinstance(self.held.records.matrix, Stored):
@@ -345,7 +333,7 @@ class Engine(KeptTables):
         return Outcome("refit", self.held.n_live, {"refits": 1})
 
     def _update_step(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome | None:
-        """Have a step follow a change of its table, if it can."""
+        """Update a step to a change of its table, if it can."""
         step = learning.step
         before = self._before.get(learning.reads)
         if before is not None and change.rows is not None:
@@ -356,7 +344,7 @@ class Engine(KeptTables):
         return None if origin is None else step._resume(rows, origin)
 
     def _correct(self, learning: Learning, change: TableChange) -> None:
-        """Bring what a step reads to what it is without the records."""
+        """Correct the input of a step to its values without the records."""
         records = self._reads[learning.reads].records
         if not learning.tabled:
             learning.step._attached().records.matrix = records.matrix
@@ -372,16 +360,16 @@ class Engine(KeptTables):
     # -- adding --------------------------------------------------------------------------------
 
     def can_add(self, root: Nested) -> bool:
-        """Tell whether a step can take rows in, so that not all have to learn again."""
+        """Return whether some step can add rows without a new fit."""
         return any(learning.step._can_add() for learning in _learners(root))
 
     def adds_throughout(self, root: Nested) -> bool:
-        """Tell whether every step can take rows in."""
+        """Return whether every step can add rows."""
         steps = (learning.step for learning in _learners(root))
         return all(isinstance(step, Nested) or step._can_add() for step in steps)
 
     def take_arrays(self, root: Nested) -> None:
-        """Show the records as they are now to all steps, and have room for others in all tables."""
+        """Attach the current records to all steps, and extend all tables to them."""
         self._reads[root._layout.source] = self.held
         for node in self._reads:
             self._make_room(node)
@@ -392,7 +380,7 @@ class Engine(KeptTables):
                 learning.step._take_arrays()
 
     def add(self, root: Nested, rows: Ints) -> Outcome:
-        """Have every step take rows in that are live now; see `Erasable._add_rows`."""
+        """Add rows, which are live now, to every step; see `Erasable._add_rows`."""
         self._start()
         try:
             for learning in _learners(root):
@@ -421,7 +409,7 @@ class Engine(KeptTables):
         part._end_deletion(self)
 
     def _extend(self, table: GraphNode, change: TableChange, rows: Ints) -> None:
-        """Write new rows into a table, and those that have other values now."""
+        """Write new rows, and rows whose values have changed, into a table."""
         records = self._reads[table].records
         if issparse(records.matrix) and not change:
             new = self._rows(table, rows, held=True)
@@ -447,7 +435,7 @@ class Engine(KeptTables):
         return self._learn_anew(learning) if outcome is None else outcome
 
     def _origin(self, step: Erasable, change: TableChange) -> Ints | None:
-        """Return where the columns were of which a step is given a new table, if it takes one."""
+        """Return the former positions of the columns of a step's new table, if it takes one."""
         records, width = step._attached().records, step.n_features_in_
         refuse_no_columns(records.matrix, type(step).__name__)
         if not change.known or (change.origin is None and records.n_features != width):
@@ -484,7 +472,7 @@ def _learners(part: Nested) -> Iterator[Learning]:
 
 
 def join_outcomes(outcomes: Sequence[tuple[str, Outcome]]) -> Outcome:
-    """Make one outcome of those of several steps, whose counts get their names.
+    """Join the outcomes of several steps into one; counts have the steps' names as prefixes.
 
     >>> parts = [("scaler", Outcome("updated")), ("model", Outcome("refit", 7, {"refits": 1}))]
     >>> join_outcomes(parts)

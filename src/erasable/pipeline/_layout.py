@@ -1,8 +1,7 @@
-"""Compositions as parts of the graph, and which maps of columns are no tables.
+"""Compositions as parts of the graph, and the maps of columns that are applied without a table.
 
-A step that takes a map learns from what is before the maps of columns in front of it (`split`).
-Which these are depends on types and parameters of the steps alone, so that it is the same after any
-deletion.
+A step that takes a map learns from the table before the maps of columns in front of it (`split`).
+These depend on types and parameters of the steps alone, so they are the same after any deletion.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ _FUSES: ContextVar[bool] = ContextVar("erasable_fuses", default=True)
 
 
 def fuses() -> bool:
-    """Tell whether compositions that are laid out now fuse maps of columns."""
+    """Return whether compositions that are laid out now fuse maps of columns."""
     return _FUSES.get()
 
 
 @contextmanager
 def fusing(on: bool) -> Iterator[None]:
-    """Have compositions that are fitted meanwhile fuse maps of columns, or not.
+    """Let compositions that are fitted in the block fuse maps of columns, or not.
 
     Without fusing, every step learns from the table that the steps before it make. The two models
     differ by rounding, and in their digests; both keep the law.
@@ -67,88 +66,60 @@ def fusing(on: bool) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learning:
-    """A step that learns, and from what.
-
-    Attributes
-    ----------
-    name : str
-    step : Erasable
-    reads : Source or Table
-    maps : tuple of MapPart
-        Maps of columns between that table and the step, which takes them as one.
-    tabled : bool
-        Whether the table is made for this step; otherwise an earlier one reads it, too.
-    """
+    """A step that learns, and its input."""
 
     name: str
     step: Erasable
     reads: GraphNode
-    maps: tuple[MapPart, ...]
-    tabled: bool
+    maps: tuple[MapPart, ...]  # between `reads` and the step, which takes them as one
+    tabled: bool  # the table is made for this step; otherwise an earlier one reads it, too
 
     @property
     def output(self) -> GraphNode:
-        """What the step makes."""
+        """The output of the step."""
         if isinstance(self.step, Nested):
             return Output(self.reads, self.step)
         return Transform(Map(self.reads, self.maps) if self.maps else self.reads, self.step)
 
     def changes_all(self) -> bool:
-        """Tell whether every deletion changes all rows of the table."""
+        """Return whether every deletion changes all rows of the table."""
         return any(isinstance(node, Transform) and node.step._changes_all for node in self.path())
 
     def path(self) -> Iterator[GraphNode]:
-        """Yield the nodes of which the table is made, up to those that are kept."""
+        """Yield the nodes of which the table is made, up to kept tables."""
         return above_tables(self.reads.input) if isinstance(self.reads, TableNode) else iter(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A composition as a part of the graph.
+    """A composition as a part of the graph."""
 
-    Attributes
-    ----------
-    source : Source or Table
-        What the composition reads.
-    learners : tuple of Learning
-        In the order in which they learn.
-    output, raw : Node
-        What it makes, and that before the maps of columns with which it ends.
-    maps : tuple of MapPart
-        These.
-    steps : tuple of (str, estimator)
-        Of a row of steps: all of them. The last one answers.
-    asked : Node
-        What the last step is given; where it is `behind` maps, what is before these.
-    behind : bool
-    """
-
-    source: GraphNode
-    learners: tuple[Learning, ...]
+    source: GraphNode  # input of the composition
+    learners: tuple[Learning, ...]  # in the order in which they learn
     output: GraphNode
-    raw: GraphNode
-    maps: tuple[MapPart, ...]
-    steps: tuple[tuple[str, Any], ...]
-    asked: GraphNode
+    raw: GraphNode  # the output before the maps of columns with which the composition ends
+    maps: tuple[MapPart, ...]  # these maps
+    steps: tuple[tuple[str, Any], ...]  # all steps in a row; the last one predicts
+    asked: GraphNode  # input of the last step; if it is `behind` maps, the input of these
     behind: bool
 
     def given(self, get: Get) -> Any:
-        """Return what the last step is to be given of rows."""
+        """Return the input of the last step for some rows."""
         rows = get(self.asked)
         learns = isinstance(self.steps[-1][1], Erasable)
         return Rows(rows, unmapped=self.behind) if learns else rows
 
     def make(self, get: Get) -> Values:
-        """Make rows of the output, by the call to the last step that `transform` makes."""
+        """Make rows of the output, as `transform` calls the last step."""
         if self.behind:
             return self.steps[-1][1].transform(self.given(get))
         return get(self.output)
 
 
 def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]) -> Layout:
-    """Lay out steps in a row, of which each does something.
+    """Lay out steps in a row, none of which is "passthrough".
 
-    The composition reads `source`; the first step is given `node`.
+    The composition reads `source`; the input of the first step is `node`.
     """
     learners: list[Learning] = []
     steps = tuple(steps)
@@ -171,7 +142,7 @@ def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]
 
 
 def split(node: GraphNode) -> tuple[GraphNode, tuple[MapPart, ...]]:
-    """Cut a node in two: a table, and the maps of columns that are applied to it at last."""
+    """Split a node into a table and the maps of columns that follow it."""
     if not fuses():
         return node, ()
     if isinstance(node, Map):

@@ -1,4 +1,4 @@
-"""Functions that make rows of a table from rows of the records, apart from engine and records."""
+"""Functions that make rows of a table from rows of the records, without the engine."""
 
 from __future__ import annotations
 
@@ -17,36 +17,28 @@ from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import GraphNode, Output, Raw, RecordsNode, Stateless, evaluate
 from erasable.pipeline._tables import equal
 
-_PROBED = 64  # rows of stored records that say what a table is like
+_PROBED = 64  # rows of stored records that give a table's width and dtype
 
 
 class Making:
-    """A function of rows of the records, which can be pickled.
-
-    Parameters
-    ----------
-    node : Node
-        What is made; the tables on the way are made, too.
-    source : Source
-        The records.
-    """
+    """A function from rows of the records to rows of a node; it can be pickled."""
 
     def __init__(self, node: GraphNode, source: RecordsNode) -> None:
         self._node, self._source = node, source
 
     def __call__(self, rows: Any) -> Values:
-        """Make rows of rows."""
+        """Make rows of the node."""
         wide = rows if rows.dtype == object else rows.astype(np.float64, copy=False)
         return evaluate(self._node, lambda node: wide if node is self._source else None)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Put compositions that have come back by themselves where they stood."""
+        """Lay out the compositions again, which are pickled without their layouts."""
         self.__dict__.update(state)
         _lay_out(self._node)
 
 
 def derived(held: Attachment, table: GraphNode, source: RecordsNode) -> Derived:
-    """Say how a table is made of stored records, block by block, when it is read."""
+    """Return a table made of stored records, block by block, when it is read."""
     matrix: Stored = held.records.matrix
     make = Making(table, source)
     some = matrix[held.live_rows()[:_PROBED]]
@@ -59,7 +51,7 @@ def derived(held: Attachment, table: GraphNode, source: RecordsNode) -> Derived:
 
 
 def refuse_joint(stateless: Sequence[str], alone: Values, among: Values) -> None:
-    """Raise UnsupportedStepError if a row becomes another one when it is alone."""
+    """Raise UnsupportedStepError if a row has another output when it is alone."""
     if not equal(alone, among):
         names = ", ".join(map(repr, reversed(stateless)))
         raise UnsupportedStepError(
@@ -70,12 +62,12 @@ def refuse_joint(stateless: Sequence[str], alone: Values, among: Values) -> None
 
 
 def refuse_sparse(learning: Learning, reads: Attachment) -> None:
-    """Raise InvalidInputError where a step would learn otherwise from a sparse table in memory.
+    """Raise InvalidInputError if a step would learn otherwise from a sparse table in memory.
 
-    Blocks of stored tables are written out.
+    Blocks of stored tables are made dense.
     """
     step, matrix = learning.step, reads.records.matrix
-    if isinstance(step, Nested):  # its own steps are looked at
+    if isinstance(step, Nested):  # its own steps are checked
         return
     if isinstance(matrix, Derived) and matrix.sparse and not step._as_if_dense:
         raise InvalidInputError(
@@ -87,7 +79,7 @@ def refuse_sparse(learning: Learning, reads: Attachment) -> None:
 
 
 def _all_above(node: GraphNode) -> Iterator[GraphNode]:
-    """Yield a node and all those of which it is made."""
+    """Yield a node and all its inputs, at any depth."""
     yield node
     for each in node.inputs:
         yield from _all_above(each)

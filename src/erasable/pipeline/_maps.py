@@ -20,7 +20,7 @@ from erasable.pipeline._tables import as_numbers, as_table
 
 @dataclass
 class Widths:
-    """How many columns each part of a column transformer makes, and made before a deletion."""
+    """Widths of the parts of a column transformer, now and before a deletion."""
 
     now: dict[str, int]
     before: dict[str, int]
@@ -41,7 +41,7 @@ class MapPart(ABC):
 
     @abstractmethod
     def change(self, below: TableChange, changes: Changes) -> TableChange:
-        """Return the change of what it makes of a table with the change `below`."""
+        """Return the change of the mapped table, given the change `below` of the table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +122,7 @@ def apply(maps: Iterable[MapPart], rows: Values) -> Values:
 
 
 def side_by_side(parts: dict[str, Values]) -> Values:
-    """Put what parts have made of rows side by side; sparse where one of them is."""
+    """Join the outputs of parts side by side; sparse if one of them is."""
     if any(issparse(part) for part in parts.values()):
         numbers = [
             as_numbers(part, f"a sparse output beside {name!r}") for name, part in parts.items()

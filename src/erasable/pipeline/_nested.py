@@ -1,4 +1,4 @@
-"""Interfaces of compositions for the graph: what it asks of one, and tells of a deletion."""
+"""Interfaces between the graph and the compositions in it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Nested(Erasable):
-    """What the graph and its engine ask of a composition, the outermost or one in another."""
+    """Interface of a composition, outermost or nested, for the graph and its engine."""
 
     _layout: Layout
     _sign: object
-    """Of the fit: the owner of its steps."""
+    """The owner of its steps in a fit."""
 
     @property
     @abstractmethod
     def _ends_in_map(self) -> bool:
-        """Whether it ends in a map of columns, and does something else before."""
+        """Whether it ends in a map of columns after other steps."""
 
     @property
     @abstractmethod
@@ -34,11 +34,11 @@ class Nested(Erasable):
 
     @property
     def _hands_on(self) -> bool:
-        """Whether it does nothing: a pipeline without active steps."""
+        """Whether it is a pipeline without active steps."""
         return False
 
     def _rows(self) -> Iterable[Layout]:
-        """Return the rows of steps that it is made of."""
+        """Return its chains of steps."""
         return [self._layout]
 
     @abstractmethod
@@ -50,26 +50,26 @@ class Nested(Erasable):
         """Lay out a composition that has been restored, at any depth, for another source."""
 
     def _declare(self, numeric: Flags | None) -> None:
-        """Learn which columns of the source a frame declares to hold numbers."""
+        """Set the columns of the source that a frame declares numeric."""
 
     def _end_learning(self, engine: Any) -> None:
-        """Keep what follows of the steps, which have learned."""
+        """Update its attributes after the steps have learned."""
 
     def _start_deletion(self) -> None:
-        """Remember what is to be compared."""
+        """Save the values to compare after the deletion."""
 
     def _end_deletion(self, engine: Any) -> None:
-        """Keep what follows of the steps, which have deleted."""
+        """Update its attributes after the steps have deleted."""
 
 
 class Changes(Protocol):
-    """What the deletion that is under way has changed."""
+    """Changes of the running deletion."""
 
     def of(self, node: GraphNode) -> TableChange:
         """Return the change of a node."""
 
     def own(self, step: Erasable) -> TableChange:
-        """Return what a step changed in its output, given the same rows."""
+        """Return the change of a step's output for the same rows."""
 
     def raw(self, step: Nested) -> TableChange:
-        """Return what a composition changed before the maps with which it ends."""
+        """Return the change of a composition's output before its final maps."""

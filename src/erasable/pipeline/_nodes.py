@@ -1,8 +1,8 @@
-"""The graph of a composition: tables as functions of the records, and how rows are sent through.
+"""Graph of a composition: tables as functions of the records, evaluated for given rows.
 
-A node says of which tables it is made, and how. Each row of it depends on one row of these alone,
-so that a node is evaluated alike for the records and for new rows. The values of a `TableNode` are
-kept for all records, see `erasable.pipeline._engine`.
+A node has the tables it is made of, and a function of them. Each of its rows depends on one row of
+these alone, so that a node is evaluated in the same way for the records and for new rows. The
+values of a `TableNode` are kept for all records, see `erasable.pipeline._engine`.
 """
 
 from __future__ import annotations
@@ -32,42 +32,27 @@ from erasable.pipeline._tables import as_numbers, as_table
 
 @dataclass
 class ColumnSelection:
-    """Some columns of a table.
+    """Some columns of a table."""
 
-    Attributes
-    ----------
-    columns : list of int
-        Their positions.
-    names : list of str
-        Their names, for messages.
-    accepts : Accepts
-        What the part takes that reads them. If it takes no text, they have to be numbers.
-    named : bool
-        Whether the names are those of a frame, by which the part may ask for columns in turn.
-    n_features : int
-        Of the whole table.
-    numeric : ndarray of bool, or None
-        Which of the columns a frame declares to hold numbers, where others hold text.
-    """
-
-    columns: list[int]
-    names: list[str]
-    accepts: Accepts
-    named: bool
-    n_features: int
+    columns: list[int]  # positions
+    names: list[str]  # for messages
+    accepts: Accepts  # input types of the part; if these exclude text, columns have to be numbers
+    named: bool  # `names` are those of a frame, by which the part may select columns in turn
+    n_features: int  # of the whole table
+    # Columns that a frame declares to hold numbers, where others hold text.
     numeric: Flags | None = None
 
     def __post_init__(self) -> None:
         self._text = self.accepts.objects or self.accepts.documents
 
     def declare(self, numeric: Flags | None) -> None:
-        """Learn which columns of the whole table a frame declares to hold numbers."""
+        """Set the columns of the whole table that a frame declares numeric."""
         own = None if numeric is None else numeric[self.columns]
         self._text &= own is None or not bool(own.all())
         self.numeric = own if self._text else None
 
     def take(self, X: Values) -> Values:
-        """Copy the columns; a table of objects becomes one of numbers where text is not taken."""
+        """Copy the columns; objects become numbers if the part takes no text."""
         if X.shape[1] != self.n_features:
             raise InvalidDataError(
                 f"ColumnTransformer is given {X.shape[1]} columns by the steps before; expected "
@@ -105,18 +90,18 @@ class GraphNode(ABC):
     @property
     @abstractmethod
     def inputs(self) -> tuple[GraphNode, ...]:
-        """The nodes of which it is made."""
+        """The nodes it is made of."""
 
     @abstractmethod
     def make(self, get: Get) -> Values:
-        """Make rows out of those of the inputs."""
+        """Make rows from rows of the inputs."""
 
     @abstractmethod
     def change(self, changes: Changes) -> TableChange:
-        """Return what the deletion that is under way has changed in it."""
+        """Return its change in the running deletion."""
 
     def held(self, rows: Ints) -> Values | None:
-        """Return the rows of live records from a cache, if there is one."""
+        """Return rows of live records from a cache, if there is one."""
         return None
 
 
@@ -137,7 +122,7 @@ class RecordsNode(GraphNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _After(GraphNode):
-    """A node that is made of another one."""
+    """A node made of another one."""
 
     input: GraphNode
 
@@ -149,16 +134,9 @@ class _After(GraphNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableNode(_After):
-    """A node of which the values for all records are kept, for a step to learn from.
+    """A node whose values for all records are kept, for a step to learn from."""
 
-    Attributes
-    ----------
-    input : Node
-    reader : str
-        The step for which it is made, for messages; empty if that takes objects.
-    """
-
-    reader: str
+    reader: str  # the step, for messages; empty if it takes objects
 
     def make(self, get: Get) -> Values:
         rows = get(self.input)
@@ -183,7 +161,7 @@ class Select(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stateless(_After):
-    """What a transformer of scikit-learn makes that learns nothing."""
+    """Output of a stateless transformer of scikit-learn."""
 
     name: str
     step: Any
@@ -197,7 +175,7 @@ class Stateless(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map(_After):
-    """A table behind maps of columns, which a step takes as one."""
+    """A table behind maps of columns, which a step takes as one map."""
 
     maps: tuple[MapPart, ...]
 
@@ -213,7 +191,7 @@ class Map(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transform(_After):
-    """What a step of erasable makes of what it has learned from."""
+    """Output of a step of erasable for its own input."""
 
     step: Erasable
 
@@ -230,7 +208,7 @@ class Transform(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output(_After):
-    """What a composition makes that is a step of another one."""
+    """Output of a composition that is a step of another one."""
 
     step: Nested
 
@@ -247,7 +225,7 @@ class Output(_After):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raw(_After):
-    """What a composition makes before the maps with which it ends."""
+    """Output of a composition before its final maps."""
 
     step: Nested
 
@@ -299,7 +277,7 @@ class Concat(_After):
 
 
 def above_tables(node: GraphNode) -> Iterator[GraphNode]:
-    """Yield a node and those of which it is made, up to the tables that are kept."""
+    """Yield a node and its inputs, up to kept tables."""
     if not isinstance(node, RecordsNode | TableNode):
         yield node
         for each in node.inputs:
@@ -311,14 +289,14 @@ def evaluate(
 ) -> Values:
     """Evaluate a node for some rows.
 
-    `known` gives the rows of a source or table, or None for a table that is made of others. `held`
-    are the positions of rows that are records, of which steps may know the results.
+    `known` returns the rows of a source or table, or None for a table that is made of others.
+    `held` are the positions of rows that are records, for which steps may know the results.
     """
     return _Evaluation(known, held).get(node)
 
 
 class _Evaluation:
-    """Rows on their way through the graph; those of a table that several nodes read are kept."""
+    """Evaluation of the graph for some rows; the rows of kept tables are computed once."""
 
     def __init__(self, known: Callable[[GraphNode], Values | None], held: Ints | None) -> None:
         self._known = known

@@ -1,4 +1,4 @@
-"""The pipeline: an estimator that is a chain of estimators, learns and forgets as one."""
+"""Pipeline: an estimator that is a chain of estimators, and learns and deletes as one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _where(check: Callable[[Pipeline], Any]) -> Callable[[_Method], _Method]:
-    """Show a method only where a check finds something, and raises no AttributeError."""
+    """Make a method available only if a check passes, without AttributeError."""
     decorator: Callable[[_Method], _Method] = available_if(check)
     return decorator
 
@@ -179,7 +179,7 @@ class Pipeline(Composition):
         # Of all steps, also of those before a step that reads a table.
         return compose(StepMap(step) for _, step in self._parts())
 
-    # -- what it answers -----------------------------------------------------------------------
+    # -- predictions ---------------------------------------------------------------------------
 
     def _parts(self) -> list[tuple[str, Any]]:
         return active(self.steps)
@@ -232,7 +232,7 @@ class Pipeline(Composition):
         self._check_fitted()
         return names_after(self._layout.steps, _check_feature_names_in(self, input_features))
 
-    # -- what it answers -----------------------------------------------------------------------
+    # -- predictions ---------------------------------------------------------------------------
 
     def _ask(self, method: str, rows: Values, *args: Any) -> Any:
         rows = _wide(rows)
@@ -360,7 +360,7 @@ class Pipeline(Composition):
             steps = [get_tags(step) for _, step in active(self.steps)]
         except (AttributeError, TypeError, ValueError):  # not steps; fit will say so
             return tags
-        if not steps:  # whatever comes passes
+        if not steps:  # all tags come from the input
             tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = True
         else:
             first = active(self.steps)[0][1]

@@ -1,8 +1,8 @@
-"""Transformers of scikit-learn that learn nothing of the records, and so can be steps.
+"""Transformers of scikit-learn that learn nothing from the records, and so can be steps.
 
-Most of them say so by their tags. Some want to be fitted, and look at the number of columns alone:
-they are fitted to a row of zeros. What else there is in scikit-learn has to learn again from what
-is left, as `erasable.refit.Refit` has it do.
+Most of them declare it in their tags. Some need a fit, but use only the number of columns: they are
+fitted on a row of zeros. Other transformers of scikit-learn have to be fitted again on the
+remaining records, by `erasable.refit.Refit`.
 """
 
 from __future__ import annotations
@@ -37,32 +37,22 @@ _OF_WIDTH: Mapping[str, Callable[[Any], bool]] = {
     "sklearn.preprocessing.PolynomialFeatures": lambda step: True,
     "sklearn.preprocessing.SplineTransformer": lambda step: not isinstance(step.knots, str),
 }
-"""What is fitted to the number of columns alone, if only for their names; with which parameters."""
+"""Transformers that need only the number of columns; with the parameters for which this holds."""
 
 
 def wants_width(step: Any) -> bool:
-    """Tell whether a transformer learns from the number of columns alone.
-
-    >>> from sklearn.preprocessing import SplineTransformer
-    >>> wants_width(SplineTransformer(knots=[[0.0], [1.0]])), wants_width(SplineTransformer())
-    (True, False)
-    """
+    """Return whether a transformer learns from the number of columns alone."""
     check = _OF_WIDTH.get(class_path(type(step)))
     return check is not None and check(step)
 
 
 def learns_nothing(step: Any) -> bool:
-    """Tell whether what a transformer makes of a row depends on that row alone.
-
-    >>> from sklearn.preprocessing import Normalizer, PowerTransformer
-    >>> learns_nothing(Normalizer()), learns_nothing(PowerTransformer())
-    (True, False)
-    """
+    """Return whether a transformer's output for a row depends on that row alone."""
     return not get_tags(step).requires_fit or wants_width(step)
 
 
 def made_ready(step: Any, n_columns: int) -> Any:
-    """Return a transformer that learns nothing; one that wants to be fitted is, to zeros."""
+    """Return a stateless transformer, fitted on zeros if it needs a fit."""
     if wants_width(step) and getattr(step, "n_features_in_", None) != n_columns:
         step.fit(np.zeros((2, n_columns)))
     return step
@@ -95,7 +85,7 @@ def check_steps(steps: Sequence[tuple[str, Any]]) -> None:
 
 
 def names_after(steps: Iterable[tuple[str, Any]], names: NDArray[Any]) -> NDArray[Any]:
-    """Return the names of the columns that steps make of columns of these names.
+    """Return the names of the columns that steps make of the columns `names`.
 
     Raise InvalidInputError if a step takes other columns, or another number.
     """
@@ -123,7 +113,7 @@ def transformed(name: str, step: Any, rows: Values) -> Values:
         raise
     except Exception as error:
         kind = type(step).__name__
-        refuse_no_columns(rows, kind)  # no step before made any
+        refuse_no_columns(rows, kind)  # no earlier step has made names
         table = "sparse matrix" if issparse(rows) else f"table of {rows.dtype.name}"
         raise UnsupportedStepError(
             f"step {name!r}, a {kind}, cannot transform a {table} of {rows.shape[1]} columns "

@@ -1,4 +1,4 @@
-"""Tables that are made of rows: put together, and compared."""
+"""Tables made of rows: joined and compared."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from erasable.core.values import Values
 
 
 def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the steps that do anything."""
+    """Return the steps that are not "passthrough"."""
     return [(name, step) for name, step in steps if not (step is None or isinstance(step, str))]
 
 
 def keeps_names(step: Any) -> bool:
-    """Tell whether a stateless step makes of a frame one with the same columns."""
+    """Return whether a stateless step keeps the columns of a frame."""
     if not isinstance(step, FunctionTransformer) or step.validate:
         return False
     func = step.func
@@ -32,7 +32,7 @@ def keeps_names(step: Any) -> bool:
 
 
 def as_table(out: Any, *, fresh: bool = False) -> Values:
-    """Bring what a transformer of erasable made into the form in which steps read it.
+    """Convert the output of a transformer of erasable to the form in which steps read it.
 
     A `fresh` output is not shared, and need not be copied.
     """
@@ -47,11 +47,9 @@ def as_table(out: Any, *, fresh: bool = False) -> Values:
 
 
 def as_numbers(table: Values, reader: str, names: Sequence[str] | None = None) -> Values:
-    """Turn a table of objects that holds numbers alone into one of numbers.
+    """Convert a table of objects that holds numbers alone; raise InvalidDataError if it holds text.
 
-    Columns of numbers come as objects where the frame that they are from holds text, too.
-
-    Raise InvalidDataError if it holds text.
+    Numbers come as objects from a frame that also holds text.
     """
     if isinstance(table, Mixed):
         table = table[:, :]
@@ -89,7 +87,7 @@ def read_output(name: str, out: Any, rows: Values) -> Values:
         )
     values = matrix.data[:, np.newaxis] if sparse else matrix
     strange = ~np.isfinite(values)
-    if strange.any() and _has_gaps(rows):  # which may pass
+    if strange.any() and _has_gaps(rows):  # which is accepted
         strange &= ~np.isnan(values)
     if strange.any():
         raise InvalidDataError(
@@ -105,7 +103,7 @@ def _has_gaps(rows: Values) -> bool:
 
 
 def equal(alone: Values, among: Values) -> bool:
-    """Tell whether two tables are the same, gaps included."""
+    """Return whether two tables are equal, including gaps."""
     first, second = (rows.toarray() if issparse(rows) else rows for rows in (alone, among))
     if first.shape != second.shape:
         return False
@@ -113,7 +111,7 @@ def equal(alone: Values, among: Values) -> bool:
 
 
 def spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
-    """Put rows where their records are."""
+    """Scatter rows to the positions of their records."""
     if issparse(blocks[0]):
         stacked = blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
         starts = np.zeros(n_rows + 1, dtype=stacked.indptr.dtype)
@@ -130,11 +128,11 @@ def spread(blocks: list[Values], live: Ints, n_rows: int) -> Values:
 
 
 Room: TypeAlias = "dict[str, NDArray[Any]]"
-"""Larger buffers that arrays of a table are the begin of."""
+"""Larger buffers, at whose beginnings the arrays of a table are."""
 
 
 def lengthened(table: Values, n_rows: int, room: Room) -> Values:
-    """Return a table with so many rows, those that come being blank.
+    """Return a table with so many rows, of which the new ones are blank.
 
     A dense one is copied into a larger buffer if it has to be, and overwritten.
     """
@@ -156,20 +154,14 @@ def lengthened(table: Values, n_rows: int, room: Room) -> Values:
 
 
 def leave(table: Values, room: Room) -> None:
-    """Overwrite a table that another one replaces, and all room beside it."""
+    """Overwrite a replaced table, and all room beside it."""
     for values in (table, *room.values()):
         overwrite(values)
     room.clear()
 
 
 def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_array:
-    """Write rows into a table, which are blank there, in place if they have room.
-
-    >>> table = csr_array(np.array([[1.0, 2.0], [0.0, 0.0]]))
-    >>> filled(table, np.array([1]), csr_array(np.array([[0.0, 3.0]])), {}).toarray()
-    array([[1., 2.],
-           [0., 3.]])
-    """
+    """Write rows, which are blank, into a table, in place if they have room."""
     starts, lengths = table.indptr[rows], np.diff(table.indptr)
     new = np.diff(values.indptr)
     if np.array_equal(lengths[rows], new):
@@ -177,7 +169,7 @@ def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_a
         table.data[places], table.indices[places] = values.data, values.indices
         return table
     first = int(rows[0])
-    if lengths[first:].any():  # blank rows among others have too little room
+    if lengths[first:].any():  # blank rows between others have too little room
         source = np.arange(table.shape[0])
         source[rows] = table.shape[0] + np.arange(rows.size)
         stacked = vstack([table, values.astype(table.dtype, copy=False)], format="csr")
@@ -193,7 +185,7 @@ def filled(table: csr_array, rows: Ints, values: csr_array, room: Room) -> csr_a
 
 
 def _longer(name: str, array: NDArray[Any], n: int, more: NDArray[Any], room: Room) -> NDArray[Any]:
-    """Put more behind the first `n` elements, in a buffer that has room for others."""
+    """Append values to the first `n` elements, in a buffer with room for more."""
     size, buffer = n + more.size, room.get(name)
     if buffer is None or array.base is not buffer or buffer.size < size:
         buffer = np.zeros(size + size // 8 + 16, dtype=array.dtype)

@@ -1,4 +1,4 @@
-"""Scalers, encoders and imputers that forget what they learned of a column.
+"""Scalers, encoders and imputers from which a record can be deleted.
 
 A fitted scaler remembers its records: a minimum is the value of one of them, and a mean and a
 standard deviation depend on all. So does an encoder, whose rarest category may be that of one

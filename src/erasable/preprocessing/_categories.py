@@ -25,43 +25,19 @@ from erasable.core.passes import Block, Pass, Stored, run
 from erasable.preprocessing._sparse_fills import gaps_in
 
 GONE, UNKNOWN = -1, -2
-"""Codes of a record that is not live, and of a value that is none of the categories."""
+"""Codes of a record that is not live, and of a value outside the categories."""
 
 
 @dataclass(eq=False, slots=True)
 class Categories:
-    """Labels of each column's categories, their counts, and the code of each record in each.
+    """Labels of each column's categories, their counts, and the code of each record in each."""
 
-    Attributes
-    ----------
-    labels : list of ndarray of shape (n_categories,), float64, or object where they are text
-        Sorted, a gap (NaN) last; or as the user has fixed them.
-    counts : ndarray of shape (n_categories of all columns,), int64
-        How many live records have each; 0 is possible only where the labels are fixed.
-    start : ndarray of shape (n_features + 1,), int64
-        Where the categories of each column begin in `counts`.
-    codes : ndarray of shape (n_rows, n_features), int32
-        Position of each record's category in the column's labels, `GONE` or `UNKNOWN`.
-    fixed : bool
-        Whether the user has said which categories there are.
-
-    Examples
-    --------
-    >>> table = np.array([["a", 1], ["b", 2], ["a", 3]], dtype=object)
-    >>> categories = Categories.fit(table, np.arange(3))
-    >>> [labels.tolist() for labels in categories.labels], categories.counts
-    ([['a', 'b'], [1.0, 2.0, 3.0]], array([2, 1, 1, 1, 1]))
-    >>> categories.remove(np.array([1]))
-    {0: array([ True, False]), 1: array([ True, False,  True])}
-    >>> [labels.tolist() for labels in categories.labels]
-    [['a'], [1.0, 3.0]]
-    """
-
+    # of each column: float64, or object for text; sorted, a gap (NaN) last; or as fixed
     labels: list[NDArray[Any]]
-    counts: Ints
-    start: Ints
-    codes: Ints32
-    fixed: bool
+    counts: Ints  # live records of each, column after column; 0 only where labels are fixed
+    start: Ints  # where the categories of each column begin in `counts`, n_features + 1
+    codes: Ints32  # place of each record's category in its column's labels, `GONE` or `UNKNOWN`
+    fixed: bool  # has the user said which categories there are?
 
     @classmethod
     def fit(
@@ -71,11 +47,10 @@ class Categories:
         fixed: Sequence[NDArray[Any]] | None = None,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Find the categories of the live rows, which are distinct.
+        """Find the categories of the live rows, which are distinct, or count the `fixed` ones.
 
-        `fixed` are the categories of each column, also those that no record has. Raise
-        InvalidTypeError for a column of text and numbers, MagnitudeError for a whole number that is
-        no float.
+        Raise InvalidTypeError for a column of text and numbers, MagnitudeError for a whole number
+        that is no float.
         """
         n_features = matrix.shape[1]
         whole = live_rows.size == matrix.shape[0]
@@ -99,10 +74,10 @@ class Categories:
         return self.counts[self.start[column] : self.start[column + 1]]
 
     def add(self, table: NDArray[Any], rows: Ints, n_rows: int) -> dict[int, Flags] | None:
-        """Take rows in, which were not live before; there are `n_rows` rows now.
+        """Take live rows in; there are `n_rows` rows now.
 
-        Return, for each column with new categories, which of those it has now are new. Return None
-        where a column holds values of another kind: fit again.
+        Return which categories are new, for each column with new ones; None where a column holds
+        values of another kind: fit again.
         """
         if self.codes.shape[0] < n_rows:
             codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
@@ -181,13 +156,7 @@ class Categories:
 
 
 def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
-    """Return the position of each value of a column among labels, or `UNKNOWN`.
-
-    >>> find(np.array([1.0, 2.0, np.nan]), np.array([2.0, np.nan, 7.0]))
-    array([ 1,  2, -2], dtype=int32)
-    >>> find(np.array([1.0, 2.0]), np.array([True, "a", 2], dtype=object))
-    array([ 0, -2,  1], dtype=int32)
-    """
+    """Return the position of each value of a column among labels, or `UNKNOWN`."""
     if labels.dtype != object:
         values, strange = column, np.zeros(column.shape, dtype=np.bool_)
         if column.dtype == object:
@@ -235,11 +204,7 @@ def has_gap(labels: NDArray[Any]) -> bool:
 
 
 def name_of(label: Any) -> str:
-    """Write a label as part of a column's name; whole numbers without a point.
-
-    >>> name_of(3.0), name_of("blue"), name_of(np.nan)
-    ('3', 'blue', 'nan')
-    """
+    """Write a label as part of a column's name; whole numbers without a point."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
@@ -273,7 +238,7 @@ def distinct(column: NDArray[Any], name: int | str) -> tuple[NDArray[Any], Ints3
             )
         column = column.astype(np.float64)
     labels = np.unique(column).astype(np.float64)
-    labels[np.isnan(labels)] = np.nan  # whatever bits it came with
+    labels[np.isnan(labels)] = np.nan  # with the same bits everywhere
     return labels, find(labels, column)
 
 
@@ -293,11 +258,7 @@ def _mixed(cells: list[Any], name: int | str) -> InvalidTypeError:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value that a user has named into what a table of objects would hold.
-
-    >>> plain(np.str_("a")), plain(np.int64(3)), plain(None)
-    ('a', 3, nan)
-    """
+    """Turn a value that a user has named into what a table of objects would hold."""
     if isinstance(value, np.generic):
         value = value.item()
     gap = value is None or type(value).__name__ == "NAType"
@@ -324,10 +285,10 @@ def fixed_labels(
     ]
 
 
-def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
+def _read(given: Any, objects: bool, what: str) -> NDArray[Any]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InvalidInputError(
-            f"the {told} are a {type(given).__name__}; expected a list; name every category once"
+            f"the {what} are a {type(given).__name__}; expected a list; name every category once"
         )
     values = [plain(value) for value in given]
     odd = [value for value in values if not _is_value(value)]
@@ -336,7 +297,7 @@ def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
     if not values or odd or (texts and (numbers or not objects)):
         expected = "text or numbers" if objects else "numbers, as those of the records are"
         raise InvalidInputError(
-            f"the {told} are {len(values)} values, {len(texts)} of them text and {len(odd)} of "
+            f"the {what} are {len(values)} values, {len(texts)} of them text and {len(odd)} of "
             f"other types; expected {expected}; name every category once"
         )
     labels = np.empty(len(values), dtype=object)
@@ -346,18 +307,18 @@ def _read(given: Any, objects: bool, told: str) -> NDArray[Any]:
     inner = labels[:-1] if has_gap(labels) else labels
     if (inner != inner).any():
         raise InvalidInputError(
-            f"Nan should be the last element in user provided categories: it is not in the {told}; "
+            f"Nan should be the last element in user provided categories: it is not in the {what}; "
             "expected a gap once, at the end; move it there"
         )
     repeats = inner.size - len(set(inner.tolist()))
     if repeats:
         raise InvalidInputError(
-            f"the {told}: the predefined categories contain duplicate elements ({repeats}); "
+            f"the {what}: the predefined categories contain duplicate elements ({repeats}); "
             "expected each once; leave out the repeats"
         )
     if not texts and (np.diff(inner) < 0).any():
         raise InvalidInputError(
-            f"Unsorted categories are not supported for numerical categories: the {told} do not "
+            f"Unsorted categories are not supported for numerical categories: the {what} do not "
             "ascend; expected ascending numbers; sort them"
         )
     return labels
@@ -370,27 +331,13 @@ def _is_value(value: Any) -> bool:
 
 
 Counts = list[dict[Any, int]]
-"""How often each column has each label; that of gaps is None."""
+"""Counts of labels, by column; the label of gaps is None."""
 
 
 class StoredCategories(Categories):
     """The categories of live rows of a stored table; `codes` are not kept.
 
-    Parameters
-    ----------
-    matrix : Stored
-    live_rows : ndarray of int64
-    fixed : sequence of ndarray, default=None
-        The categories of each column, whether records have them or not.
-    names : sequence of str, default=None
-        Names of the columns, for messages.
-    marker : number, str or NaN
-        What a gap is marked with, besides NaN.
-
-    Attributes
-    ----------
-    unknown : ndarray of shape (n_features,), int64
-        How many values were none of the fixed categories.
+    `marker` marks gaps, besides NaN.
     """
 
     __slots__ = ("matrix", "unknown")

@@ -1,4 +1,4 @@
-"""The base of the encoders: the categories of each column, which deletions take away."""
+"""Base of the encoders: the categories of each column, which deletions take away."""
 
 from __future__ import annotations
 
@@ -54,10 +54,7 @@ class Encoder(TransformerMixin, Erasable):
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
     def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
-        """Lay out anew, and say what changed; `lost` is what `Categories.remove` returned.
-
-        There are no codes where the table is stored.
-        """
+        """Lay out anew, and return what changed; `lost` comes from `Categories.remove`."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out_again()")
 
     def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
@@ -193,7 +190,7 @@ class Encoder(TransformerMixin, Erasable):
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features_out), of type `dtype`
-            A new one, or what `set_output` asked for.
+            A new one, or the container of `set_output`.
 
         Raises
         ------
@@ -211,7 +208,7 @@ class Encoder(TransformerMixin, Erasable):
     def _transform_held(self, rows: Ints) -> Values | None:
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredCategories):  # which knows no codes
+        if isinstance(self._accelerator, StoredCategories):  # which has no codes
             return None
         return self._encode(self._accelerator.codes[rows])
 

@@ -1,7 +1,7 @@
 """Values that fill gaps, learned from those that are observed in each column.
 
-Each of these brings its statistics to what a fit without the deleted rows gives, and keeps no more
-in its state than it takes to tell them.
+Each class brings its statistics to those of a fit without the deleted rows, and keeps no more in
+its state than that needs.
 """
 
 from __future__ import annotations
@@ -80,27 +80,13 @@ class _Sums(Pass[Floats]):
 
 
 class StoredGaps:
-    """The numbers of gaps of the live rows of a stored table; `Gaps` without a mask of them.
-
-    Parameters
-    ----------
-    matrix : Stored
-    live_rows : ndarray of int64
-    marker : number, str or NaN
-        What a gap is marked with.
-
-    Attributes
-    ----------
-    n_values : ndarray of shape (n_features,), int64
-        How many live values each column has.
-    strays : ndarray of shape (n_features,), int64
-        How many values are NaN.
-    """
+    """The numbers of gaps of the live rows of a stored table; `Gaps` without a mask of them."""
 
     def __init__(self, matrix: Stored, live_rows: Ints, marker: Any) -> None:
         self._marker = marker
+        # `strays`: values of each column that are NaN
         gaps, self.strays = run(_CountGaps(marker), matrix, live_rows)
-        self.n_values: Ints = live_rows.size - gaps
+        self.n_values: Ints = live_rows.size - gaps  # live values of each column
 
     def remove(self, matrix: Any, rows: Ints) -> None:
         """Forget rows, which can still be read."""
@@ -134,11 +120,7 @@ class _CountGaps(Pass[tuple[Ints, Ints]]):
 
 
 def constant_of(given: Any, *, objects: bool) -> Any:
-    """Return the value that gaps are filled with, in a table of objects or of numbers.
-
-    >>> constant_of(None, objects=True), constant_of(np.int8(3), objects=False)
-    ('missing_value', 3)
-    """
+    """Return the value that gaps are filled with, in a table of objects or of numbers."""
     value = plain(given)
     if given is None:
         value = "missing_value" if objects else 0.0
@@ -171,7 +153,7 @@ def refuse_strays(strays: NDArray[Any], marker: Any, names: Sequence[str] | None
 
 
 class Fill(Protocol):
-    """What fills the gaps of each column."""
+    """Fill values of each column."""
 
     def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
         """Take rows in; return how many columns were read again; None: learn again."""
@@ -257,7 +239,7 @@ class Means:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], n_values: Ints) -> Means:
-        """Return means that tell their statistics, and know no rows to remove."""
+        """Return means with their statistics, from which no rows can be removed."""
         means = cls(np.zeros((0, n_values.size)), np.zeros(0, dtype=np.int64), np.nan)
         means._reached[2] = n_values
         means.origin, means.top, means.sums = state["origin"], state["top"], state["sum"]
@@ -380,7 +362,7 @@ class Modes:
         labels, counts = self._categories.labels[j], self._categories.count(j)
         if has_gap(labels):
             labels, counts = labels[:-1], counts[:-1]
-        # As a file tells it: objects hold floats of Python's, and not of NumPy's.
+        # As in a file: objects hold floats of Python, and not of NumPy.
         self._modes[j] = np.nan
         if counts.any():
             self._modes[j] = labels[[np.argmax(counts)]].tolist()[0]
@@ -406,33 +388,14 @@ class Constants:
 
 
 class Gaps:
-    """The gaps of the live rows of a table, of which rows can be forgotten.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_rows, n_features)
-    live_rows : ndarray of int64
-        Distinct positions of the rows that count.
-    marker : number, str or NaN
-        What a gap is marked with.
-
-    Attributes
-    ----------
-    n_values : ndarray of shape (n_features,), int64
-        How many live values each column has, gaps left out.
-
-    Examples
-    --------
-    >>> gaps = Gaps(np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]]), np.arange(3), np.nan)
-    >>> gaps.n_values, gaps.rows(np.array([True, False]))
-    (array([2, 2]), array([1]))
-    """
+    """The gaps, marked by `marker`, of distinct live rows; rows can be forgotten."""
 
     def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: Any) -> None:
         n_rows = matrix.shape[0]
         whole = live_rows.size == n_rows
         gaps = gaps_in(matrix if whole else matrix[live_rows], marker)
         counts = np.count_nonzero(gaps, axis=0)
+        # live values of each column, without gaps
         self.n_values: Ints = live_rows.size - counts.astype(np.int64)
         self._marker = marker
         self._columns = np.flatnonzero(counts)

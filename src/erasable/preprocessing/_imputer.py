@@ -243,7 +243,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         held, before = self._attached(), self._statistics
         kept, marked = self._kept, self._marked
         self._take(self._fill, self._accelerator)
-        # A column without gaps is what it was, whatever it would be filled with.
+        # A column without gaps stays the same with any fill.
         changed = differ(self._statistics, before) & (self._n_values < held.n_live)
         self._changed_inputs = changed
         still = np.zeros(self._marked.size, dtype=np.bool_)
@@ -302,7 +302,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features_out), float64, float32 or object
-            A new one, or what `set_output` asked for; CSR where `X` is sparse.
+            A new one, or the container of `set_output`; CSR where `X` is sparse.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class SimpleImputer(TransformerMixin, Erasable):
         return out
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Put the gaps back that the indicators tell of.
+        """Put the gaps back that the indicators mark.
 
         Parameters
         ----------

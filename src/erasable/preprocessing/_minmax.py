@@ -50,7 +50,7 @@ class MinMaxScaler(ExtremesScaler):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for a `feature_range` that is none.
+        From `fit`, for an invalid `feature_range`.
     MagnitudeError
         From `fit`, if the range of a column overflows float64.
 
@@ -107,12 +107,12 @@ class MinMaxScaler(ExtremesScaler):
         limits = self.feature_range
         numbers = [x for x in limits if isinstance(x, Real) and not isinstance(x, bool)]
         if not (len(limits) == len(numbers) == 2 and limits[0] < limits[1]):
-            told = "Minimum of desired feature range must be smaller than maximum"
+            fault = "Minimum of desired feature range must be smaller than maximum"
         elif not max(map(abs, limits)) <= _FARTHEST:
-            told = "feature_range must lie within 2**62 of 0, so that what is scaled stays finite"
+            fault = "feature_range must lie within 2**62 of 0, so that what is scaled stays finite"
         else:
             return
-        raise InvalidParameterError(f"{told}. Got {shorten(limits)}; pass a tuple like (0, 1)")
+        raise InvalidParameterError(f"{fault}. Got {shorten(limits)}; pass a tuple like (0, 1)")
 
     def _fit_rows(self) -> None:
         super()._fit_rows()

@@ -190,14 +190,14 @@ class OneHotEncoder(Encoder):
         Returns
         -------
         csr_array or ndarray of shape (n_rows, n_features_out), of type `dtype`
-            Or a frame, where `set_output` asked for one.
+            Or a frame, with `set_output`.
 
         Raises
         ------
         InvalidDataError
             Categories that no record has, where `handle_unknown` is "error"; another width.
         InvalidInputError
-            `set_output` asked for a frame, and the output is sparse.
+            `set_output` requests a frame, and the output is sparse.
         """
         container = _get_output_config("transform", estimator=self)["dense"]
         if container != "default" and self._at_fit("sparse_output"):
@@ -239,7 +239,7 @@ class OneHotEncoder(Encoder):
         Raises
         ------
         InvalidDataError
-            Another width; zeros everywhere in a column of which nothing is dropped.
+            Another width; zeros everywhere in a column without a dropped category.
         """
         X = self._read_encoded(X, self._width, accept_sparse="csr", ensure_min_features=0)
         columns, unknown = [], []

@@ -61,7 +61,7 @@ class RobustScaler(Scaler):
     Raises
     ------
     InvalidParameterError
-        From `fit`, for a `quantile_range` that is none.
+        From `fit`, for an invalid `quantile_range`.
     MagnitudeError
         From `fit`, if values exceed ``2**1020``.
 
@@ -231,7 +231,7 @@ class RobustScaler(Scaler):
 
 
 class _CountHuge(Pass[Ints]):
-    """Count the values of each column of which the difference could overflow."""
+    """Count the values of each column whose differences could overflow."""
 
     def of_block(self, block: Block) -> Ints:
         values: Any = block.matrix.data if issparse(block.matrix) else block.matrix
@@ -245,9 +245,6 @@ class _CountHuge(Pass[Ints]):
 
 
 def _refuse_huge(matrix: Values, live: Ints) -> None:
-    """Raise MagnitudeError where a difference of two values could overflow.
-
-    No deletion raises it, which makes no values larger.
-    """
+    """Raise MagnitudeError where differences of two values could overflow; no deletion does."""
     huge = run(_CountHuge(), matrix, live)
     refuse_huge_columns(huge, "2**1020", "expected")

@@ -38,7 +38,7 @@ class _Cells(FieldType):
 def categories_schema(n_records: int, *, fixed: bool) -> Fields:
     """Return the schema of the categories of all columns, end to end.
 
-    Records may lack some of them if they are `fixed`, that is, named by the user.
+    Records may lack categories that the user has `fixed`.
     """
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -1,4 +1,4 @@
-"""The base of the scalers: a map of each column on its own, and its inverse."""
+"""Base of the scalers: a map of each column on its own, and its inverse."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features), float64 or float32 as `X`
-            A new array, or what `set_output` asked for.
+            A new array, or the container of `set_output`.
         """
         matrix = self._read_matrix(X)
         if not self._comes_mapped(X):
@@ -123,7 +123,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
 
 
 class ExtremesScaler(Scaler, PartialTransformer):
-    """Base of the scalers that know the extremes of each column.
+    """Base of the scalers whose state is the extremes of each column.
 
     A subclass names them in its state.
     """

@@ -1,7 +1,7 @@
 """Sparse tables with gaps: how they are filled, and their most frequent values.
 
-A value that is not stored is 0, and none of the gaps. Statistics are those of the same values in a
-dense table, bit for bit.
+A value that is not stored is 0, and not a gap. Statistics are those of the same values in a dense
+table, bit for bit.
 """
 
 from __future__ import annotations
@@ -23,24 +23,14 @@ from erasable.core.sparse import canonical, parts
 
 
 def is_gap(values: NDArray[Any], marker: float) -> Flags:
-    """Tell which of some numbers are gaps.
-
-    >>> is_gap(np.array([1.0, np.nan]), np.nan), is_gap(np.array([1.0, 2.0]), 1.0)
-    (array([False,  True]), array([ True, False]))
-    """
+    """Tell which of some numbers are gaps."""
     if marker != marker:
         return np.asarray(values != values, dtype=np.bool_)
     return np.asarray(values == np.float64(marker), dtype=np.bool_)  # 0.1 is not a float32
 
 
 def gaps_in(matrix: Any, marker: Any) -> Flags:
-    """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is.
-
-    >>> gaps_in(np.array([["?", 1], [2, "?"]], dtype=object), "?").tolist()
-    [[True, False], [False, True]]
-    >>> gaps_in(np.array([[np.nan, 1.0]]), np.nan).tolist()
-    [[True, False]]
-    """
+    """Tell which cells are gaps: those that equal a marker, or are NaN where the marker is."""
     if isinstance(matrix, Mixed):
         matrix = matrix.objects()
     if matrix.dtype != object and isinstance(marker, str):
@@ -51,14 +41,7 @@ def gaps_in(matrix: Any, marker: Any) -> Flags:
 
 
 class SparseGaps:
-    """The numbers of gaps of the live rows of a CSR matrix; `Gaps` without a mask of them.
-
-    Examples
-    --------
-    >>> rows = csr_array([[1.0, np.nan], [0.0, 2.0]])
-    >>> SparseGaps(rows, np.arange(2), np.nan).n_values
-    array([2, 1])
-    """
+    """The numbers of gaps of the live rows of a CSR matrix; `Gaps` without a mask of them."""
 
     def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
         self._marker = marker
@@ -85,18 +68,7 @@ class SparseGaps:
 class SparseModes:
     """The most frequent value of each column of a CSR matrix; of several, the smallest.
 
-    Kept are the distinct values of every column, 0 left out, and how many rows have each.
-
-    Examples
-    --------
-    >>> rows = csr_array([[0.0, 5.0], [2.0, 5.0], [2.0, np.nan]])
-    >>> modes = SparseModes(rows, np.arange(3), np.nan)
-    >>> modes.statistics()
-    array([2., 5.])
-    >>> modes.remove(rows, np.array([1]), lambda: np.array([0, 2]))
-    0
-    >>> modes.statistics()
-    array([0., 5.])
+    It keeps the distinct values of every column, without 0, and how many rows have each.
     """
 
     def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
@@ -176,14 +148,7 @@ class SparseModes:
 def fill_sparse(
     matrix: csr_array, marker: float, statistics: Floats, kept: Ints, marked: Ints
 ) -> csr_array:
-    """Fill the gaps of some columns, and append indicators of the gaps of others.
-
-    >>> rows = csr_array([[np.nan, 1.0], [0.0, np.nan]])
-    >>> both = np.arange(2)
-    >>> fill_sparse(rows, np.nan, np.array([7.0, 8.0]), both, both[:1]).toarray()
-    array([[7., 1., 1.],
-           [0., 8., 0.]])
-    """
+    """Fill the gaps of some columns, and append indicators of the gaps of others."""
     refuse_zeros_as_gaps(marker)
     gaps = is_gap(matrix.data, marker)
     data = matrix.data.copy()
@@ -209,12 +174,7 @@ _BLOCK = 2**20  # values that are written out at once
 
 
 def blocks(matrix: Any, rows: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
-    """Yield rows as dense tables, and the positions in these: a dense one at once, as it is.
-
-    >>> from scipy.sparse import csr_array
-    >>> [(table.tolist(), at) for table, at in blocks(csr_array([[0.0], [3.0]]), np.array([1]))]
-    [([[3.0]], array([0]))]
-    """
+    """Yield rows as dense tables, with positions in them; a dense table is yielded whole."""
     if not issparse(matrix):
         yield rows_in_memory(matrix, rows)
         return
@@ -262,10 +222,7 @@ def columns_of(
 def values_of(
     matrix: Any, rows: Callable[[], Ints], marker: float | None = None
 ) -> Callable[[int], Floats] | RemoteColumns:
-    """Return how `Quantiles` read the values of rows.
-
-    Where there is a marker, it and NaN are gaps.
-    """
+    """Return how `Quantiles` read the values of rows, where a marker and NaN are gaps."""
     if isinstance(matrix, Remote):
         return RemoteColumns(matrix, rows, np.nan if marker is None else marker)
     columns = columns_of(matrix, rows, gaps=marker is not None)

@@ -1,6 +1,6 @@
 """Scaling to mean 0 and variance 1: the state is exact sums, which every deletion changes.
 
-What is made of the sums may be put on a lattice, which few deletions notice.
+Means and scales may be rounded to a lattice, which few deletions change.
 """
 
 from __future__ import annotations
@@ -45,17 +45,7 @@ from erasable.preprocessing._scaler import Scaler
 
 
 class SparseMoments(Moments):
-    """`erasable.core.moments.Moments` for CSR, on a `SparseGrid`: zeros add nothing to any sum.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from erasable.core.sparse import SparseGrid, canonical
-    >>> rows = canonical(csr_array([[0.0, 1.0], [4.0, 1.0], [8.0, 4.0]]))
-    >>> moments = SparseMoments.fit(SparseGrid.fit(rows, np.arange(3)), rows, np.arange(3))
-    >>> moments.mean(), moments.variance()
-    (array([4., 2.]), array([10.66666667,  2.        ]))
-    """
+    """`erasable.core.moments.Moments` for CSR, on a `SparseGrid`: zeros add nothing to any sum."""
 
     @classmethod
     def fit(
@@ -112,7 +102,7 @@ class StandardScaler(Scaler, WeightedTransformer):
     """Scale every column to mean 0 and variance 1, and forget records exactly.
 
     A deletion costs O(n_features) a record: its terms are subtracted from sums that are exact.
-    Mean and variance follow from the sums when they are asked for.
+    Mean and variance are computed from the sums on access.
 
     Every deletion changes them by a little, and with them every scaled value. In a pipeline
     before `KMeans`, which takes such changes as they are, that costs little. Before a step that
@@ -412,7 +402,7 @@ class StandardScaler(Scaler, WeightedTransformer):
 
 
 def _refuse_limbs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    """Refuse weighted sums of which the variance of a column would be negative."""
+    """Refuse weighted sums with a negative variance of a column."""
     total = int(value["weights"]["sums"][0])
     first, second = joined(value["limbs"][:2]), joined(value["limbs"][2:])
     if (total * second < first * first).any():
@@ -431,10 +421,7 @@ def draw_phases(tape: Tape, names: list[str]) -> tuple[Floats, Floats]:
 
 
 def lattice_scale(variance: Floats, phase: Floats) -> Floats:
-    """Return ``2**floor(log2(deviation) + phase)`` of each column, 1 where the variance is 0.
-
-    The deviation is from half to twice the scale.
-    """
+    """Return ``2**floor(log2(deviation) + phase)`` of each column, 1 where the variance is 0."""
     mantissa, exponent = np.frexp(variance)
     logs = np.zeros_like(variance)
     _fill_log(mantissa, logs)

@@ -1,4 +1,4 @@
-"""Any estimator of scikit-learn, made to forget by learning again: the honest baseline.
+"""Any estimator of scikit-learn, deleted from by fitting again: the baseline.
 
 Estimators that delete faster have packages of their own. For all others there is `Refit`: the same
 estimator fitted on what is left, in an order and with seeds that depend on the records alone, so

@@ -38,7 +38,7 @@ _BOOSTERS: Mapping[str, tuple[Callable[[Any], bytes], Callable[[Any, bytes], Any
         lambda kind, content: kind(model_str=content.decode()),
     ),
 }
-"""How each is written and read."""
+"""Writer and reader of each library."""
 
 
 def is_booster(kind: type) -> bool:
@@ -77,10 +77,7 @@ def in_one_order(estimator: BaseEstimator) -> None:
 
 
 def undeclared(part: Any) -> list[str]:
-    """Return the parameters of boosted trees that their constructor does not name, but numbers.
-
-    Among these are files that the library reads.
-    """
+    """Return parameters that the constructor does not name, but numbers; some are files."""
     declared: set[str] = set()
     for base in type(part).__mro__[:-1]:  # constructors hand on what their bases name
         declared.update(inspect.signature(base).parameters)

@@ -78,10 +78,7 @@ def decode_estimator(
 
 
 def encode_object(value: Any, encode: Encode) -> dict[str, Any]:
-    """Encode any other object by what it would put into a pickle.
-
-    Raise InvalidParameterError if it can only be made by code that the pickle names.
-    """
+    """Encode another object by its pickle; InvalidParameterError if that names code to run."""
     reduced: Any = value.__reduce_ex__(2)
     if isinstance(reduced, str) or any(part is not None for part in reduced[3:]):
         raise _unkept(value)
@@ -183,9 +180,6 @@ def encode(value: Any, known: Known) -> Any:
     """Turn a fitted estimator into plain values: None, numbers, strings, arrays, dicts of these.
 
     Arrays are views where they can be. Raise InvalidParameterError for what has no plain copy.
-
-    >>> decode(encode({"scale": [0.5, 2.0]}, {}), {})
-    {'scale': [0.5, 2.0]}
     """
     try:
         return _Encoder(known).encode(value)
@@ -197,10 +191,7 @@ def encode(value: Any, known: Known) -> Any:
 
 
 def decode(tree: Any, known: Known) -> Any:
-    """Turn what `encode` made back into an estimator, which shares its arrays.
-
-    Raise ArtifactError if it names what no file may name.
-    """
+    """Decode an estimator that shares arrays; raise ArtifactError for forbidden names."""
     return _Decoder(known).decode(tree)
 
 

@@ -2,8 +2,8 @@
 
 A file may come from anybody. Its digest proves nothing, because anybody who changes a state can
 compute the digest anew. Compiled code follows what a state says: a tree whose node is its own child
-is walked for ever, an index out of range is read all the same. So each family says here, in one
-function, what holds of its attributes; estimators without a function here are fitted again.
+is walked for ever, an index out of range is read all the same. So each family has one function that
+checks its attributes; estimators without one are fitted again.
 """
 
 from __future__ import annotations
@@ -165,16 +165,6 @@ def checked(
 
     The estimator shares arrays with `tree`. Raise UncheckedError if its family is not checked, or a
     check fails.
-
-    >>> from sklearn.linear_model import Ridge
-    >>> fitted = Ridge().fit([[0.0], [1.0]], [1.0, 3.0])
-    >>> tree = encode(fitted, {})
-    >>> checked(tree, Ridge(), {}, 1).coef_.shape
-    (1,)
-    >>> tree["attributes"]["coef_"][0] = np.nan
-    >>> checked(tree, Ridge(), {}, 1)
-    Traceback (most recent call last):
-    erasable.refit._part.UncheckedError: coef_ is not finite
     """
     try:
         _check(tree, template, known, n_features, columns)

@@ -1,8 +1,8 @@
 """Fitting an estimator of scikit-learn so that the result depends on nothing but the records.
 
-Four things would: the seeds of its generators, which are replaced; the order of the rows, which
-is the caller's to fix; the number of threads, which changes the order of sums, and is one; and
-other threads that draw from a generator of the whole process, which wait for each other.
+Four other influences are excluded: the seeds of its generators are replaced; the caller fixes the
+order of the rows; there is one thread, because their number changes the order of sums; and threads
+that draw from a generator of the whole process wait for each other.
 """
 
 from __future__ import annotations
@@ -56,13 +56,7 @@ if hasattr(os, "register_at_fork"):  # the thread that held it is not in the chi
 
 
 def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
-    """Draw a value for every parameter ``random_state``, those of parts included.
-
-    >>> from sklearn.ensemble import BaggingClassifier
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> sorted(seeds_of(BaggingClassifier(DecisionTreeClassifier()), Tape(3)))
-    ['estimator__random_state', 'random_state']
-    """
+    """Draw a value for every parameter ``random_state``, those of parts included."""
     names = [
         name
         for name in estimator.get_params(deep=True)
@@ -72,13 +66,7 @@ def seeds_of(estimator: BaseEstimator, tape: Tape) -> dict[str, int]:
 
 
 def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
-    """Copy an estimator, not fitted, and give it the seeds of a tape.
-
-    >>> from sklearn.linear_model import SGDRegressor
-    >>> made = seeded(SGDRegressor(random_state=7), Tape(3))
-    >>> {"random_state": made.random_state} == seeds_of(SGDRegressor(), Tape(3))
-    True
-    """
+    """Copy an estimator, not fitted, and give it the seeds of a tape."""
     estimator: BaseEstimator = clone(template)
     estimator.set_params(**seeds_of(estimator, tape))
     in_one_order(estimator)
@@ -88,47 +76,32 @@ def seeded(template: BaseEstimator, tape: Tape) -> BaseEstimator:
 def learn(
     estimator: BaseEstimator, method: str, X: Any, y: NDArray[Any] | None, **named: Any
 ) -> BaseEstimator:
-    """Have an estimator learn, in one thread, and say on one line why it cannot.
+    """Fit (or `partial_fit`) an estimator, in one thread; its errors become ours, on one line.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Changed.
-    method : str
-        ``"fit"`` or ``"partial_fit"``.
-    X, y : what it is to learn from
-    **named : what else the method is given
-
-    Raises
-    ------
-    UnlearnableError
-        The estimator cannot learn from these records.
-    MagnitudeError
-        It cannot, and there are numbers beyond ``2**480``.
-    InvalidParameterError
-        It does not take its own parameters.
+    Raise UnlearnableError if it cannot learn from these records, MagnitudeError if there are also
+    numbers beyond ``2**480``, InvalidParameterError if it refuses its own parameters.
     """
     name = type(estimator).__name__
     given = (X,) if y is None else (X, y)
-    # A pipeline is told by name whose the weights are, which it refuses where it routes metadata.
+    # A pipeline takes weights by the name of a step, but refuses them where it routes metadata.
     routes = config_context(enable_metadata_routing=False) if named else nullcontext()
     try:
         with _undisturbed(estimator), one_thread(estimator), routes:
             return getattr(estimator, method)(*given, **named)
     except sklearn_validation.InvalidParameterError as error:
         raise InvalidParameterError(
-            f"{name} refuses a parameter: {_told(error, whole=True)}; expected parameters that it "
+            f"{name} refuses a parameter: {_text(error, whole=True)}; expected parameters that it "
             "takes; set others"
         ) from None
     except (ValueError, TypeError, ArithmeticError) as error:
         if _is_huge(X):
             raise MagnitudeError(
-                f"{name} cannot learn from values beyond 2**{MAX_TOP} (it says: {_told(error)}); "
+                f"{name} cannot learn from values beyond 2**{MAX_TOP} (it says: {_text(error)}); "
                 "expected smaller magnitudes; divide such columns by a constant"
             ) from None
         raise UnlearnableError(
             f"{name} cannot learn from n_samples={_size(X)} ({type(error).__name__}: "
-            f"{_told(error)}); expected records that it can learn from, and enough of them; "
+            f"{_text(error)}); expected records that it can learn from, and enough of them; "
             "give it more or other records, or other parameters"
         ) from None
 
@@ -142,10 +115,10 @@ def ask(
     names: Sequence[str] | None = None,
     columns: NDArray[Any] | None = None,
 ) -> Any:
-    """Ask an estimator about rows, and say on one line why it cannot answer.
+    """Have an estimator predict for rows `given` in its form; `matrix` is for messages.
 
-    `given` are the rows as the estimator learned from such, `matrix` is for the message. Raise
-    MagnitudeError if it fails and numbers exceed float32, InvalidDataError if it fails otherwise.
+    Raise MagnitudeError if it fails and numbers exceed float32, InvalidDataError if it fails
+    otherwise.
     """
     flags: dict[str, int] = {}
     try:
@@ -165,7 +138,7 @@ def ask(
                 "expected numbers up to 3.4e38; divide such columns by a constant, and fit again"
             ) from None
         raise InvalidDataError(
-            f"{name} cannot answer {method} ({type(error).__name__}: {_told(error)}); expected "
+            f"{name} cannot answer {method} ({type(error).__name__}: {_text(error)}); expected "
             "rows, and targets, as it was fitted on"
         ) from None
 
@@ -193,11 +166,9 @@ def _beyond_float32(matrix: Any, names: Sequence[str] | None, columns: NDArray[A
 def refuse_chance(template: BaseEstimator, known: Known, learned: Callable[[], Any]) -> None:
     """Refuse an estimator whose fits depend on more than the records and its seeds.
 
-    It learns twice from a few records, with the global generators in different states. What
-    scikit-learn itself draws, it draws from a ``random_state``: only estimators with parts from
-    elsewhere are tried. One that cannot learn from so few records is not.
-
-    `learned` learns, and returns plain values.
+    `learned` learns from a few records and returns plain values; it is called twice, with the
+    global generators in different states. Only estimators with parts from outside scikit-learn are
+    tried; one that cannot learn from so few records is accepted.
     """
     if not any(is_foreign(part) for part in known.values()):
         return
@@ -241,16 +212,7 @@ def one_thread(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def draws_from_process(estimator: BaseEstimator) -> bool:
-    """Tell whether fits in several threads may draw from one generator, in any order.
-
-    Of estimators that are not scikit-learn's, it is assumed.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> draws_from_process(LogisticRegression(solver="liblinear"))
-    True
-    >>> draws_from_process(LogisticRegression())
-    False
-    """
+    """Tell whether fits may draw from the process's generator; True for foreign estimators."""
     # Late, because sklearn.svm takes a while to import.
     from sklearn import svm
     from sklearn.calibration import CalibratedClassifierCV
@@ -322,8 +284,8 @@ def _size(X: Any) -> str:
     return f"{X.shape[0]}, n_features={X.shape[1]}" if hasattr(X, "shape") else f"{len(X)}"
 
 
-def _told(error: Exception, *, whole: bool = False) -> str:
-    """Repeat what an estimator said, up to where it may tell a value: a colon or a quote."""
+def _text(error: Exception, *, whole: bool = False) -> str:
+    """Quote an estimator's error up to the first colon or quote, after which may be a value."""
     text = " ".join(str(error).split())
     ends = () if whole else (":", "'", '"', "`", "[", "{")
     for end in (*ends, ". "):

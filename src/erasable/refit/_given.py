@@ -1,4 +1,4 @@
-"""The records as the wrapped estimator is given them: as scikit-learn would have got them."""
+"""Records in the form that the wrapped estimator gets, as scikit-learn would have got them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,7 @@ from erasable.refit._names import Known, is_foreign, parts_of
 
 
 def weights_parameter(estimator: Any) -> str | None:
-    """Tell by which name `fit` takes the weights of records; None if it takes none.
-
-    Those of a pipeline are its last step's.
-
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> weights_parameter(make_pipeline(StandardScaler(), Ridge()))
-    'ridge__sample_weight'
-    >>> weights_parameter(KNeighborsClassifier()) is None
-    True
-    """
+    """Return the name of the weights in `fit`, None without; a pipeline's is its last step's."""
     from sklearn.pipeline import Pipeline  # late, because it takes a while to import
 
     if isinstance(estimator, Pipeline) and estimator.steps and len(estimator.steps[-1]) == 2:
@@ -42,15 +30,8 @@ def weights_parameter(estimator: Any) -> str | None:
 def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None) -> bool:
     """Tell whether an estimator needs the names of columns: it mentions one, or it may.
 
-    Without need it is given arrays, which learn the same from a frame and from an array: NumPy
-    adds the columns of a frame in another order.
-
-    >>> from sklearn.compose import make_column_transformer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> needs_frame(make_column_transformer((StandardScaler(), ["age"])), {}, ["age", "bmi"])
-    True
-    >>> needs_frame(StandardScaler(), {}, ["age", "bmi"])
-    False
+    Others are given arrays, which learn the same from a frame and from an array: NumPy adds the
+    columns of a frame in another order.
     """
     if names is None:
         return False
@@ -73,11 +54,10 @@ def text_columns(matrix: Any, rows: Ints) -> list[int]:
 
 
 def as_given(matrix: Any, *, names: list[str] | None, text: list[int], documents: bool) -> Any:
-    """Turn rows into the form from which the estimator learns, and in which it is asked.
+    """Turn rows into the form from which the estimator learns, and in which it predicts.
 
-    Numbers are float64, whatever they came as, so that it learns the same from all of them.
-
-    `names` is None where it needs no frame; `text` are the columns of text.
+    Numbers become float64, so that it learns the same from all types. `names` is None where it
+    needs no frame; `text` are the columns of text.
     """
     if documents:
         return matrix[:, 0].tolist()

@@ -1,8 +1,8 @@
 """Classes and functions by name: what a file may bring back to life, and nothing else.
 
 A file names classes of scikit-learn, which are made without running their constructors, a few
-compiled ones that are made of numbers, and functions that only compute. Whatever else an estimator
-holds must be among the parameters it was given, in this very process.
+compiled ones that are made of numbers, and functions that only compute. Anything else that an
+estimator holds must be among the parameters it was given, in this very process.
 """
 
 from __future__ import annotations
@@ -54,14 +54,7 @@ def parts_of(estimator: BaseEstimator) -> Iterator[Any]:
 
 
 def known_to(estimator: BaseEstimator) -> dict[str, Any]:
-    """Collect the classes and functions that an estimator is made of.
-
-    Raise InvalidParameterError for a function without a name of its own.
-
-    >>> from sklearn.cluster import FeatureAgglomeration
-    >>> sorted(known_to(FeatureAgglomeration()))
-    ['numpy.mean', 'sklearn.cluster._agglomerative.FeatureAgglomeration']
-    """
+    """Collect classes and functions of an estimator; InvalidParameterError for nameless ones."""
     found: dict[str, Any] = {}
     for part in parts_of(estimator):
         thing = type(part) if isinstance(part, BaseEstimator) else part
@@ -84,14 +77,7 @@ def is_foreign(thing: Any) -> bool:
 
 
 def find(name: str, known: Known) -> Any:
-    """Find a class or function by its name, if it is `known` or any file may name it.
-
-    >>> find("sklearn.tree._tree.Tree", {})
-    <class 'sklearn.tree._tree.Tree'>
-    >>> find("os.system", {})
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: the file names 'os.system'; ...
-    """
+    """Find a class or function by its name, if it is `known` or any file may name it."""
     found: Any = known.get(name, _find(name))
     if found is None:
         raise ArtifactError(

@@ -1,7 +1,7 @@
-"""A fitted estimator as a file holds it, read attribute by attribute, nothing of it believed.
+"""A fitted estimator as a file holds it, read attribute by attribute, with nothing trusted.
 
-Each attribute that is read is held against what the caller says of it. Those that are not read
-are counted in the end, so that no attribute comes in unseen.
+Each attribute that is read is compared with what the caller expects. At the end those that were not
+read are counted, so that no attribute goes unseen.
 """
 
 from __future__ import annotations
@@ -32,16 +32,9 @@ class ContradictionError(UncheckedError):
 
 
 def refuse_contradictions(tree: Any, template: BaseEstimator, known: Known) -> None:
-    """Raise ContradictionError where what is fitted has other numbers or words as parameters.
+    """Raise ContradictionError where a fitted estimator has other numbers or strings as parameters.
 
-    So have the steps of a pipeline. What holds other estimators is not compared.
-
-    >>> from sklearn.svm import SVC
-    >>> tree = encode(SVC(max_iter=100), {})
-    >>> refuse_contradictions(tree, SVC(max_iter=100), {})
-    >>> refuse_contradictions(tree, SVC(max_iter=10**9), {})
-    Traceback (most recent call last):
-    erasable.refit._part.ContradictionError: max_iter is not that of the model
+    Steps of pipelines are compared too; what holds other estimators is not.
     """
     from sklearn.pipeline import Pipeline  # late, because it takes a while to import
 
@@ -60,56 +53,27 @@ def refuse_contradictions(tree: Any, template: BaseEstimator, known: Known) -> N
 
 
 def expect(holds: Any, reason: str) -> None:
-    """Raise UncheckedError where something does not hold.
-
-    >>> expect(2 < 1, "coef_ is not finite")
-    Traceback (most recent call last):
-    erasable.refit._part.UncheckedError: coef_ is not finite
-    """
+    """Raise UncheckedError where something does not hold."""
     if not holds:
         raise UncheckedError(reason)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two encoded values are equal, bit for bit.
-
-    >>> same({"is": "word", "text": "a"}, {"is": "word", "text": "a"}), same(1, 1.0)
-    (True, False)
-    """
+    """Tell whether two encoded values are equal, bit for bit."""
     return state_root({"": one}) == state_root({"": other})
 
 
 def close(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Tell whether sums are equal but for rounding.
-
-    >>> close(np.array([0.1 + 0.2]), np.array([0.3])), close(np.array([0.3]), np.array([0.4]))
-    (True, False)
-    """
+    """Tell whether sums are equal but for rounding."""
     return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9))
 
 
 class FittedPart:
-    """A fitted estimator of a file, whose parameters are those of a given one.
+    """A fitted estimator of a file, whose parameters are those of `template`.
 
-    Parameters
-    ----------
-    tree : dict
-        What `encode` made of it, or something else.
-    template : estimator
-        Not fitted; with the parameters that the fitted one is to have.
-    n_features : int
-        Of the table that it is given.
-    known : dict of str to class or function
-        See `known_to`.
-    columns : list of str or None
-        Names of the columns that it is given.
-    varying : tuple of str
-        Parameters that the caller reads like attributes.
-
-    Raises
-    ------
-    UncheckedError
-        It is another estimator, or has other parameters.
+    `tree` may be anything; `columns` are the names of the columns it is given, if it needs them;
+    `varying` are parameters that the caller reads like attributes. Raise UncheckedError if it is
+    another estimator, or has other parameters.
     """
 
     def __init__(

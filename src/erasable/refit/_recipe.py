@@ -33,37 +33,17 @@ _MOST_JOBS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """An estimator that is not fitted, and what it takes.
+    """An estimator that is not fitted, and what it takes."""
 
-    Attributes
-    ----------
-    template : estimator
-        As it was at `fit`; not to be changed.
-    known : dict of str to class or function
-        What it is made of, by name; see `known_to`.
-    columns : list of str or None
-        Names of the columns of the frame that it needs; None where arrays do.
-    documents : bool
-        Whether it learns from a list of texts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> recipe = Recipe.of(LinearRegression(), Erasable())
-    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, 3.0])
-    >>> recipe.fitted(recipe.fit(Tape(3), X, y, None)).coef_
-    array([2.])
-    """
-
-    template: BaseEstimator
-    known: Known
+    template: BaseEstimator  # as it was at `fit`; not to be changed
+    known: Known  # the classes and functions it is made of; see `known_to`
+    # names of the columns of the frame that it needs; None: it takes arrays
     columns: list[str] | None
-    documents: bool
+    documents: bool  # does it learn from a list of texts?
 
     @classmethod
     def of(cls, estimator: BaseEstimator, owner: Erasable) -> Self:
-        """Copy an estimator as it is now; its `owner` knows the names of the columns."""
+        """Copy an estimator as it is now; its `owner` has the names of the columns."""
         template = clone(estimator)
         known = known_to(template)
         columns = owner._column_names
@@ -77,7 +57,7 @@ class Recipe:
         return replace(self, columns=[self.columns[column] for column in columns.tolist()])
 
     def show(self, matrix: Any, text: list[int]) -> Any:
-        """Turn rows into what the estimator learns from and is asked about; see `as_given`."""
+        """Turn rows into the form in which the estimator learns and predicts; see `as_given`."""
         return as_given(matrix, names=self.columns, text=text, documents=self.documents)
 
     def given(
@@ -114,7 +94,7 @@ class Recipe:
     def go_on(
         self, estimator: BaseEstimator, X: Any, y: NDArray[Any] | None, **named: Any
     ) -> dict[str, Any]:
-        """Have a copy learn some more records, and return what it knows as plain values."""
+        """Have a copy learn more records, and return its fitted state as plain values."""
         learned = learn(estimator, "partial_fit", X, y, **named)
         tree: dict[str, Any] = encode(learned, self.known)
         return tree
@@ -128,11 +108,10 @@ class Recipe:
         return self.fitted(copy.deepcopy(tree))
 
     def restored(self, tree: Any, text: list[int], tape: Tape, n_features: int) -> Any:
-        """Turn what was kept into an estimator, if that can be done without harm.
+        """Turn saved values into an estimator, if that can be done without harm; None: fit again.
 
-        Return None where it must be fitted again, from the records that follow. Raise ArtifactError
-        if the file is not trusted, and it contradicts its parameters, or cannot be checked and no
-        records follow.
+        Raise ArtifactError if the file is not trusted, and it contradicts its parameters, or cannot
+        be checked and no records follow.
         """
         source = origin()
         if source.trusted:
@@ -160,13 +139,7 @@ class Recipe:
 
 
 def refuse_reaching_out(template: BaseEstimator) -> None:
-    """Refuse parameters with which an estimator reads files, or starts as many threads as it likes.
-
-    >>> from sklearn.pipeline import make_pipeline
-    >>> refuse_reaching_out(make_pipeline("passthrough", memory="/tmp/cache"))
-    Traceback (most recent call last):
-    erasable.core.errors.ArtifactError: the file holds a Pipeline whose memory is a folder; ...
-    """
+    """Refuse parameters with which an estimator reads files, or starts any number of threads."""
     boosted = boosted_parts(template)
     for part in parts_of(template):
         if not isinstance(part, BaseEstimator):
@@ -174,18 +147,18 @@ def refuse_reaching_out(template: BaseEstimator) -> None:
         if isinstance(part, Naming):
             part.refuse_in_file()
         params = part.get_params(deep=False)
-        told = None
+        fault = None
         if params.get("memory") is not None:  # pickles are read from there
-            told = "memory is a folder"
+            fault = "memory is a folder"
         elif params.get("input") in ("filename", "file"):
-            told = f"input is a {params['input']}"
+            fault = f"input is a {params['input']}"
         elif part in boosted and (names := undeclared(part)):  # some of them are files
-            told = f"{names[0]} is none of its declared parameters"
+            fault = f"{names[0]} is none of its declared parameters"
         elif not -_MOST_JOBS <= (params.get("n_jobs") or 0) <= _MOST_JOBS:
-            told = "n_jobs is out of range"
-        if told is not None:
+            fault = "n_jobs is out of range"
+        if fault is not None:
             raise ArtifactError(
-                f"the file holds a {type(part).__name__} whose {told}; expected one that only "
+                f"the file holds a {type(part).__name__} whose {fault}; expected one that only "
                 "computes; pass trusted=True to load(path) if the file is your own"
             )
 
@@ -200,14 +173,7 @@ def not_of_records(owner: str) -> ArtifactError:
 
 
 def refuse_what_is_no_estimator(given: Any, wrapper: str, *, own: bool = False) -> None:
-    """Raise InvalidParameterError for what is no estimator of scikit-learn's interface.
-
-    `own` permits an estimator of erasable, which may hold others in any way.
-
-    >>> refuse_what_is_no_estimator(7, "Refit")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: estimator is a int; expected an estimator of ...
-    """
+    """Raise InvalidParameterError for what is no estimator; `own` permits one of erasable."""
     if type(given).__module__.startswith("catboost."):
         raise InvalidParameterError(
             f"estimator is a {type(given).__name__} of CatBoost, which writes the time and a "

@@ -172,7 +172,7 @@ class Asking(Weighted):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels that a classifier knows."""
+        """Labels of a classifier."""
         classes: NDArray[Any] = deepcopy(self._fitted().classes_)
         return classes
 
@@ -203,14 +203,14 @@ class Asking(Weighted):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        asked = self._at_fit("estimator")
+        wrapped = self._at_fit("estimator")
         try:
-            own = get_tags(asked)
+            own = get_tags(wrapped)
         except (AttributeError, TypeError, ValueError):  # no estimator; fit will say so
             return tags
         for name in ("estimator_type", "classifier_tags", "regressor_tags"):
             setattr(tags, name, deepcopy(getattr(own, name)))
-        tags.target_tags, tags.input_tags = target_tags(asked), input_tags(asked)
+        tags.target_tags, tags.input_tags = target_tags(wrapped), input_tags(wrapped)
         if own.classifier_tags is not None:  # a table of 0 and 1 is several labels for a record
             tags.target_tags.multi_output |= own.classifier_tags.multi_label
         tags.transformer_tags = deepcopy(own.transformer_tags)
@@ -246,7 +246,7 @@ class Refit(MetaEstimatorMixin, Asking):
     estimator_ : estimator
         The fitted estimator, what it learned and nothing else: a copy, made at each access.
     classes_ : ndarray of shape (n_classes,), of a classifier
-        Labels, without those of which every record is deleted.
+        Labels of the live records.
     labels_ : ndarray of shape (n_records,), of a clusterer
         Cluster of each record, in row order.
     n_features_in_ : int

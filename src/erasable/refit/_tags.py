@@ -1,4 +1,4 @@
-"""Tags of what estimators of scikit-learn take; compositions do not have those of their parts."""
+"""Tags of the inputs of estimators of scikit-learn; compositions lack those of their parts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ def target_tags(estimator: Any) -> TargetTags:
     """Copy the tags of an estimator's targets, which are needed if any part needs them.
 
     Raise AttributeError, TypeError or ValueError if it is no estimator.
-
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> target_tags(make_pipeline(StandardScaler(), Ridge())).required
-    True
     """
     tags: TargetTags = deepcopy(get_tags(estimator).target_tags)
     tags.required |= any(get_tags(part).target_tags.required for part in _parts(estimator))
@@ -29,15 +23,9 @@ def target_tags(estimator: Any) -> TargetTags:
 
 
 def input_tags(estimator: Any) -> InputTags:
-    """Copy the tags of what an estimator takes as X.
+    """Copy the tags of an estimator's X.
 
     Raise AttributeError, TypeError or ValueError if it is no estimator.
-
-    >>> from sklearn.impute import SimpleImputer
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> input_tags(make_pipeline(SimpleImputer(), Ridge())).allow_nan
-    True
     """
     head = get_tags(_head(estimator)).input_tags
     if head.string and not head.two_d_array:
@@ -50,14 +38,7 @@ def input_tags(estimator: Any) -> InputTags:
 
 
 def unread_by(estimator: Any, columns: Columns) -> list[int]:
-    """Return the positions of columns that a composition of scikit-learn does not look at.
-
-    >>> from sklearn.compose import make_column_transformer
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> scale = make_column_transformer((StandardScaler(), ["age"]))
-    >>> unread_by(scale, Columns(2, ["when", "age"]))
-    [0]
-    """
+    """Return the positions of columns that a composition of scikit-learn does not look at."""
     steps = getattr(estimator, "steps", None)
     if steps is not None:
         active = [step for _, step in steps if step is not None and not isinstance(step, str)]

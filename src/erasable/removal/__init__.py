@@ -1,7 +1,7 @@
-"""Remove a domain by its most telling records: rank them, choose by a budget, see what it does.
+"""Removal of a domain by its most telling records: scores, budgets, and what a removal reaches.
 
 Scores by moments are functions of the set of records, bit for bit, in any order and any sharding;
-everything that is drawn is drawn from `random_state`; and an estimate says what it estimates.
+everything that is drawn is drawn from `random_state`.
 """
 
 from erasable.removal._domain import DomainRemoval, RemovalWarning

@@ -1,10 +1,10 @@
 """Exact covariances, their shrinkage, and distances in their metric.
 
-The law they keep: a covariance, and each row's distance, are functions of the set of rows, bit for
-bit, whichever BLAS multiplies. Values are whole numbers of at most 22 bits and a sign, so that the
-products of a block of 512 rows sum to integers below ``2**53``, which float64 adds exactly in any
-order; so do the products of a row with whole weights. `erasable.core.gram` keeps 26 bits, in two
-halves that take four times as many products, which a score does not need and a deletion does.
+A covariance, and each row's distance, are functions of the set of rows, bit for bit, whichever BLAS
+multiplies. Values are whole numbers of at most 22 bits and a sign, so that the products of a block
+of 512 rows sum to integers below ``2**53``, which float64 adds exactly in any order; so do the
+products of a row with whole weights. `erasable.core.gram` keeps 26 bits, in two halves that take
+four times as many products, which a score does not need and a deletion does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.record_rows import RecordRows, located
 from erasable.core.seeds import is_number
 from erasable.removal import _row_kernels as kernels
-from erasable.removal._passes import OfEachRow, of_each_row, rows_of
+from erasable.removal._passes import RowPass, rows_of, run_row_pass
 from erasable.removal._sets import Sets
 
 BITS = 22
@@ -39,23 +39,13 @@ _SKEW = (
 
 @dataclass(frozen=True)
 class Scatter:
-    """Exact sums of products of all pairs of columns.
-
-    Attributes
-    ----------
-    n_rows : int
-    origin, quantum : ndarray of shape (n_features,), float64
-        A value is ``origin + whole * quantum``.
-    sums : ndarray of shape (n_features,), int64
-        Of whole values.
-    products : ndarray of shape (2, n_features, n_features), int64
-        Of their products, upper triangle: ``products[0] * 2**26 + products[1]``.
-    """
+    """Exact sums of products of all pairs of columns; a value is ``origin + whole * quantum``."""
 
     n_rows: int
-    origin: Floats
-    quantum: Floats
-    sums: Ints
+    origin: Floats  # (n_features,)
+    quantum: Floats  # (n_features,)
+    sums: Ints  # (n_features,), of whole values
+    # (2, n_features, n_features), upper triangle: ``products[0] * 2**26 + products[1]``
     products: Ints
 
     @classmethod
@@ -69,7 +59,7 @@ class Scatter:
 
     @property
     def mean(self) -> Floats:
-        """Their mean, in whole values above the origin."""
+        """The mean, in whole values above the origin."""
         mean: Floats = self.sums / self.n_rows
         return mean
 
@@ -87,7 +77,7 @@ class Scatter:
 
 
 class _Products(Pass[tuple[Ints, Ints]]):
-    """The sums of `Scatter`."""
+    """A pass that computes the sums of `Scatter`."""
 
     def __init__(self, origin: Floats, quantum: Floats) -> None:
         self._origin, self._quantum = origin, quantum
@@ -119,18 +109,18 @@ def _carry(pending: Ints, products: Ints) -> None:
 
 
 def whole_blocks(matrix: Any, origin: Floats, quantum: Floats) -> Any:
-    """Yield blocks of rows as whole numbers; the array is used again for the next block."""
+    """Yield blocks of rows as whole numbers; each block overwrites the one before."""
     n, d = matrix.shape
-    room = np.empty((min(BLOCK, n), d))
+    buffer = np.empty((min(BLOCK, n), d))
     per_unit = 1.0 / quantum
     for start in range(0, n, BLOCK):
-        part = room[: min(BLOCK, n - start)]
+        part = buffer[: min(BLOCK, n - start)]
         kernels.cut(matrix[start : start + BLOCK], origin, per_unit, part)
         yield part
 
 
 def oas(correlation: Floats, n: int) -> float:
-    """Return how far to shrink a correlation matrix to the identity, from 0 to 1.
+    """Return the shrinkage of a correlation matrix to the identity, from 0 to 1.
 
     The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010), eq. 23.
     """
@@ -143,34 +133,23 @@ def oas(correlation: Floats, n: int) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """The inverse of a shrunk covariance, as a triangle of whitening weights.
+    """The inverse of a shrunk covariance, as a triangle of whitening weights."""
 
-    Attributes
-    ----------
-    columns : ndarray of int64
-        Those that vary; see `varying`.
-    weights : ndarray of shape (n_columns, n_columns), float64, lower triangular
-        ``weights @ (x - centre)`` has the identity as its covariance.
-    log_determinant : float
-        Of the covariance.
-    shrinkage : float
-        That was used.
-    """
-
-    columns: Ints
+    columns: Ints  # those that vary; see `varying`
+    # lower triangular: ``weights @ (x - centre)`` has the identity as its covariance
     weights: Floats
-    log_determinant: float
-    shrinkage: float
+    log_determinant: float  # of the covariance
+    shrinkage: float  # as used
 
     def distances(self, sets: Sets, rows: Any, centres: list[Floats]) -> list[Floats]:
         """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
         if isinstance(rows, RecordRows):
             pass_ = _MetricDistances(self, sets.grid, centres, len(rows))
-            return list(np.ascontiguousarray(of_each_row(rows, pass_).T))
+            return list(np.ascontiguousarray(run_row_pass(rows, pass_).T))
         return self.distances_on(sets.grid, rows, centres)
 
     def distances_on(self, grid: Any, rows: Any, centres: list[Floats]) -> list[Floats]:
-        """Do so for rows in memory, on a grid."""
+        """Return the squared distances to each centre of rows in memory, on a grid."""
         d = self.columns.size
         if d == 0:
             return [np.zeros(rows.shape[0]) for _ in centres]
@@ -197,8 +176,8 @@ class Metric:
         return found
 
 
-class _MetricDistances(OfEachRow):
-    """The squared distances to each of some centres."""
+class _MetricDistances(RowPass):
+    """A pass that computes the squared distances to each of some centres."""
 
     def __init__(self, metric: Metric, grid: Any, centres: list[Floats], n_rows: int) -> None:
         super().__init__(n_rows, len(centres))
@@ -209,13 +188,7 @@ class _MetricDistances(OfEachRow):
 
 
 def varying(*scatters: Floats) -> Ints:
-    """Return the columns that vary within a set or another: covariances are of these alone.
-
-    Parameters
-    ----------
-    *scatters : ndarray of shape (n_features, n_features), float64
-        Sums of products of deviations within each set, or within both.
-    """
+    """Return the columns that vary within some set, by sums of products of deviations."""
     return np.flatnonzero(np.any([np.diag(each) > 0 for each in scatters], axis=0))
 
 
@@ -228,26 +201,11 @@ def shrunk_metric(
     *,
     floor: float = 0.0,
 ) -> Metric:
-    """Invert a covariance by Cholesky, its correlations shrunk towards none.
+    """Invert a covariance by Cholesky, with correlations shrunk towards 0.
 
-    Parameters
-    ----------
-    centred : ndarray of shape (n_features, n_features)
-        Sums of products of deviations.
-    n : int
-        Degrees of freedom by which they are divided.
-    shrinkage : "auto" or float from 0 to 1
-    name : str
-        Of the set, for errors.
-    columns : ndarray of int64
-        Those that `varying` returns; the others are left out.
-    floor : float, default=0.0
-        Least shrinkage that is chosen by "auto".
-
-    Raises
-    ------
-    InvalidInputError
-        It is singular.
+    `centred` are sums of products of deviations, of `n` degrees of freedom; `columns` those that
+    `varying` returns; `floor` the least shrinkage that "auto" chooses. A singular covariance is
+    refused.
     """
     variance = np.diag(centred) / n
     constant = columns[variance[columns] <= 0].tolist()
@@ -283,7 +241,7 @@ def shrunk_metric(
 
 
 def check_shrinkage(shrinkage: Any) -> None:
-    """Raise unless it is "auto" or from 0 to 1."""
+    """Refuse a shrinkage that is neither "auto" nor from 0 to 1."""
     if (isinstance(shrinkage, str) and shrinkage == "auto") or (
         is_number(shrinkage) and 0 <= shrinkage <= 1
     ):
@@ -294,13 +252,7 @@ def check_shrinkage(shrinkage: Any) -> None:
 
 
 def metric_of(sets: Sets, matrix: Any, shrinkage: Any, name: str) -> Metric:
-    """Return the metric of one of the sets, in the columns that vary in either.
-
-    Raises
-    ------
-    InvalidInputError
-        Sparse rows, too many columns, or a singular covariance.
-    """
+    """Return the metric of one of the sets, in the columns that vary in either."""
     d = sets.n_features
     if sets.sparse:
         raise InvalidInputError(

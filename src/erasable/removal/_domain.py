@@ -1,4 +1,4 @@
-"""Choose the records by which a domain is to leave."""
+"""The estimator `DomainRemoval`, which chooses the records by which a domain leaves."""
 
 from __future__ import annotations
 
@@ -37,13 +37,8 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
     Both sets are split in halves; some records of forget are kept apart (all of them, where a score
     does not learn from forget), and scored against one half and the other. Spearman's correlation
     of the two, averaged over splits, is stepped up from the size of a half to that of the sets
-    (Spearman and Brown), by the smaller of the two factors.
-
-    Returns
-    -------
-    float
-        From 0 (chance, or halves too small to learn from) to 1; NaN for scores that contrast
-        nothing.
+    (Spearman and Brown), by the smaller of the two factors. The result is from 0 (chance, or halves
+    too small to learn from) to 1; NaN for scores that contrast nothing.
     """
     reference = ranking.reference
     if reference is None or sets.retain is None:
@@ -71,7 +66,7 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
 
 
 def spearman(a: Floats, b: Floats) -> float:
-    """Return the rank correlation; 0 where one of both is constant."""
+    """Return the rank correlation; 0 where one of the two is constant."""
     x, y = rankdata(a), rankdata(b)
     x, y = x - x.mean(), y - y.mean()
     size = float(np.sqrt((x @ x) * (y @ y)))
@@ -101,26 +96,26 @@ class RemovalWarning(UserWarning):
 
 
 class DomainRemoval(BaseEstimator):
-    """Choose the few records of an unwanted domain whose deletion removes it from the models.
+    """Choose the few records of an unwanted domain whose deletion removes it from models.
 
     Given records of a domain that is to leave (`forget`, drawn from p1) and of what is to stay
-    (`retain`, from p2), records of forget are ranked by how much they tell of p1 and not of p2. A
-    budget says how many go. Their ids go into `delete` of any estimator or workspace.
+    (`retain`, from p2), records of forget are ranked by how typical they are of p1 and not of p2. A
+    budget determines how many leave. Pass their ids to `delete` of any estimator or workspace.
 
     Parameters
     ----------
     score : str, score or callable, default="density-ratio"
-        How records are ranked: a name of `erasable.removal.scores.SCORES`, a score, or
+        Ranking of the records: a name of `erasable.removal.scores.SCORES`, a score, or
         ``score(forget, retain)``, a number for each row of forget. Higher leaves first; of equal
         ones the earlier record.
     budget : int, float or budget, default=None
-        How many leave: an integer is a count, a float a share of forget. By default
+        Records that leave: an integer is a count, a float a share of forget. By default
         ``Coverage(0.8)``: the fewest that hold 80 % of the total score.
     covariance : {"shared", "free"}, default="shared"
         Whether `frontier_` fits one covariance to forget, retain and what is left, or one to each;
         see `Frontier`.
     delta : float, default=0.05
-        How often `certificate_` may be wrong.
+        The probability that `certificate_` is wrong.
     random_state : int, RandomState or None, default=None
         For folds, and for scores that draw.
 
@@ -136,18 +131,18 @@ class DomainRemoval(BaseEstimator):
         Their ids.
     frontier_ : Frontier
         `alpha`, `epsilon` and the share of the score at every budget from 0 to n_forget, estimated
-        by the moments of what is left; see `Frontier`. Of much data, only when it is first
-        asked for. Without retain there is none, nor what is made of it (InvalidInputError).
+        by the moments of what is left; see `Frontier`. For much data it is computed at its
+        first use. Without retain, it and its derivatives raise InvalidInputError.
     alpha_, epsilon_ : float
-        Removal and shift that the selection reaches, by the same estimate; on `frontier_`, but for
-        a budget that passes records over.
+        Removal and shift that the selection reaches, by the same estimate; on `frontier_`, unless
+        a budget leaves out records of the beginning of the order.
     trust_ : float
         From 0 to 1: how well the order agrees, by rank correlation, with the one that other samples
         of this size from the same domains would give; estimated by halving both sets. NaN for
         scores that contrast nothing, and without retain. Below 0.5 a `RemovalWarning` is given.
     certificate_ : Certificate
-        What is certain about the selection, but for a probability of `delta`, with Gaussians whose
-        covariances are fitted. It is made when it is asked for, and refused (InvalidDataError) of
+        Bounds of the selection that hold except with probability `delta`, with Gaussians whose
+        covariances are fitted. It is computed at its first use, and refused (InvalidDataError) for
         sparse records, and where forget or retain has no more records than features.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -161,12 +156,12 @@ class DomainRemoval(BaseEstimator):
     Text goes through a vectoriser first, and images through features of a network.
 
     The fitted object refers to both sets, without a copy, until it is pickled, because
-    `certificate_`, and the `frontier_` of much data, are computed from them: ask for these before
-    records are overwritten. Of `Records` they are refused (DetachedError) once a model has deleted
+    `certificate_`, and the `frontier_` of much data, are computed from them: use these before
+    records are overwritten. For `Records` they are refused (DetachedError) once a model has deleted
     one. A pickle holds the frontier and no record.
 
-    `Records` are scored by passes, and what is found is the same wherever they lie, bit for bit: a
-    score is a function of a row and of exact sums. A frontier, and records that a density ratio
+    `Records` are scored by passes, and results do not depend on where they are stored, bit for bit:
+    a score is a function of a row and of exact sums. A frontier, and records that a density ratio
     scores, are read here in parts of 128 MiB.
 
     See Also
@@ -216,7 +211,7 @@ class DomainRemoval(BaseEstimator):
         retain : of the same kind, shape (n_retain, n_features), default=None
             Records of what is to stay; a small sample will do, see `trust_`. Scores that look at
             forget alone (`norm`, `coreset`, `k-center`, `random`, `craig`, `gradmatch`, `ccs`) do
-            without; then there is no `frontier_`, nor what is made of it.
+            without; then there is no `frontier_`, and nothing that needs it.
         ids : array-like, the name of a column, or a pair of array-likes, default=None
             The id of each row of forget; a column that both sets have; or ids of forget and of
             retain. By default a pandas frame's index, or 0..n-1. Where ids of both are known, they
@@ -240,7 +235,7 @@ class DomainRemoval(BaseEstimator):
         PrecisionWarning
             Once, of columns whose values are too far apart, or too far from 0, for exact sums.
         RemovalWarning
-            The order is not to be trusted; see `trust_`.
+            The order is unreliable; see `trust_`.
         """
         score = as_score(self.score)
         budget = Coverage() if self.budget is None else as_budget(self.budget)
@@ -300,7 +295,7 @@ class DomainRemoval(BaseEstimator):
 
     @property
     def certificate_(self) -> Any:
-        """What is certain about the selection, but for a probability of `delta`.
+        """Bounds of the selection that hold except with probability `delta`.
 
         Raises
         ------
@@ -315,12 +310,12 @@ class DomainRemoval(BaseEstimator):
         sets = self._tracer.records("a certificate")
         if isinstance(sets.forget, RecordRows):
             return certificate_of(sets, self.selected_, self.delta)
-        # By name: a fit needs none of what is imported with it.
+        # By name: a fit does not need its imports.
         certificates = import_module("erasable.removal.certificates")
         return certificates.certificate(sets.forget, sets.retain, self.selected_, self.delta)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw removal and shift against the number of deletions, and where the budget stands.
+        """Plot removal and shift against the number of deletions, with the budget.
 
         Parameters
         ----------
@@ -334,7 +329,7 @@ class DomainRemoval(BaseEstimator):
         Raises
         ------
         ImportError
-            matplotlib is not there.
+            matplotlib is not installed.
         sklearn.exceptions.NotFittedError
 
         Examples
@@ -348,7 +343,7 @@ class DomainRemoval(BaseEstimator):
 
 
 class _Tracer:
-    """The frontier of a ranking, computed when it is asked for; its pickle holds no record."""
+    """The frontier of a ranking, computed at its first use; its pickle holds no record."""
 
     def __init__(self, sets: Sets, ranking: Any, covariance: str) -> None:
         self.sets: Sets | None = sets
@@ -359,15 +354,7 @@ class _Tracer:
             _ = self.frontier
 
     def records(self, what: str) -> Sets:
-        """Return both sets, of which something is to be made.
-
-        Raises
-        ------
-        InvalidInputError
-            There is no retain set.
-        DetachedError
-            Unpickled, without the records.
-        """
+        """Return both sets; without them, because of a pickle or without retain, it raises."""
         if not self._contrasts:
             raise InvalidInputError(
                 f"no retain was given to fit, and {what} compares what is left with it; expected "
@@ -379,7 +366,7 @@ class _Tracer:
 
     @cached_property
     def frontier(self) -> Frontier:
-        """Trace it."""
+        """Compute the frontier."""
         return trace(self.records("a frontier"), self._order, self._weights, self._covariance)
 
     def reached(self, selected: Any) -> tuple[float, float]:
@@ -406,18 +393,18 @@ def _detached(what: str) -> DetachedError:
 
 
 def _warn_of_precision(sets: Sets, names: Any) -> None:
-    """Warn once of all that scores and frontier cannot hold."""
+    """Warn once of all columns in which scores and frontier lose precision."""
     sets.note_offsets()
-    told = []
+    warned = []
     for what, columns in sets.coarse.items():
         some = [column if names is None else names[column] for column in sorted(columns)]
-        told.append(f"{len(some)} columns ({name_some(some)}): {what}")
-    if told:
-        warnings.warn(". ".join(told), PrecisionWarning, stacklevel=3)
+        warned.append(f"{len(some)} columns ({name_some(some)}): {what}")
+    if warned:
+        warnings.warn(". ".join(warned), PrecisionWarning, stacklevel=3)
 
 
 def _refuse_arrays_only(score: Score, given: Any) -> None:
-    """Refuse a score that looks at all records together, which are not here."""
+    """Refuse a score that needs all records in memory, for records that are stored."""
     if not score.by_passes:
         named = ", ".join(name for name, each in SCORES.items() if each.by_passes)
         raise InvalidInputError(
@@ -439,7 +426,7 @@ def _check(covariance: Any, delta: Any) -> None:
 
 
 def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
-    """Draw removal and shift at every budget, on new axes where none are given."""
+    """Plot removal and shift at every budget, on new axes by default."""
     if ax is None:
         from matplotlib.figure import Figure
 

@@ -33,7 +33,7 @@ def full_refits(
     """Return alpha and epsilon at every budget, with full covariances.
 
     Computed in coordinates in which the covariance within the sets is the identity, which changes
-    no divergence; towards it all covariances are shrunk, as by `n_features` more records. Values
+    no divergence; all covariances are shrunk towards it, as by `n_features` more records. Values
     are those of the grid of `scatters`, the exact sums of both sets.
     """
     columns, d = metric.columns, metric.columns.size
@@ -78,7 +78,7 @@ def full_refits(
 
 
 def _white(centred: Floats, weights: Floats) -> Floats:
-    """Return sums of products of deviations in the coordinates of a metric, symmetric."""
+    """Return the symmetric sums of products of deviations in the coordinates of a metric."""
     found = weights @ centred @ weights.T
     symmetric: Floats = (found + found.T) / 2
     return symmetric
@@ -135,7 +135,7 @@ _FLOOR = 1e-6  # of shrinkage: what does not vary within the sets, and does not 
 
 @dataclass(frozen=True)
 class Frontier:
-    """What deleting the first records of an order does, at every budget.
+    """Removal and shift by deleting the first records of an order, at every budget.
 
     Attributes
     ----------
@@ -146,8 +146,8 @@ class Frontier:
     epsilon : ndarray of shape (n_forget + 1,), float64
         Shift of the wanted domain, ``KL(p2, p)`` in nats, estimated.
     share : ndarray of shape (n_forget + 1,), float64
-        Share of the total score that has left; of scores with negative ones, of their height above
-        the least.
+        Share of the total score that has left; where some scores are negative, of their height
+        above the least.
 
     Notes
     -----
@@ -175,19 +175,7 @@ class Frontier:
 
 
 def trace(sets: Sets, order: Ints, weights: Floats, covariance: str = "shared") -> Frontier:
-    """Compute the frontier of an order.
-
-    Parameters
-    ----------
-    sets : Sets
-    order : ndarray of shape (n_forget,), int64
-    weights : ndarray of shape (n_forget,), float64
-    covariance : {"shared", "free"}, default="shared"
-
-    Returns
-    -------
-    Frontier
-    """
+    """Compute the frontier of an order; `covariance` is "shared" or "free"."""
     full = not sets.sparse and sets.n_features <= FULL_COVARIANCE
     if covariance == "free" and full:
         alpha, epsilon = full_refits(sets, order, *_within(sets))
@@ -267,7 +255,7 @@ def _sum(sets: Sets, matrix: Any, quantum: Floats) -> Floats:
 
 
 class _Sum(Pass[Floats]):
-    """Sums of whole values."""
+    """A pass that sums whole values."""
 
     def __init__(self, origin: Floats, quantum: Floats) -> None:
         self._origin, self._quantum = origin, quantum

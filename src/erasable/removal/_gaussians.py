@@ -1,4 +1,4 @@
-"""Gaussians by their moments: how many records, their mean, their scatter; and what parts two."""
+"""Gaussians by their moments: number of records, mean and scatter; and their divergences."""
 
 from __future__ import annotations
 
@@ -10,27 +10,22 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from erasable.core.arrays import Flags, Floats
+from erasable.core.errors import InvalidDataError
 from erasable.core.gram import Gram
+from erasable.core.ids import shorten
 from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
+from erasable.core.seeds import is_integer
+from erasable.removal._inputs import as_numbers, read_dense, read_mask
 
 _BLOCK = 2**20
 _SMALL = 0.05
 
 
 def excess(u: Any, log1p_u: Any = None) -> Any:
-    """Compute ``u - log(1 + u)``, which is 0 at 0 and above elsewhere, without cancellation.
+    """Compute ``u - log(1 + u)`` without cancellation near 0.
 
-    Parameters
-    ----------
-    u : array-like, at least -1
-    log1p_u : array-like, default=None
-        The logarithm, where `u` itself is too close to -1, or too large, to tell it.
-
-    Examples
-    --------
-    >>> f"{excess(1e-9):.3g}"
-    '5e-19'
+    `log1p_u` is the logarithm, where `u` is too close to -1, or too large, to compute it from.
     """
     u = np.asarray(u, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -50,7 +45,7 @@ class Moments:
     n : int
     mean : ndarray of shape (n_features,), float64
     scatter : ndarray of shape (n_features, n_features), float64, or None
-        None where the covariance is known, so that it is not needed.
+        None where it is not needed, because the covariance is known.
 
     Examples
     --------
@@ -77,10 +72,8 @@ class Moments:
         Raises
         ------
         InvalidInputError
-            No dense table of finite numbers, or no mask of its records.
+            X is no dense table of finite numbers, or `rows` no mask of its records.
         """
-        from erasable.removal._inputs import read_dense, read_mask
-
         if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == 0 < X.shape[1]):
             X = read_dense(X, "X")
         return cls.of_read(X, None if rows is None else read_mask(rows, len(X)), scatter=scatter)
@@ -89,8 +82,8 @@ class Moments:
     def of_records(cls, records: Records, rows: Flags | None = None) -> Self:
         """Compute them of `Records`, which may lie in files or on workers, in one or two passes.
 
-        They are a function of the set of records, wherever these are: sums are exact, of values
-        that are rounded to 26 bits below the largest magnitude of their column (see
+        They are a function of the set of records, wherever these are stored: sums are exact, of
+        values that are rounded to 26 bits below the largest magnitude of their column (see
         `erasable.core.grid`).
 
         Parameters
@@ -113,14 +106,12 @@ class Moments:
         >>> Moments.of_records(Records([[1.0], [3.0]]))
         Moments(n=2, mean=array([2.]), scatter=array([[2.]]))
         """
-        from erasable.removal._inputs import read_mask
-
         live = RecordRows.of(records, "a covariance is dense")
         return cls.of_rows(live if rows is None else live.some(read_mask(rows, len(live))))
 
     @classmethod
     def of_rows(cls, rows: RecordRows) -> Self:
-        """Compute them of rows that are read where they lie; see `of_records`."""
+        """Compute them of stored rows; see `of_records`."""
         gram = Gram.fit_with_grid(rows.records.matrix, rows.rows, warn=False)
         high, low = gram.centred()
         mean, rest = gram.means()
@@ -130,7 +121,7 @@ class Moments:
 
     @classmethod
     def of_read(cls, X: NDArray[Any], rows: Flags | None = None, *, scatter: bool = True) -> Self:
-        """Do so for a table of float64 or float32 and a mask that were read."""
+        """Compute them of a checked table of float64 or float32 and a checked mask."""
         d, step = X.shape[1], max(1, _BLOCK // X.shape[1])
         starts = range(0, len(X), step)
 
@@ -162,20 +153,33 @@ class Moments:
         return Moments(n, mean, self.scatter + other.scatter + between)
 
 
+def read_moments(moments: Any, name: str, d: int, *, scatter: bool) -> Moments:
+    """Return moments of `d` features; `scatter` may be required."""
+    if not isinstance(moments, Moments):
+        raise InvalidDataError(
+            f"{name} is {shorten(moments)}; expected Moments; pass Moments.of(records)"
+        )
+    if scatter and moments.scatter is None:
+        raise InvalidDataError(
+            f"the moments {name} have no scatter; expected one, because sigma is not known; pass "
+            "sigma, or moments with their scatter"
+        )
+    n = int(moments.n) if is_integer(type(moments.n)) else 0
+    mean = as_numbers(moments.mean)
+    squares = as_numbers(moments.scatter) if scatter else None
+    shapes = mean.shape == (d,) and (squares is None or squares.shape == (d, d))
+    finite = np.isfinite(mean).all() and (squares is None or np.isfinite(squares).all())
+    if n < 1 or not d or not shapes or not finite:
+        raise InvalidDataError(
+            f"the moments {name} are of n={shorten(moments.n)} records, a mean of shape "
+            f"{mean.shape} and a scatter of shape {getattr(squares, 'shape', ())}; expected 1 "
+            f"record or more, and finite numbers of the {d} features of refit"
+        )
+    return Moments(n, mean, squares)
+
+
 def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Floats]:
-    """Return a mean and a covariance in axes in which `unit` is the identity.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n_features,)
-    covariance, unit : ndarray of shape (n_features, n_features)
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-    eigenvalues : ndarray of shape (n_features,)
-        Of the covariance, whose axes these are.
-    """
+    """Return a mean and eigenvalues in the axes of a covariance, where `unit` is the identity."""
     root = np.linalg.cholesky(unit)
     half = solve_triangular(root, covariance, lower=True)
     values, axes = np.linalg.eigh(solve_triangular(root, half.T, lower=True))
@@ -185,8 +189,6 @@ def whitened(mean: Floats, covariance: Floats, unit: Floats) -> tuple[Floats, Fl
 def gaussian_divergence(mean1: Floats, cov1: Floats, mean2: Floats, cov2: Floats) -> float:
     """Compute KL(N(mean1, cov1), N(mean2, cov2)).
 
-    Examples
-    --------
     >>> gaussian_divergence(np.zeros(1), np.eye(1), np.array([2.0]), np.eye(1))
     2.0
     """

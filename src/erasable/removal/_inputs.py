@@ -1,4 +1,4 @@
-"""What is handed to the theory of removal: records, rows, probabilities, covariances; checked."""
+"""Inputs of the theory of removal: records, rows, probabilities and covariances, checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
 from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
-from erasable.removal._gaussians import Moments
 
 _DEVIATIONS = 1e-150, 1e150  # whose squares float64 holds
 _MOST = 2**53  # of whole numbers that float64 tells apart
@@ -29,16 +28,13 @@ _FARTHEST = 1e300  # removal to compute with, in nats
 
 
 class _Reader(BaseEstimator):
-    """Stands in for an estimator where records are read and there is none."""
+    """Stands in for an estimator where records are read without one."""
 
 
 def read_dense(X: Any, name: str) -> NDArray[Any]:
-    """Return records as a dense table of float64 or float32; one feature may come as a vector.
+    """Return records as a dense table of float64 or float32; one feature may be a vector.
 
-    Raises
-    ------
-    InvalidDataError
-        No records, values that are not finite numbers or beyond ``2**240``, a sparse matrix.
+    Values have to be finite and at most ``2**240``.
     """
     if issparse(X):
         raise InvalidDataError(
@@ -49,13 +45,7 @@ def read_dense(X: Any, name: str) -> NDArray[Any]:
 
 
 def read_pair(first: Any, second: Any, names: tuple[str, str], *, sparse: bool = False) -> Any:
-    """Return two tables of the same features: both dense, or both sparse where that is allowed.
-
-    Raises
-    ------
-    InvalidDataError
-        As for `read_dense`, or features that are not the same number.
-    """
+    """Return two tables of the same features: both dense, or, where allowed, both sparse."""
     if sparse and (issparse(first) or issparse(second)):
         a, b = csr_array(_read(first, names[0])), csr_array(_read(second, names[1]))
     else:
@@ -86,13 +76,7 @@ def _read(X: Any, name: str) -> Any:
 
 
 def read_mask(rows: Any, n: int) -> Flags:
-    """Return a mask of `n` records.
-
-    Raises
-    ------
-    InvalidInputError
-        Anything else.
-    """
+    """Return a mask of `n` records."""
     given = as_array(rows)
     if given.dtype != np.bool_ or given.shape != (n,):
         raise InvalidInputError(
@@ -102,13 +86,7 @@ def read_mask(rows: Any, n: int) -> Flags:
 
 
 def read_deleted(deleted: Any, n: int) -> Flags:
-    """Return which of `n` records are deleted, as a mask.
-
-    Raises
-    ------
-    InvalidInputError
-        Neither a mask of `n` nor rows from 0 to ``n - 1``, each once.
-    """
+    """Return a mask of the deleted ones of `n` records, from a mask or from rows, each once."""
     given = as_array(deleted)
     if given.dtype == np.bool_ and given.shape == (n,):
         return given
@@ -132,13 +110,7 @@ def read_deleted(deleted: Any, n: int) -> Flags:
 def read_number(
     value: Any, name: str, low: float, high: float, *, ends: str = "[]", advice: str = ""
 ) -> float:
-    """Return a number of an interval, whose ends are its own or not as `ends` shows.
-
-    Raises
-    ------
-    InvalidParameterError
-        No number, or out of range.
-    """
+    """Return a number of an interval; `ends` shows whether its ends belong to it."""
     number = _number(value)
     above = number >= low if ends[0] == "[" else number > low
     below = number <= high if ends[1] == "]" else number < high
@@ -151,13 +123,7 @@ def read_number(
 
 
 def read_count(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """Return a whole number of a range; without a largest, up to ``2**53``.
-
-    Raises
-    ------
-    InvalidParameterError
-        No whole number, or out of range.
-    """
+    """Return a whole number of a range; without a largest, up to ``2**53``."""
     count = int(value) if is_integer(type(value)) else low - 1
     if not low <= count <= (_MOST if high is None else high):
         wanted = f"from {low} on" if high is None else f"from {low} to {high}"
@@ -168,13 +134,7 @@ def read_count(value: Any, name: str, low: int, high: int | None = None) -> int:
 
 
 def read_covariance(sigma: Any, d: int) -> Floats:
-    """Return a covariance of `d` features; a number is a standard deviation of all of them.
-
-    Raises
-    ------
-    InvalidParameterError
-        Not above 0, of another shape, not symmetric, or singular.
-    """
+    """Return a covariance of `d` features; a number is a standard deviation of all of them."""
     given = as_array(sigma)
     if given.ndim == 0:
         deviation = read_number(sigma, "sigma", *_DEVIATIONS)
@@ -194,38 +154,8 @@ def read_covariance(sigma: Any, d: int) -> Floats:
     return matrix
 
 
-def read_moments(moments: Any, name: str, d: int, *, scatter: bool) -> Moments:
-    """Return moments of `d` features, whose scatter is needed or not.
-
-    Raises
-    ------
-    InvalidDataError
-    """
-    if not isinstance(moments, Moments):
-        raise InvalidDataError(
-            f"{name} is {shorten(moments)}; expected Moments; pass Moments.of(records)"
-        )
-    if scatter and moments.scatter is None:
-        raise InvalidDataError(
-            f"the moments {name} have no scatter; expected one, because sigma is not known; pass "
-            "sigma, or moments with their scatter"
-        )
-    n = int(moments.n) if is_integer(type(moments.n)) else 0
-    mean = as_numbers(moments.mean)
-    squares = as_numbers(moments.scatter) if scatter else None
-    shapes = mean.shape == (d,) and (squares is None or squares.shape == (d, d))
-    finite = np.isfinite(mean).all() and (squares is None or np.isfinite(squares).all())
-    if n < 1 or not d or not shapes or not finite:
-        raise InvalidDataError(
-            f"the moments {name} are of n={shorten(moments.n)} records, a mean of shape "
-            f"{mean.shape} and a scatter of shape {getattr(squares, 'shape', ())}; expected 1 "
-            f"record or more, and finite numbers of the {d} features of refit"
-        )
-    return Moments(n, mean, squares)
-
-
 def refuse_label(label: Any) -> None:
-    """Raise unless it can equal a class."""
+    """Refuse a label that cannot equal a class."""
     if label is None:
         return
     try:
@@ -241,12 +171,7 @@ def refuse_label(label: Any) -> None:
 def refuse_singular(
     covariance: Floats, name: str, kind: type[InvalidInputError] = InvalidDataError
 ) -> None:
-    """Raise where a covariance is singular, to the accuracy of float64.
-
-    Raises
-    ------
-    InvalidDataError, or what `kind` says
-    """
+    """Refuse a covariance that is singular to the accuracy of float64, by an error of `kind`."""
     variances = np.diag(covariance)
     if (variances > 0).all():
         scale = 1 / np.sqrt(variances)
@@ -260,7 +185,7 @@ def refuse_singular(
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """Return what came as an array; rows of different lengths as one of objects."""
+    """Return the input as an array; rows of different lengths as one of objects."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -268,9 +193,9 @@ def as_array(value: Any) -> NDArray[Any]:
 
 
 def as_numbers(value: Any) -> Floats:
-    """Return numbers as float64, as a copy; what are none as an empty array of two dimensions.
+    """Return numbers as float64, as a copy; anything else as an empty array of two dimensions.
 
-    None are text, dates, complex numbers, and what is hidden under a mask.
+    Text, dates, complex numbers and masked values are no numbers here.
     """
     none = np.empty((0, 0))
     given = none.astype(object) if np.ma.is_masked(value) else as_array(value)
@@ -283,13 +208,7 @@ def as_numbers(value: Any) -> Floats:
 
 
 def length_of(X: Any) -> int:
-    """Return how many records there are, or values, or ids.
-
-    Raises
-    ------
-    InvalidDataError
-        It has no length.
-    """
+    """Return the number of records, values or ids."""
     try:
         return int(X.shape[0]) if hasattr(X, "shape") else len(X)
     except (TypeError, IndexError):
@@ -317,13 +236,7 @@ def _shape(X: Any) -> tuple[int, ...]:
 
 
 def read_targets(alpha: Any) -> Floats:
-    """Return alpha as an array of float64 of its own shape.
-
-    Raises
-    ------
-    InvalidParameterError
-        Something that is no number from 0 on, or too large to compute with.
-    """
+    """Return alpha, finite and at least 0, as an array of float64 of its own shape."""
     given = as_array(alpha)
     plain = given.dtype.kind in "iuf"
     targets = given.astype(np.float64) if plain else np.zeros(0)

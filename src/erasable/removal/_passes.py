@@ -1,4 +1,4 @@
-"""Passes that give a number for each row, and rows that are read in the order of a ranking."""
+"""Passes that compute numbers for each row, and rows read in the order of a ranking."""
 
 from __future__ import annotations
 
@@ -17,14 +17,8 @@ from erasable.removal import _row_kernels as kernels
 _AT_HAND = 2**24  # values that are read here at a time: 128 MiB
 
 
-class OfEachRow(Pass[None]):
-    """Numbers for each row, which are a function of this row alone.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of all of them: a first dimension of rows.
-    """
+class RowPass(Pass[None]):
+    """A pass that computes numbers for each row, from this row alone, into an array."""
 
     def __init__(self, *shape: int) -> None:
         self.found = Written(np.empty(shape))
@@ -34,15 +28,15 @@ class OfEachRow(Pass[None]):
         """Fill `out` with the numbers of some rows."""
 
     def of_block(self, block: Block) -> None:
-        """Write those of a block."""
+        """Write the numbers of a block."""
         if block.size:
             self.fill(rows_of(block), self.found.of(block))
 
     def merge(self, one: None, other: None) -> None:
-        """Nothing is found but what was written."""
+        """Do nothing: results are written in place."""
 
 
-class DistancesTo(OfEachRow):
+class DistancesTo(RowPass):
     """The squared Euclidean distance to a centre."""
 
     def __init__(self, centre: Floats, n_rows: int) -> None:
@@ -53,7 +47,7 @@ class DistancesTo(OfEachRow):
         kernels.distances(rows, self._centre, out)
 
 
-class ProductsWith(OfEachRow):
+class ProductsWith(RowPass):
     """The scalar product with a centre."""
 
     def __init__(self, centre: Floats, n_rows: int) -> None:
@@ -64,8 +58,8 @@ class ProductsWith(OfEachRow):
         kernels.products(rows, self._centre, out)
 
 
-def of_each_row(rows: RecordRows, pass_: OfEachRow) -> Floats:
-    """Run a pass, and return what it has written."""
+def run_row_pass(rows: RecordRows, pass_: RowPass) -> Floats:
+    """Run a pass, and return the numbers that it wrote."""
     rows.run(pass_)
     found: Floats = pass_.found.values
     return found
@@ -77,9 +71,9 @@ def rows_of(block: Block) -> Matrix:
 
 
 def in_order(rows: Any, order: Ints, step: int) -> Iterator[Any]:
-    """Yield rows in an order, `step` at a time; at last fewer, or none.
+    """Yield rows in an order, `step` at a time; the last part may have fewer, or none.
 
-    Those that lie elsewhere are read many at a time, each time in one reading.
+    Stored rows are read many at a time.
     """
     many = step
     if isinstance(rows, RecordRows):

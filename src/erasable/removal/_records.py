@@ -30,21 +30,7 @@ _WHY = "scores are of numbers"
 def read_records(
     forget: Any, retain: Any, ids: Any, mask: Any
 ) -> tuple[Sets, NDArray[Any], dict[str, Any]]:
-    """Take both sets as rows of `Records`, or of the same `Records` where there is a mask.
-
-    Returns
-    -------
-    sets : Sets
-    ids : ndarray of shape (n_forget,)
-    features : dict
-        `n_features_in_`, and `feature_names_in_` where there are names.
-
-    Raises
-    ------
-    InvalidInputError
-        Records of one and an array of the other, ids beside them, a mask and a retain set, other
-        features in one than in the other, or fewer than two records.
-    """
+    """Take both sets as rows of `Records`, or of the same `Records` by a mask; see `read_sets`."""
     own, other = _rows(forget, retain, ids, mask)
     given = {"forget": own} | ({} if other is None else {"retain": other})
     for name, each in given.items():
@@ -82,15 +68,15 @@ def _rows(forget: Any, retain: Any, ids: Any, mask: Any) -> tuple[RecordRows, Re
         return every, None if retain is None else RecordRows.of(retain, _WHY)
     if retain is not None:
         raise InvalidInputError(
-            "rows and retain came; expected one of them: rows where forget has the records of both "
-            "domains"
+            "both rows and retain are given; expected one of them: rows where forget has the "
+            "records of both domains"
         )
     leaving = read_mask(mask, len(every))
     return every.some(leaving), every.some(~leaving)
 
 
 def _refuse_others(forget: Records, retain: Records) -> None:
-    """Refuse sets of other features, and records that are in both."""
+    """Refuse sets of different features, and records that are in both."""
     both = [records.feature_names or records.n_features for records in (forget, retain)]
     if both[0] != both[1]:
         raise InvalidDataError(
@@ -109,7 +95,7 @@ def _refuse_others(forget: Records, retain: Records) -> None:
 
 
 def certificate_of(sets: Sets, selected: Ints, delta: float) -> Any:
-    """Return a certificate of deleting some rows of forget, by moments that passes find."""
+    """Return a certificate of deleting some rows of forget, from moments computed by passes."""
     certificates = import_module("erasable.removal.certificates")  # imports much of scipy
     kept = np.ones(len(sets.forget), dtype=np.bool_)
     kept[selected] = False
@@ -119,7 +105,7 @@ def certificate_of(sets: Sets, selected: Ints, delta: float) -> Any:
 
 
 class _Reader(BaseEstimator):
-    """Stands in for the estimator, of which nothing is to change before everything is checked."""
+    """Stands in for the estimator, which must not change before everything is checked."""
 
 
 _Reader.__name__ = "DomainRemoval"
@@ -128,14 +114,8 @@ _Reader.__name__ = "DomainRemoval"
 def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], dict[str, Any]]:
     """Read and check both sets; arrays of floats, memory-mapped ones too, are not copied.
 
-    `retain` may be None.
-
-    Returns
-    -------
-    sets : Sets
-    ids : ndarray of shape (n_forget,)
-    features : dict
-        `n_features_in_`, and `feature_names_in_` where there are names.
+    `retain` may be None. Returns the sets, the ids of forget, and `n_features_in_` and, where there
+    are names, `feature_names_in_`.
     """
     reader = _Reader()
     own_ids, other_ids = _pair(ids)
@@ -153,7 +133,7 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
             frame = as_frame(X)
             refuse_masked(X)
             accepts = Accepts(sparse=True)
-            _refuse_other_width(name, X, reader)
+            _refuse_other_width(X, reader)
             read[name] = read_values(reader, X, frame, accepts, reset=name == "forget", copy=False)
         except InvalidInputError as error:
             raise type(error)(f"in {name}: {error}") from None
@@ -169,9 +149,9 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 f"{name} has 1 record; expected 2 or more, which make a distribution; pass more, "
                 "or delete a single record from a model with delete"
             )
-    names = _labels(own, forget, read["forget"].shape[0], "forget")
+    names = _labels(own, read["forget"].shape[0], "forget")
     if other is not None:
-        others = _labels(other, given["retain"], read["retain"].shape[0], "retain")
+        others = _labels(other, read["retain"].shape[0], "retain")
         shared = set(names.tolist()) & set(others.tolist()) if own is not None else set()
         if shared:
             some = name_some(sorted(shared, key=str))
@@ -187,13 +167,13 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
 
 
 def _uniform(matrix: Any, read: dict[str, Any]) -> Any:
-    """Give both sets one dtype, so that one kernel serves them."""
+    """Convert both sets to one dtype, so that one kernel serves them."""
     wide = any(X.dtype == np.float64 for X in read.values())
     return matrix.astype(np.float64, copy=False) if wide else matrix
 
 
 def _pair(ids: Any) -> tuple[Any, Any]:
-    """Tell ids of forget, or a column of both sets, from a pair of ids of forget and of retain."""
+    """Return ids of forget and retain, from a pair, ids of forget, or a column of both."""
     if isinstance(ids, str):
         return ids, ids
     if isinstance(ids, tuple) and len(ids) == 2 and not any(np.isscalar(part) for part in ids):
@@ -214,7 +194,7 @@ def _split_ids(X: Any, ids: Any, name: str) -> tuple[Any, Any]:
     return X, index_of(frame) if ids is None and frame is not None else ids
 
 
-def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
+def _labels(values: Any, n: int, name: str) -> NDArray[Any]:
     if values is None:
         return np.arange(n, dtype=np.int64)
     read = as_id_array(values, name=f"ids of {name}")
@@ -227,7 +207,7 @@ def _labels(values: Any, X: Any, n: int, name: str) -> NDArray[Any]:
     return read
 
 
-def _refuse_other_width(name: str, X: Any, reader: Any) -> None:
+def _refuse_other_width(X: Any, reader: Any) -> None:
     expected = getattr(reader, "n_features_in_", None)
     shape: tuple[Any, ...] = getattr(X, "shape", ())
     if expected is not None and len(shape) == 2 and shape[1] != expected:

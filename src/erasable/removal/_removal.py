@@ -1,4 +1,4 @@
-"""Choose the records by which a domain leaves, delete them from a model, and say what it did."""
+"""Removal of a domain from a model: choice of records, deletion, and a report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def remove_domain(
     forget_label: Any = None,
     method: Callable[..., tuple[Any, Any]] | None = None,
 ) -> RemovalReport:
-    """Choose records of a domain, delete them from a model, and report what that did.
+    """Choose records of a domain, delete them from a model, and report the effect.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ def remove_domain(
     ids : array-like or the name of a column, default=None
         As given to the model: by default a pandas frame's index, or 0..n-1.
     features : array-like, frame or sparse matrix of shape (n_records, n_features), default=None
-        What scores see of the rows, where that is not X: vectors of documents, say.
+        Features for scores, where these are not X: vectors of documents, for example.
     fresh : tuple of (X, y, forget), default=None
         Records that the model was *not* fitted on, and which of them are of the domain. Without
-        them the report says nothing of fresh records, because no record of X is one.
+        them the report has no fresh records, because no record of X is one.
     forget_label : class label, default=None
         See `erasable.removal.evaluation.measure`.
     method : callable, default=None
@@ -68,15 +68,15 @@ def remove_domain(
     Returns
     -------
     RemovalReport
-        On deleted forget, kept forget, retain, fresh forget and fresh retain; with what the method
-        told.
+        On deleted forget, kept forget, retain, fresh forget and fresh retain; with the report of
+        the method.
 
     Raises
     ------
     InvalidInputError, InvalidIdsError, InvalidParameterError
-        What cannot be used, or a target that cannot be reached; the model is not changed.
+        Input that cannot be used, or a target that cannot be reached; the model is not changed.
     UnknownIdError, TooFewRecordsError
-        The model does not know a chosen record, or cannot be without them; nor is it then.
+        The model does not know a chosen record, or cannot be without them; it is not changed.
 
     Examples
     --------
@@ -91,8 +91,7 @@ def remove_domain(
     """
     if not isinstance(removal, DomainRemoval):
         raise InvalidInputError(
-            f"removal is {shorten(removal)}; expected what chooses the records; pass "
-            "DomainRemoval()"
+            f"removal is {shorten(removal)}; expected a DomainRemoval; pass DomainRemoval()"
         )
     if method is None and not callable(getattr(model, "delete", None)):
         raise InvalidInputError(
@@ -116,13 +115,13 @@ def remove_domain(
     refuse_other_index(as_frame(X), forget, "forget")
     refuse_other_index(as_frame(X), features, "features")
     X, ids = _with_ids(X, ids)
-    _refuse_otherlength_of(X, y, "X")
+    _refuse_other_length(X, y, "X")
     mask = _mask(forget, length_of(X), "forget")
     own, other = np.flatnonzero(mask), np.flatnonzero(~mask)
-    for rows, told in ((own, "no row"), (other, "every row")):
+    for rows, marked in ((own, "no row"), (other, "every row")):
         if not rows.size:
             raise InvalidInputError(
-                f"forget marks {told} of {mask.size}; expected rows of the unwanted domain and "
+                f"forget marks {marked} of {mask.size}; expected rows of the unwanted domain and "
                 "others that stay; pass another mask"
             )
     seen = X if features is None else features
@@ -178,7 +177,7 @@ def _fresh(fresh: Any) -> dict[str, Any]:
             "them are of the domain; pass (X, y, forget)"
         )
     X, y, forget = fresh
-    _refuse_otherlength_of(X, y, "fresh")
+    _refuse_other_length(X, y, "fresh")
     refuse_other_index(as_frame(X), forget, "forget")
     mask = _mask(forget, length_of(X), "the forget mask of fresh")
     return {"fresh forget": _part(X, y, mask), "fresh retain": _part(X, y, ~mask)}
@@ -194,7 +193,7 @@ def _mask(given: Any, n: int, name: str) -> Any:
     return mask
 
 
-def _refuse_otherlength_of(X: Any, y: Any, name: str) -> None:
+def _refuse_other_length(X: Any, y: Any, name: str) -> None:
     refuse_other_index(as_frame(X), y, "y")
     n = None if y is None else length_of(y)
     if n != length_of(X):

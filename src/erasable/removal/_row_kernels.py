@@ -1,7 +1,7 @@
 """Kernels over rows: distances, products, norms, and Gaussians that follow them one by one.
 
-The law they keep: what a row gives is a function of that row alone, bit for bit, wherever it
-stands. Sums run in eight lanes in a fixed order: equal rows have equal scores, and ties are ties.
+The result for a row is a function of that row alone, bit for bit, wherever it stands. Sums run in
+eight lanes in a fixed order, so equal rows have equal scores.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def sparse_distances(
 ) -> None:
     """Fill `out` with squared distances to a centre.
 
-    Columns where nothing is stored add what is left of the centre's square: nothing at all, where
-    the row is the centre, because both squares are summed in one order.
+    Columns where nothing is stored add the rest of the centre's square: exactly 0 where the row is
+    the centre, because both squares are summed in one order.
     """
     norm = 0.0
     for j in range(centre.size):
@@ -118,7 +118,7 @@ def refits(
 
     With K the sum of products of the rows so far and of `prior` times the identity, the covariance
     of n rows of mean m is ``(K - n m m') / (n + prior)``. `inverse` is that of K, and `total` the
-    sum of the rows; both are used up: a row changes K by one product, and its inverse and
+    sum of the rows; both are changed in place: a row changes K by one product, and its inverse and
     determinant by the formulas of Sherman and Morrison.
     """
     d = total.size
@@ -172,8 +172,9 @@ def walk(
 ) -> None:
     """Fill half the weighted squared distances of the mean of what is left to two means.
 
-    `left` is the sum of all rows, and is used up. With r the sum of what is left, ``|r / n - m|**2
-    = |r|**2 / n**2 - 2 <r, m> / n + |m|**2``, whose parts change with a row's columns alone.
+    `left` is the sum of all rows, and is changed in place. With r the sum of what is left, ``|r / n
+    - m|**2 = |r|**2 / n**2 - 2 <r, m> / n + |m|**2``, whose parts change with a row's columns
+    alone.
     """
     square = to_own = to_other = own_square = other_square = 0.0
     for j in range(own.size):

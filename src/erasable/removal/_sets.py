@@ -1,8 +1,8 @@
 """A forget set and a retain set, with the exact moments of both.
 
-The law they keep: a moment is a function of the set of rows alone. Values are rounded once to a
-grid that both sets share, and sums of gridded values are exact, so any order of the rows and any
-sharding gives the same bits. The grid and the sums are those of `erasable.core`.
+A moment is a function of the set of rows alone: values are rounded once to a grid that both sets
+share, and sums of gridded values are exact, so any order of the rows and any sharding gives the
+same bits. The grid and the sums are those of `erasable.core`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from erasable.core.moments import Moments
 from erasable.core.record_rows import RecordRows, located
 from erasable.core.sparse import SparseGrid, take_rows, tops
 from erasable.removal import _row_kernels as kernels
-from erasable.removal._passes import DistancesTo, ProductsWith, of_each_row
+from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass
 
 _HALF = 2.0**13  # as in `Moments`
 _COARSE = 2.0**6  # quanta of the grid: what varies by less has a variance that is coarse
@@ -35,22 +35,10 @@ _OFFSET = (
 
 
 class Sets:
-    """The two sets that scores contrast, or the first of them alone.
+    """The two sets that scores contrast, or the forget set alone: `retain` may be None.
 
-    Parameters
-    ----------
-    forget, retain : ndarray, csr_array or RecordRows of shape (n_rows, n_features)
-        float64 or float32. `retain` may be None.
-
-    Attributes
-    ----------
-    grid : Grid or SparseGrid
-        That of the union of both.
-    present : tuple of ndarray or csr_array
-        Those that were given.
-    forget_moments, retain_moments : Moments
-    coarse : dict of str to set of int
-        What float64 or the grid does not hold, and in which columns, as far as it was noticed.
+    `present` holds those that were given. `coarse` has the columns in which float64 or the grid
+    loses precision, by kind, as far as noticed.
     """
 
     def __init__(self, forget: Any, retain: Any) -> None:
@@ -70,7 +58,7 @@ class Sets:
 
     @cached_property
     def grid(self) -> Grid | SparseGrid:
-        """Round both sets alike."""
+        """The grid of the union of both sets."""
         if self.sparse:
             peaks = [SparseGrid.fit(X, np.arange(X.shape[0])).peak for X in self.present]
             sparse = SparseGrid.from_state({"top": tops(np.max(peaks, axis=0))})
@@ -89,14 +77,14 @@ class Sets:
         return dense
 
     def note(self, what: str, columns: Ints) -> None:
-        """Remember in which columns precision is lost, for a later warning."""
+        """Record columns in which precision is lost, for a later warning."""
         if columns.size:
             self.coarse.setdefault(what, set()).update(columns.tolist())
 
     def note_offsets(self) -> None:
         """Note the columns of sparse rows that vary little beside their magnitude.
 
-        Dense ones have an origin on the grid; zeros that are not stored would be lost with one.
+        Dense ones have an origin on the grid; with one, zeros that are not stored would be lost.
         """
         if not self.sparse:
             return
@@ -136,12 +124,12 @@ class Sets:
         return Moments(grid=grid, n_rows=matrix.shape[0], sums=np.array(sums))
 
     def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
-        """Copy some rows of both."""
+        """Copy some rows of both sets."""
         return Sets(copied(self.forget, forget_rows), copied(self.retain, retain_rows))
 
 
 def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
-    """Return the columns in which many values that are stored become 0 on the grid."""
+    """Return the columns in which many stored values become 0 on the grid."""
     here, d = matrix.indices, matrix.shape[1]
     stored = np.bincount(here, minlength=d)
     small = np.abs(matrix.data) <= grid.quantum[here] / 2
@@ -149,19 +137,19 @@ def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
 
 
 def some_of(rows: Any, places: Ints) -> Any:
-    """Return rows at some ascending places: a copy, but of those that lie elsewhere."""
+    """Return rows at some ascending places: a copy, unless rows are stored."""
     return rows.some(places) if isinstance(rows, RecordRows) else rows[places]
 
 
 def copied(rows: Any, places: Ints) -> Any:
-    """Copy rows at some places; those that lie elsewhere are read."""
+    """Copy rows at some places; stored ones are read."""
     return rows[places] if isinstance(rows, RecordRows) else take_rows(rows, places)
 
 
 def distances_to(centre: Floats, rows: Any) -> Floats:
     """Return the squared Euclidean distance of each row to a centre."""
     if isinstance(rows, RecordRows):
-        return of_each_row(rows, DistancesTo(centre, len(rows)))
+        return run_row_pass(rows, DistancesTo(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, out)
@@ -173,7 +161,7 @@ def distances_to(centre: Floats, rows: Any) -> Floats:
 def products_with(centre: Floats, rows: Any) -> Floats:
     """Return the scalar product of each row with a centre."""
     if isinstance(rows, RecordRows):
-        return of_each_row(rows, ProductsWith(centre, len(rows)))
+        return run_row_pass(rows, ProductsWith(centre, len(rows)))
     out = np.empty(rows.shape[0])
     if issparse(rows):
         kernels.sparse_products(rows.data, rows.indices, rows.indptr, centre, out)

@@ -1,7 +1,7 @@
-"""Budgets: how many records of the forget set leave.
+"""Budgets: the number of records of the forget set that leave.
 
-Each reads the one order that a score gives, and takes its beginning; `Cost` may leave out records
-that it cannot pay.
+Each takes the beginning of the order that a score gives; `Cost` may leave out records that it
+cannot afford.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Curve:
-    """What a budget may look at.
+    """The order, weights and frontier from which a budget chooses.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Budget(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} does not implement choose()")
 
     def most(self, n: int) -> int:
-        """Return how many of `n` records it takes at most, as far as that is known without scores.
+        """Return the largest number of `n` records that it takes, as far as known without scores.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Budget(BaseEstimator):
 
 
 class Count(Budget):
-    """As many records as are said.
+    """A number of records.
 
     Parameters
     ----------
@@ -158,17 +158,17 @@ class Share(Budget):
 
 
 class Cost(Budget):
-    """What can be paid for, where records cost differently to delete.
+    """The records that a total cost affords, where records cost differently to delete.
 
-    Records are paid for in the order of their scores; one that can no longer be paid is passed
-    over, and a cheaper one after it may still be taken.
+    Records are taken in the order of their scores; one that is too expensive for the rest of the
+    budget is left out, and a cheaper one after it may still be taken.
 
     Parameters
     ----------
     costs : array-like of shape (n_forget,)
         Above 0, in the order of the forget set.
     budget : float
-        How much they may cost together.
+        The limit of their total cost.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Cost(Budget):
         self.budget = budget
 
     def choose(self, curve: Curve) -> Ints:
-        """Choose what the budget pays for."""
+        """Choose the records that the budget affords."""
         budget = read_number(self.budget, "budget", 0.0, np.inf, ends="()")
         costs = _read_costs(self.costs, curve.order.size)
         chosen, left = [], budget
@@ -326,13 +326,13 @@ def as_budget(budget: Any) -> Budget:
 def _read_costs(costs: Any, n: int) -> NDArray[np.float64]:
     given = as_numbers(costs)
     if given.shape != (n,) or not ((given > 0) & (given < np.inf)).all():
-        told = (
+        fault = (
             f"an array of shape {given.shape}"
             if given.shape != (n,)
             else f"{int((~((given > 0) & (given < np.inf))).sum())} that are not above 0 and finite"
         )
         raise InvalidParameterError(
-            f"costs: {told}; expected a number above 0 for each of the {n} records of forget; pass "
-            "them in the order of forget"
+            f"costs: {fault}; expected a number above 0 for each of the {n} records of forget; "
+            "pass them in the order of forget"
         )
     return given

@@ -1,4 +1,4 @@
-r"""What a removal has reached, certified from the data, however the records were chosen.
+r"""Certificates of a removal, from the data, for any choice of the records.
 
 Notation: :math:`m, V` are the mean and covariance of the Gaussian p that is fitted to what is left,
 :math:`\bar x_i, S_i` those of the *full* set from domain i, of :math:`n_i` records and d features,
@@ -52,12 +52,11 @@ from scipy.special import multigammaln
 
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
-from erasable.removal._gaussians import Moments, excess, whitened
+from erasable.removal._gaussians import Moments, excess, read_moments, whitened
 from erasable.removal._inputs import (
     read_count,
     read_covariance,
     read_deleted,
-    read_moments,
     read_number,
     read_pair,
     refuse_singular,
@@ -74,7 +73,7 @@ __all__ = [
 
 @lru_cache(maxsize=256)
 def _eigenvalue_ends(d: int, nu: int, delta: float) -> tuple[float, float]:
-    """Return what all eigenvalues are between, but for `delta`; the low end may be 0."""
+    """Return bounds of all eigenvalues, except with probability `delta`; the lower may be 0."""
     if d == 1:
         low, high = stats.chi2.ppf([delta / 2, 1 - delta / 2], nu) / nu
         return float(low), float(high)
@@ -84,7 +83,7 @@ def _eigenvalue_ends(d: int, nu: int, delta: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def _stein_radius(d: int, nu: int, delta: float) -> float:
-    """Return what the Stein loss is below, but for `delta`; needs ``nu >= d``."""
+    """Return a bound of the Stein loss, except with probability `delta`; needs ``nu >= d``."""
 
     def radius(share: float) -> float:
         s = share * (nu - d + 1) / 2
@@ -102,12 +101,6 @@ def _largest_excess(values: Floats, radius: float) -> float:
     :math:`\max \sum a_j x_j - 1 - \log a_j x_j` subject to
     :math:`\sum 1/x_j - 1 + \log x_j \le` `radius`. Every multiplier gives a bound, by duality;
     the best is returned.
-
-    Parameters
-    ----------
-    values : ndarray of shape (d,)
-        Eigenvalues of A, above 0.
-    radius : float
     """
     # One x alone cannot be larger than where it takes up the whole radius.
     top = brentq(lambda y: np.expm1(-y) + y - radius, 0.0, radius + 1)
@@ -136,7 +129,7 @@ _NONCENTRALITY = 1e10  # beyond, scipy's noncentral chi-squared law answers NaN
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is certain of the Gaussian p that is fitted to what is left, but for `delta`.
+    """Bounds of the Gaussian p that is fitted to what is left, which may fail with `delta`.
 
     Attributes
     ----------
@@ -166,7 +159,7 @@ class Certificate:
 def certificate(
     forget: Any, retain: Any, deleted: Any, delta: float, sigma: Any = None
 ) -> Certificate:
-    """Certify a removal, whatever rule has selected the records.
+    """Certify a removal, for any rule that has selected the records.
 
     Parameters
     ----------
@@ -192,14 +185,14 @@ def certificate(
         No records, no finite numbers, or no more records than features where the covariance is
         to be fitted; a singular covariance.
     InvalidInputError
-        Rows that there are not.
+        `deleted` has rows that do not exist.
     InvalidParameterError
         `delta` or `sigma` out of range.
 
     See Also
     --------
-    certificate_from_moments : for records that are not all at hand, and for many budgets.
-    erasable.removal.divergence : where the domains are no Gaussians.
+    certificate_from_moments : For records that are not all in memory, and for many budgets.
+    erasable.removal.divergence : Where the domains are not Gaussian.
 
     Notes
     -----
@@ -231,8 +224,8 @@ def certificate_from_moments(
     Parameters
     ----------
     forget, retain : Moments
-        Of all records of either domain; `Moments.of_records` computes them of records that lie in
-        files or on the workers of a cluster.
+        Of all records of either domain; `Moments.of_records` computes them of records that are
+        stored in files or on the workers of a cluster.
     refit : Moments
         Of the records that are left, of both domains.
     delta, sigma
@@ -295,7 +288,7 @@ def _least(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: 
 
 
 def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float) -> float:
-    """Return twice the largest one."""
+    """Return twice the largest divergence of these regions from the refit Gaussian."""
     away, spread, size = _ellipsoid_around(domain, name, mean, covariance, delta)
     d, nu = len(mean), domain.n - 1
     if d > 1:
@@ -308,10 +301,10 @@ def _largest(domain: Moments, name: str, mean: Floats, covariance: Floats, delta
 def _ellipsoid_around(
     domain: Moments, name: str, mean: Floats, covariance: Floats, delta: float
 ) -> tuple[Floats, Floats, float]:
-    """Return what the mean of a domain is in, with the refit covariance as the unit.
+    """Return an ellipsoid that holds the mean of a domain, with the refit covariance as the unit.
 
-    That is how far its estimate is from the mean of the refit, the eigenvalues of its covariance,
-    and the size of the ellipsoid; in the axes of the covariance.
+    These are the distance of its estimate from the mean of the refit, the eigenvalues of its
+    covariance, and the size of the ellipsoid; in the axes of the covariance.
     """
     n, d = domain.n, len(mean)
     if n <= d:
@@ -357,13 +350,13 @@ def _farthest(away: Floats, spread: Floats, size: float) -> float:
 
 @lru_cache(maxsize=256)
 def _radius(d: int, n: int, delta: float) -> float:
-    """Return how far a mean of `n` is from its expectation, in units of the covariance."""
+    """Bound the squared distance of a mean from its expectation, in units of the covariance."""
     return float(np.sqrt(stats.chi2.isf(delta, d) / n))
 
 
 @lru_cache(maxsize=256)
 def _ellipsoid(d: int, n: int, delta: float) -> float:
-    """Return the same squared, in units of the covariance that was estimated: Hotelling's T2."""
+    """Return the same in units of the estimated covariance: Hotelling's T2."""
     return float(stats.f.isf(delta, d, n - d) * d * (n - 1) / (n - d) / n)
 
 
@@ -374,7 +367,7 @@ def _scatter(moments: Moments) -> Floats:
 
 @dataclass(frozen=True)
 class RandomRemovalLaw:
-    """How ``KL(p1, p)`` and ``KL(p2, p)`` are distributed when records leave at random.
+    """Distributions of ``KL(p1, p)`` and ``KL(p2, p)`` when records leave at random.
 
     Attributes
     ----------
@@ -395,7 +388,7 @@ class RandomRemovalLaw:
 def random_removal_law(
     n_forget: int, n_retain: int, n_deleted: int, divergence: float, *, n_features: int = 1
 ) -> RandomRemovalLaw:
-    """Return the exact law of what random removal reaches, for Gaussians of a known covariance.
+    """Return the exact law of random removal, for Gaussians of a known covariance.
 
     The mean of the ``N = n_forget - n_deleted + n_retain`` records that are left is Gaussian, its
     covariance that of one record over N, so that ``2 N KL(p1, p)`` is noncentral chi-squared: with

@@ -7,8 +7,8 @@ Three estimates of ``KL(a, b)``, of which none is best everywhere:
   all (Donsker and Varadhan), so that what a poor classifier misses makes the estimate too low, and
   never too high but for noise. From 3 nats on it rests on the few records of b that look like a,
   and the interval is too short.
-- two **Gaussians** with the covariances of Ledoit and Wolf: exact for Gaussians, else whatever
-  their first two moments say.
+- two **Gaussians** with the covariances of Ledoit and Wolf: exact for Gaussians, else an
+  estimate by the first two moments.
 - **nearest neighbours** (Wang, Kulkarni, Verdú, *IEEE Trans. Inf. Theory* 55, 2009): of any
   densities, in few dimensions. Its interval leaves out its bias: with 2,000 records of 10 features
   that are 3.1 nats apart it says 2.1, at 50 features 1.8.
@@ -49,7 +49,7 @@ _LEAST_PROBABILITY = 1e-12
 
 @dataclass(frozen=True)
 class Divergence:
-    """An estimate of ``KL(a, b)``, and how sure it is.
+    """An estimate of ``KL(a, b)``, with an interval.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def divergence(
         One with ``predict_proba``. By default a logistic regression on the features and their
         squares, or on the features alone where they are sparse.
     n_folds : int, default=5
-        In how many parts the classifier is cross-fitted.
+        Number of parts for cross-fitting the classifier.
     n_resamples : int, default=100
     confidence : float, default=0.95
         Of the interval.
@@ -254,7 +254,7 @@ def _with_halves(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Return an estimate and its interval.
+    """Return an estimate and its interval, by estimates from random halves.
 
     A half that is drawn without repetition varies around the whole as the whole varies around the
     truth, as long as the variance falls as one over the number of records.

@@ -1,4 +1,4 @@
-"""What a removal does to a model: the same metrics on each group of records, before and after.
+"""Metrics of a model on groups of records, before and after a removal.
 
 The groups are kept apart, because they answer different questions. Deleted records of forget say
 what the model still knows of what it no longer holds; kept ones, what it goes on being trained on;
@@ -43,7 +43,7 @@ class Comparison:
     ----------
     group : str
     n_records : int
-        0 of a group that there is none of.
+        0 of a group without records.
     before, after : dict of str to float
         Metrics by name; empty without records.
 
@@ -59,7 +59,7 @@ class Comparison:
     after: dict[str, float] = field(default_factory=dict)
 
     def change(self, metric: str) -> float:
-        """Return by how much a metric has risen; NaN without records."""
+        """Return the increase of a metric; NaN without records."""
         nothing = float("nan")
         return round(self.after.get(metric, nothing) - self.before.get(metric, nothing), 12)
 
@@ -74,7 +74,7 @@ class RemovalReport:
     forget_label : Any
         The class that `predicted_forget` counts, or None.
     method : dataclass or None
-        What an approximate method told of its work; see `erasable.neural.approximate`.
+        The report of an approximate method; see `erasable.neural.approximate`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class RemovalReport:
         return tuple(name for name in METRICS if name in there)
 
     def heading(self, metric: str) -> str:
-        """Return what a table writes over a metric."""
+        """Return the heading of a metric in a table."""
         if not isinstance(metric, str) or metric not in METRICS:
             raise InvalidInputError(
                 f"there is no metric {shorten(metric)}; expected one of {', '.join(METRICS)}"
@@ -119,8 +119,8 @@ class RemovalReport:
         >>> RemovalReport((Comparison("retain", 0),)).to_dict()
         {'forget_label': None, 'groups': {'retain': {'n_records': 0, 'before': {}, 'after': {}}}}
         """
-        told = {} if self.method is None else {"method": asdict(self.method)}
-        return told | {
+        method = {} if self.method is None else {"method": asdict(self.method)}
+        return method | {
             "forget_label": _plain(self.forget_label),
             "groups": {
                 each.group: {
@@ -155,15 +155,15 @@ class RemovalReport:
 def measure(
     model: Any, groups: Mapping[str, Any], *, forget_label: Any = None
 ) -> dict[str, dict[str, float]]:
-    """Measure what a model does on groups of records.
+    """Measure a model on groups of records.
 
     Parameters
     ----------
     model : fitted classifier or regressor
         Of erasable, or like those of scikit-learn.
     groups : mapping of str to (X, y), or None
-        Records that the model can predict, with their targets; None, or no records, for a group
-        that there is none of.
+        Records that the model can predict, with their targets; None for a group
+        without records.
     forget_label : class label, default=None
         The class of the unwanted domain, where it is one: the share of records that are predicted
         to be of it is then a metric. In forget that is its recall, elsewhere false alarms.
@@ -262,7 +262,7 @@ def removal_report(
 def _compared(
     before: Measures, after: Measures, sizes: Mapping[str, int], forget_label: Any
 ) -> RemovalReport:
-    """Put measures of the same groups side by side."""
+    """Pair the measures of the same groups before and after."""
     for name in sizes:
         if any(name not in side for side in (before, after)):
             raise InvalidInputError(
@@ -303,7 +303,7 @@ def _of_classes(model: Any, X: Any, y: Any, forget_label: Any) -> dict[str, floa
 
 
 def _log_loss(shares: Any, classes: Any, y: Any) -> float:
-    """Return the mean log-loss, where scikit-learn's would refuse classes that have gone."""
+    """Return the mean log-loss, also for classes that the model no longer has."""
     own = np.zeros(len(y))
     for place, label in enumerate(classes):
         rows = y == label

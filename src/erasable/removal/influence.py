@@ -1,4 +1,4 @@
-r"""Deleting from a fitted Gaussian by influence functions, and how far that is from a refit.
+r"""Deletion from a fitted Gaussian by influence functions, and how far that is from a refit.
 
 One Newton step from the fit to all N records towards that without the deleted ones D. In the
 coordinates mean and covariance the Hessian of the mean log-loss at the fit is block-diagonal, so
@@ -45,7 +45,7 @@ class InfluenceRemoval:
         Of the records that are left; the covariance is that of maximum likelihood, or the one
         that is known.
     error : float
-        KL(refit, one step), in nats; infinite where damping has left what is no covariance.
+        KL(refit, one step), in nats; infinite where damping has left no valid covariance.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def influence_removal(
         The covariance, where it is known and the mean alone is fitted; a number is a standard
         deviation. By default it is fitted, too.
     damping : float, default=0.0
-        What is added to the diagonal of the Hessian of the mean log-loss, which shortens the step
-        further; the paper has 0.01.
+        Added to the diagonal of the Hessian of the mean log-loss, which shortens the step further;
+        the paper has 0.01.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def influence_removal(
     InvalidDataError
         No records, no finite numbers, or a covariance that is singular before or after.
     InvalidInputError
-        Rows that there are not.
+        `deleted` has rows that do not exist.
     InvalidParameterError
         `sigma` or `damping` out of range.
 

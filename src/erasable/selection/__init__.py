@@ -1,7 +1,7 @@
-"""Before training: choose the records to acquire whose value survives the deletions to come.
+"""Selection of records to acquire: those whose value survives the deletions to come.
 
-An expected utility is that of the paper, exactly, wherever a closed form is known, and has a
-standard error where it was sampled.
+An expected utility is exact, as in the paper, wherever a closed form is known; where it was
+sampled, it has a standard error.
 """
 
 from erasable.selection._balance import GroupBalance, balance

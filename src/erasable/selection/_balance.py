@@ -1,7 +1,7 @@
-"""Who is chosen: groups in a selection against groups in the data.
+"""Balance of a selection: shares of groups in it against their shares in the data.
 
-A selection that prefers owners who are likely to stay may leave groups out that are not, such as
-the ill. The paper's impact statement asks to look; this is the look.
+A selection that prefers owners who are likely to stay may leave out groups that are not, such as
+the ill; the paper's impact statement asks to check that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from erasable.selection.staying import as_staying
 
 @dataclass(frozen=True)
 class GroupBalance:
-    """One group.
+    """The share of one group in the data and in a selection.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class GroupBalance:
     share_data, share_selected : float
         Of all records, and of the chosen ones.
     share_staying : float
-        Of those chosen who are expected to stay.
+        Of the chosen records that are expected to stay.
     ratio : float
         `share_selected` over `share_data`: below 1 the group is chosen less often than it occurs.
 
@@ -81,11 +81,11 @@ def balance(
     Raises
     ------
     InvalidInputError
-        No record is selected, or one that is not there.
+        No record is selected, or an unknown one.
 
     See Also
     --------
-    SubsetSelector.balance : The same of what a selector chose.
+    SubsetSelector.balance : The same for the records that a selector chose.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions that users pass: whether they can be called as they will be."""
+"""Check of the signatures of functions that users pass."""
 
 from __future__ import annotations
 
@@ -9,24 +9,7 @@ from erasable.core.errors import InvalidParameterError
 
 
 def refuse_signature(function: Any, name: str, arguments: str) -> None:
-    """Refuse a function that cannot be called with some arguments.
-
-    Parameters
-    ----------
-    function : callable
-    name, arguments : str
-        For the message; the arguments are separated by ", ".
-
-    Raises
-    ------
-    InvalidParameterError
-
-    Examples
-    --------
-    >>> refuse_signature(lambda: 1.0, "metric", "left")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: metric() cannot be called as metric(left); ...
-    """
+    """Raise InvalidParameterError for a function that cannot take `arguments`, such as "a, b"."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # compiled, without a signature

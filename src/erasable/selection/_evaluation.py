@@ -1,4 +1,4 @@
-"""What a selection is worth after deletions: its expectation, and how it varies."""
+"""Utility of a selection after deletions: its expectation and its distribution."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExpectedUtility:
     ----------
     value : float
     standard_error : float
-        0.0 where the value is exact, and where all the samples that count are alike.
+        0.0 where the value is exact, and where all samples that count are equal.
     exact : bool
         Whether it is the sum over all who may stay, to rounding; otherwise samples were drawn.
 
@@ -60,7 +60,7 @@ def expected_utility(
     ids: Any = None,
     random_state: Any = None,
 ) -> ExpectedUtility:
-    """Compute what some records are worth after deletions.
+    """Compute the utility of some records after deletions.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def expected_utility(
 
     See Also
     --------
-    SubsetSelector.value : The same of what a selector chose.
+    SubsetSelector.value : The same for the records that a selector chose.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def expected_utility(
 
 
 def worth_of(task: SelectionTask, goal: Expected | CVaR) -> ExpectedUtility:
-    """Return what is held in a task is worth."""
+    """Return the value of what is held in a task."""
     if isinstance(goal, CVaR):
         if not task.bound.is_certain:
             values = values_of(task, goal.samples_needed())
@@ -124,7 +124,7 @@ def utility_distribution(
     ids: Any = None,
     random_state: Any = None,
 ) -> NDArray[np.float64]:
-    """Draw who stays of some records, and return what is left of their utility, each time.
+    """Return samples of the utility of some records after deletions.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def task_of(
 
 
 def values_of(task: SelectionTask, n_samples: int) -> NDArray[np.float64]:
-    """Return the utility of who stays of what is held, in each sample."""
+    """Return the utility of those held who stay, in each sample."""
     if task.bound.is_certain:
         value = _filled(Expected(n_samples).function(task), task).value
         return np.full(n_samples, value)

@@ -1,4 +1,4 @@
-"""What optimisers work on: a set function that grows by one record at a time."""
+"""Set functions that optimisers maximise, and queues of records by marginal gain."""
 
 from __future__ import annotations
 
@@ -11,24 +11,11 @@ from erasable.core.arrays import Floats, Ints
 
 
 class SetFunction(ABC):
-    """The objective's value of what was chosen so far, and what each further record would add.
+    """The objective's value of what was chosen so far, and what each further record would add."""
 
-    Attributes
-    ----------
-    n : int
-        How many records there are.
-    value : float
-        Of the records added so far.
-    n_evaluations : int
-        How many marginal gains were computed.
-    sweeps : bool
-        Whether all gains are computed in each round, because bounds from earlier ones decide
-        nothing, or because all of them are known after a choice.
-    """
-
-    n: int
-    value: float = 0.0
-    n_evaluations: int = 0
+    n: int  # number of records
+    value: float = 0.0  # of the records added so far
+    n_evaluations: int = 0  # number of marginal gains that were computed
     sweeps = False
 
     @abstractmethod
@@ -43,12 +30,12 @@ class SetFunction(ABC):
         self.value += float(gain)
 
     def fill(self, items: Ints) -> None:
-        """Choose several records, in this order, whose gains nobody asks for."""
+        """Choose several records, in this order, without computing their gains first."""
         for j in items.tolist():
             self.add(j)
 
     def _add(self, j: int) -> None:
-        """Bring what gains are computed from up to date with a choice."""
+        """Update what gains are computed from after a choice."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _add()")
 
     def queue(self, items: Ints, weights: Floats | None = None) -> Queue:
@@ -57,10 +44,10 @@ class SetFunction(ABC):
 
 
 class Queue:
-    """Records by marginal gain, where gains that are out of date serve as bounds (Minoux 1978).
+    """Records by marginal gain; gains that are out of date serve as bounds (Minoux 1978).
 
-    With a submodular function this chooses what looking at every gain would, and with another one
-    it may not. Ties go to the record that comes first.
+    With a submodular function this chooses as if every gain were computed; with another one it may
+    not. Ties go to the record that comes first.
     """
 
     def __init__(self, function: SetFunction, items: Ints, weights: Floats | None = None) -> None:
@@ -82,7 +69,7 @@ class Queue:
             heapq.heapreplace(self.heap, (-float(gain), j, self.round))
 
     def next_round(self) -> None:
-        """Say that a record was added: the gains are out of date."""
+        """Mark all gains as out of date, after a record was added."""
         self.round += 1
 
     def __len__(self) -> int:
@@ -90,10 +77,7 @@ class Queue:
 
 
 class Sweep(Queue):
-    """Records by marginal gain, all of which are computed in each round.
-
-    For functions that know all gains after a choice. Ties go to the record that comes first.
-    """
+    """Records by marginal gain, all computed in each round; ties go to the first record."""
 
     def __init__(self, function: SetFunction, items: Ints, weights: Floats | None = None) -> None:
         self.function, self.items = function, np.sort(items)

@@ -1,7 +1,7 @@
-"""Choices under costs: several are made, and the one that is worth the most is taken.
+"""Choices under costs: several are made, and the one of the largest value is taken.
 
-To choose by gain for the money alone can be arbitrarily bad: a cheap record of a good ratio may
-leave too little for an expensive one that is worth far more. To choose by gain alone can be, too.
+A choice by gain per cost alone can be arbitrarily bad: a cheap record of a good ratio may leave too
+little for an expensive one that is worth far more. So can a choice by gain alone.
 """
 
 from __future__ import annotations
@@ -25,20 +25,12 @@ _MOST = 1_000_000  # starts
 
 @dataclass
 class Best:
-    """The best choice so far.
-
-    Attributes
-    ----------
-    chosen : list of (int, float)
-    function : SetFunction or None
-        With what was held and chosen added; None as long as nothing was tried.
-    n_evaluations : int
-        Of all that was tried.
-    """
+    """The best choice so far."""
 
     chosen: Choice
+    # with what was held and chosen; None until something was tried
     function: SetFunction | None = None
-    n_evaluations: int = 0
+    n_evaluations: int = 0  # of all that was tried
 
     def consider(self, chosen: Choice, function: SetFunction) -> None:
         """Keep a choice if it is worth more than those before."""
@@ -50,21 +42,10 @@ class Best:
 def best_of_greedy(
     make: Callable[[], SetFunction], items: Ints, budget: CostBudget, optimizer: str, seed: int
 ) -> Best:
-    """Choose by gain; where costs differ, by gain for the money and by gain, and take the better.
+    """Choose by gain; where costs differ, also by gain per cost, and take the better.
 
-    That is worth at least (1 - 1/e) / 2 of the best, for a submodular function.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the function, with what is held added to it.
-    items, budget, optimizer
-        As for `maximize`.
-    seed : int
-
-    References
-    ----------
-    Leskovec et al., Cost-effective outbreak detection in networks, KDD 2007.
+    `make` returns the function with what is held. For a submodular function the choice reaches at
+    least (1 - 1/e) / 2 of the best (Leskovec et al., KDD 2007).
     """
     budgets = [budget]
     if budget.costs is not None and len(np.unique(budget.costs[items])) > 1:
@@ -80,20 +61,11 @@ def best_of_greedy(
 def best_of_enumeration(
     make: Callable[[], SetFunction], items: Ints, budget: CostBudget, optimizer: str, seed: int
 ) -> Best:
-    """Try every set of at most three records as a start, and fill it up by gain for the money.
+    """Try every set of at most three records as a start, and fill it up by gain per cost.
 
-    The best of these, and of the greedy choices, is worth at least 1 - 1/e of what can be reached,
-    for a submodular function. The parameters are those of `best_of_greedy`.
-
-    Raises
-    ------
-    InvalidInputError
-        There are too many sets of three records.
-
-    References
-    ----------
-    Sviridenko, A note on maximizing a submodular set function subject to a knapsack constraint,
-    Operations Research Letters 2004.
+    The best of these and of the greedy choices reaches at least 1 - 1/e of the best, for a
+    submodular function (Sviridenko, Operations Research Letters 2004). Too many sets raise
+    InvalidInputError.
     """
     n_starts = sum(comb(len(items), size) for size in range(1, _SIZE + 1))
     if n_starts > _MOST:
@@ -118,7 +90,7 @@ def best_of_enumeration(
 
 
 def _starts(items: Ints, budget: CostBudget) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of one to three records that can be paid."""
+    """Yield the sets of one to three records that the budget affords."""
     for size in range(1, _SIZE + 1):
         for start in combinations(items.tolist(), size):
             if budget.affords(sum(map(budget.cost, start)), budget.k):

@@ -1,4 +1,4 @@
-"""How much memory a computation would take is said before it starts."""
+"""Available memory, and refusal of computations that would not fit into it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ from erasable.core.errors import InvalidInputError
 
 
 def available_memory(root: str = "/") -> float:
-    """Return the bytes that a process may still take, as far as the system tells; or infinity.
+    """Return the bytes that the process may still take, as far as the system tells; or infinity.
 
-    That is what the machine has left, or the tightest of the control groups that the process is
-    in. Files that the system keeps in memory count as free: it gives them up when asked.
-
-    Parameters
-    ----------
-    root : str, default="/"
-        Where the system's own folders are.
-
-    Examples
-    --------
-    >>> available_memory() > 0
-    True
+    This is the least of what the machine and each control group of the process have left. Files
+    that the system caches in memory count as free.
     """
     groups = Path(root, "sys/fs/cgroup")
     free = _of_machine(Path(root))
     for controller, path in _memberships(Path(root)):
         top = groups if controller == "" else groups / "memory"
-        # In a container the path may be the host's, which is not there: then the top is ours.
+        # In a container the path may be the host's and not exist: then the top group is ours.
         for folder in {top, *(top.joinpath(*path[: n + 1]) for n in range(len(path)))}:
             free = min(free, _of_group(folder, _FILES[controller]))
     return max(free, 0.0)
@@ -46,7 +36,7 @@ _FILES = {
 
 
 def _memberships(root: Path) -> list[tuple[str, list[str]]]:
-    """Return the control groups that limit the memory of this process: a version, and a path."""
+    """Return the control groups that limit the memory of this process, as (version, path)."""
     found: list[tuple[str, list[str]]] = []
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -61,7 +51,7 @@ def _memberships(root: Path) -> list[tuple[str, list[str]]]:
 
 
 def _of_group(folder: Path, files: tuple[str, str, tuple[str, ...]]) -> float:
-    """Return what a control group may still take; infinity where it has no limit."""
+    """Return how many bytes a control group may still take; infinity where it has no limit."""
     limit, used, reclaimable = files
     try:
         most, taken = float((folder / limit).read_text()), float((folder / used).read_text())
@@ -89,19 +79,7 @@ def _of_machine(root: Path) -> float:
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
-    """Refuse what would not fit into memory.
-
-    Raises
-    ------
-    InvalidInputError
-        It needs more than there is.
-
-    Examples
-    --------
-    >>> check_memory(1e18, "a matrix", "take fewer records")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidInputError: a matrix would take 931,322,574.6 GiB, and ...
-    """
+    """Raise InvalidInputError for a computation that needs more bytes than are available."""
     free = available_memory()
     if needed > free:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""What a selection is made of, and its first objective: the utility expected after deletions."""
+"""Tasks and results of a selection, and the objective `Expected`."""
 
 from __future__ import annotations
 
@@ -22,36 +22,17 @@ from erasable.selection.utilities import Problem
 
 @dataclass(frozen=True)
 class SelectionTask:
-    """Everything that a selection is made of.
-
-    Attributes
-    ----------
-    problem : Problem
-    bound : Bound
-    held : ndarray of int64
-        Records that are held already, and may be deleted as well.
-    items : ndarray of int64
-        Records to choose from.
-    budget : Budget
-    optimizer : str
-    seed : int
-    most : int
-        How many records can be held in the end.
-    by_enumeration : bool
-        Whether selections are started from every set of three records.
-    n_jobs : int or None
-        Threads.
-    """
+    """The inputs of a selection."""
 
     problem: Problem
     bound: Bound
-    held: Ints
-    items: Ints
+    held: Ints  # records that are held already, and may be deleted as well
+    items: Ints  # records to choose from
     budget: CostBudget
     optimizer: str
     seed: int
-    most: int
-    by_enumeration: bool = False
+    most: int  # the largest number of records that can be held in the end
+    by_enumeration: bool = False  # whether selections start from every set of three records
     n_jobs: int | None = None
 
     def samples(self, n_samples: int) -> Samples:
@@ -61,7 +42,7 @@ class SelectionTask:
         return samples
 
     def choose(self, make: Callable[[], SetFunction]) -> Best:
-        """Choose records for a function, of which `make` returns one without any record."""
+        """Choose records for a function; `make` returns one to which no record was added."""
 
         def held() -> SetFunction:
             function = make()
@@ -74,26 +55,13 @@ class SelectionTask:
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """A selection, and what it is worth.
+    """A selection and its value."""
 
-    Attributes
-    ----------
-    chosen : list of (int, float)
-        Records in the order of their choice, with what each added to the objective.
-    value : float
-        Of the objective, with what was held.
-    standard_error : float
-    exact : bool
-        Whether the value is exact; otherwise it is that of samples.
-    n_evaluations : int
-        How many marginal gains were computed.
-    """
-
-    chosen: Choice
-    value: float
+    chosen: Choice  # in the order of choice, with what each record added to the objective
+    value: float  # of the objective, with what was held
     standard_error: float
-    exact: bool
-    n_evaluations: int
+    exact: bool  # whether the value is exact; otherwise it is a mean of samples
+    n_evaluations: int  # number of marginal gains that were computed
 
 
 @dataclass(frozen=True)
@@ -101,13 +69,13 @@ class Expected:
     """The utility that is expected after deletions.
 
     It is exact where the utility has a closed form for the staying model, and a sample average
-    where it has none.
+    elsewhere.
 
     Parameters
     ----------
     n_samples : int, default=None
-        How many samples of who stays are drawn, if any are. By default as many as keep a marginal
-        gain within `error` with probability `confidence`.
+        Number of samples of who stays, if any are drawn. By default as many as keep a marginal gain
+        within `error` with probability `confidence`.
     error : float, default=0.02
         As a share of the largest gain in the round before (section 4.4, Hoeffding's inequality).
     confidence : float, default=0.95
@@ -159,12 +127,12 @@ def sampled(
 
 
 def is_exact(function: SetFunction, bound: Bound) -> bool:
-    """Say whether a value is exact: by a closed form, or of samples in which everybody stays."""
+    """Tell whether a value is exact: by a closed form, or because everybody stays."""
     return bound.is_certain or not isinstance(function, SampledFunction)
 
 
 def check_samples(n_samples: Any, error: Any, confidence: Any) -> None:
-    """Refuse what says no number of samples."""
+    """Refuse parameters that give no number of samples."""
     if n_samples is not None:
         check_count(n_samples, "n_samples")
     for name, value in (("error", error), ("confidence", confidence)):

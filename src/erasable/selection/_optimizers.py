@@ -1,6 +1,6 @@
-"""How a set function is maximised: greedily, by gain, or by gain for the money.
+"""Greedy maximisation of set functions, by gain or by gain per cost.
 
-Each choice is repeatable: ties go to the record that comes first, luck comes from a generator.
+Every choice is repeatable: ties go to the record that comes first, and draws come from a generator.
 """
 
 from __future__ import annotations
@@ -21,62 +21,50 @@ _ROUNDING = 1e-9  # the share of a budget by which sums of costs may miss it
 
 @dataclass(frozen=True)
 class CostBudget:
-    """How much may be chosen: so many records, or, where they have costs, so much money.
+    """A limit of a selection: a number of records, or a sum of their costs."""
 
-    Attributes
-    ----------
-    k : float
-        Records, or money.
-    costs : ndarray of shape (n_records,), float64, or None
-        Above 0. None: each record counts 1.
-    spent : float
-        How much of it is gone.
-    by_ratio : bool
-        Whether records are chosen by gain for the money, or by gain.
-    """
-
-    k: float
-    costs: Floats | None = None
-    spent: float = 0.0
-    by_ratio: bool = True
+    k: float  # records, or a sum of costs
+    costs: Floats | None = None  # shape (n_records,), above 0; None: each record costs 1
+    spent: float = 0.0  # the part of `k` that is used up
+    by_ratio: bool = True  # whether records are chosen by gain per cost, or by gain
 
     @property
     def left(self) -> float:
-        """How much may still be chosen."""
+        """The part of the budget that is left."""
         return self.k - self.spent
 
     def cost(self, j: int) -> float:
-        """Return what record j costs."""
+        """Return the cost of record j."""
         return 1.0 if self.costs is None else float(self.costs[j])
 
     @property
     def weights(self) -> Floats | None:
-        """What gains are taken times; None where that is 1."""
+        """Factors of gains for a choice by gain per cost; None where all are 1."""
         return 1 / self.costs if self.by_ratio and self.costs is not None else None
 
     def worth(self, gains: Floats, items: Ints) -> Floats:
-        """Return what some records are chosen by: their gains, or these for the money."""
-        # Not over costs: where records are worth the same, lazy and greedy have to round alike.
+        """Return the numbers by which some records are chosen: gains, or gains per cost."""
+        # Not divided by costs: lazy and greedy have to round equally, to agree on ties.
         weights = self.weights
         return gains if weights is None else gains * weights[items]
 
     def most(self, items: Ints) -> int:
-        """Return how many of some records can be chosen at most."""
+        """Return the largest number of these records that the budget affords."""
         if self.costs is None:
             return int(min(self.k, len(items)))
         cheapest = np.cumsum(np.sort(self.costs[items]))
-        # Sums round in another order than what is left does: one too many rather than too few.
+        # Sums here and the rest of a budget round differently: rather one too many than too few.
         return int(np.searchsorted(cheapest, self.k * (1 + 2 * _ROUNDING), side="right"))
 
     def affords(self, cost: Any, left: float) -> Any:
-        """Say what of some costs can be paid of what is left: of 0.3, three times 0.1."""
+        """Return which costs `left` affords, up to rounding: 0.3 affords three times 0.1."""
         return cost <= left + _ROUNDING * self.k
 
 
 def _lazy(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
-    """Minoux: gains from earlier rounds are bounds, because gains only shrink."""
+    """Use gains from earlier rounds as bounds, because gains only shrink (Minoux 1978)."""
     queue = function.queue(items, budget.weights)
     left = budget.left
     cheapest = 1.0 if budget.costs is None else budget.costs[items].min(initial=np.inf)
@@ -92,7 +80,7 @@ def _lazy(
 def _greedy(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
-    """Look at every gain in every round: for functions whose gains may grow."""
+    """Compute every gain in every round: for gains that may grow (Nemhauser et al. 1978)."""
     left, remaining = budget.left, np.sort(items)
     while True:
         remaining = _affordable(remaining, budget, left)
@@ -109,7 +97,7 @@ def _greedy(
 def _stochastic(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
-    """Mirzasoleiman et al. 2015: the best of a random part, n / k log(1 / 0.1) in each round."""
+    """Take the best of n / k log(1 / 0.1) random records a round (Mirzasoleiman et al. 2015)."""
     if not len(items):
         return
     left, remaining = budget.left, np.sort(items)
@@ -131,10 +119,11 @@ def _stochastic(
 def _random_greedy(
     function: SetFunction, items: Ints, budget: CostBudget, rng: np.random.Generator
 ) -> Iterator[tuple[int, float]]:
-    """Buchbinder et al. 2014: any of the k best, for functions that may shrink.
+    """Take any of the k best, for functions that may shrink (Buchbinder et al. 2014).
 
-    Where fewer than k have a gain above 0, nothing is chosen in a round with what is left of the
-    probability. With costs, k is how many can be paid at most, and the best are so for the money.
+    Where fewer than k have a gain above 0, a round chooses nothing with the remaining probability.
+    With costs, k is the largest number that the budget affords, and the best are those by gain per
+    cost.
     """
     left, remaining, k = budget.left, np.sort(items), budget.most(items)
     for _ in range(k):
@@ -176,35 +165,7 @@ def maximize(
     optimizer: str = "lazy",
     rng: np.random.Generator | None = None,
 ) -> Choice:
-    """Choose records one after another, and add them to the function.
-
-    Parameters
-    ----------
-    function : SetFunction
-        What was held before is in it already.
-    items : ndarray of shape (n_items,), int64
-        Records to choose from.
-    budget : Budget
-    optimizer : {"lazy", "greedy", "stochastic", "random-greedy"}
-    rng : Generator, default=None
-
-    Returns
-    -------
-    list of (int, float)
-        Records in the order of their choice, with their marginal gains.
-
-    References
-    ----------
-    Nemhauser et al. 1978; Minoux 1978; Mirzasoleiman et al. 2015; Buchbinder et al. 2014.
-
-    Examples
-    --------
-    >>> from erasable.selection.staying import Certain
-    >>> from erasable.selection.utilities import NearestNeighbor
-    >>> problem = NearestNeighbor("precomputed").problem(np.diag([1.0, 3.0, 2.0]))
-    >>> maximize(problem.expected(Certain().bind(3), 2), np.arange(3), CostBudget(2))
-    [(1, 3.0), (2, 2.0)]
-    """
+    """Choose records one by one and add them to the function; return them and their gains."""
     chosen: Choice = []
     steps = OPTIMIZERS[optimizer](function, items, budget, rng or np.random.default_rng())
     for j, gain in steps:

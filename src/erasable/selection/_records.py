@@ -1,6 +1,6 @@
-"""Which records are chosen from, and which of them a selection names: by ids, or by rows.
+"""Records to choose from, and the selections that name some of them by ids or by rows.
 
-Everywhere `selected` holds ids, and `rows` positions or a mask.
+Everywhere `selected` holds ids, and `rows` holds positions or a mask.
 """
 
 from __future__ import annotations
@@ -21,14 +21,9 @@ _LEAST_COST = 1e-200
 
 
 def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
-    """Return X without a column of ids, and the id of each row.
+    """Return X without a column of ids, and the id of each row, which are checked.
 
-    Raises
-    ------
-    InvalidIdsError
-        Ids that repeat, or do not match the rows.
-    InvalidInputError
-        One of the others, such as `y`, is a series with another index than the frame's.
+    Other inputs, such as `y`, that are series with another index than the frame's are refused.
     """
     frame = as_frame(X)
     for name, other in others.items():
@@ -54,7 +49,7 @@ def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
 
 
 def n_rows(X: Any) -> int:
-    """Return how many rows X has."""
+    """Return the number of rows of X."""
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])
@@ -66,20 +61,7 @@ def n_rows(X: Any) -> int:
 
 
 def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the rows of a selection, which is given by ids or by rows.
-
-    Parameters
-    ----------
-    selected : array-like of ids, or None
-    rows : array-like of int, mask of shape (n_records,), or None
-    ids : ndarray of shape (n_records,)
-        The id of each record.
-
-    Raises
-    ------
-    InvalidInputError
-        Both are given or none is, or they name what is not there.
-    """
+    """Return the rows of a selection; exactly one of `selected` and `rows` is given."""
     refuse_both(selected, rows)
     if rows is not None:
         return read_rows(rows, len(ids))
@@ -88,31 +70,23 @@ def read_selection(selected: Any, rows: Any, ids: NDArray[Any]) -> NDArray[np.in
     unknown = [each for each in named.tolist() if each not in place]
     if unknown:
         raise InvalidIdsError(
-            f"selected names {name_some(unknown)}, which are no records; expected ids of records; "
+            f"selected names {name_some(unknown)}, which do not exist; expected ids of records; "
             "pass rows= for positions, and X with the records that are held, too"
         )
     return np.array([place[each] for each in named.tolist()], dtype=np.int64)
 
 
 def refuse_both(selected: Any, rows: Any) -> None:
-    """Refuse a selection that is given twice, or not at all.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise InvalidInputError unless exactly one of `selected` and `rows` is given."""
     if (selected is None) == (rows is None):
-        told = "neither selected nor rows came" if rows is None else "both selected and rows came"
-        raise InvalidInputError(f"{told}; expected one of them: ids as selected, positions as rows")
+        given = "neither selected nor rows is" if rows is None else "both selected and rows are"
+        raise InvalidInputError(
+            f"{given} given; expected one of them: ids as selected, positions as rows"
+        )
 
 
 def read_selected(selected: Any) -> NDArray[Any]:
-    """Return ids of a selection, each of them once; a mask is refused.
-
-    Raises
-    ------
-    InvalidIdsError
-    """
+    """Return the ids of a selection, each of them once; a mask is refused."""
     if _is_mask(selected):
         raise InvalidIdsError(
             "selected is a boolean mask; expected ids of records; pass it as rows=mask"
@@ -123,18 +97,7 @@ def read_selected(selected: Any) -> NDArray[Any]:
 
 
 def read_rows(rows: Any, n: int | None) -> NDArray[np.int64]:
-    """Return positions of records: those given, or those where a mask is true.
-
-    Parameters
-    ----------
-    rows : array-like of int, each once, or boolean mask of shape (n,)
-    n : int or None
-        How many records there are; None where that is not known.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Return positions: those given, or those where a mask is true; `n` may be unknown."""
     if np.ma.is_masked(rows):
         raise InvalidInputError("rows hide values under a mask; expected a value everywhere")
     if _is_mask(rows):
@@ -163,13 +126,7 @@ def read_rows(rows: Any, n: int | None) -> NDArray[np.int64]:
 def read_held(
     records: Records, y: Any, ids: Any, selected: Any, rows: Any
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the ids of `Records` that no model has deleted, and the places of those held.
-
-    Raises
-    ------
-    InvalidInputError
-        Classes or ids came beside the records, which have their own; what is held is not there.
-    """
+    """Return the ids of `Records` that no model has deleted, and the places of those held."""
     for name, given in (("y", y), ("ids", ids)):
         if given is not None:
             raise InvalidInputError(
@@ -196,13 +153,7 @@ def _is_mask(given: Any) -> bool:
 
 
 def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
-    """Return what each record costs.
-
-    Raises
-    ------
-    InvalidInputError
-        Not one number above 0 for each record.
-    """
+    """Return the cost of each record: numbers above 0."""
     try:
         given = as_reals(costs)
     except (TypeError, ValueError):
@@ -225,13 +176,7 @@ def read_costs(costs: Any, n: int) -> NDArray[np.float64]:
 
 
 def as_reals(values: Any) -> NDArray[np.float64]:
-    """Return an array of float64.
-
-    Raises
-    ------
-    TypeError, ValueError
-        They are no real numbers.
-    """
+    """Return an array of float64; values that are no real numbers raise TypeError or ValueError."""
     if np.iscomplexobj(values):  # NumPy drops what is imaginary
         raise TypeError("complex numbers")
     try:
@@ -241,13 +186,7 @@ def as_reals(values: Any) -> NDArray[np.float64]:
 
 
 def as_labels(values: Any, name: str) -> NDArray[Any]:
-    """Return an array of classes, groups or counts, of any shape and type.
-
-    Raises
-    ------
-    InvalidInputError
-        They are lists of different lengths.
-    """
+    """Return an array of classes, groups or counts, of any shape and type."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -257,13 +196,7 @@ def as_labels(values: Any, name: str) -> NDArray[Any]:
 
 
 def codes_of(values: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Return classes, groups or categories as numbers from 0, those that are equal as one.
-
-    Raises
-    ------
-    InvalidInputError
-        Values are missing.
-    """
+    """Return classes, groups or categories as numbers from 0; missing values are refused."""
     given = values.tolist() if values.dtype.kind in "OfcmM" else []
     missing = sum(is_missing(each) for each in given)
     if missing:
@@ -279,7 +212,7 @@ def codes_of(values: NDArray[Any], name: str) -> NDArray[np.int64]:
 
 
 def rows_of(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Return some rows of X, of the kind that it is."""
+    """Return some rows of X, of the type of X."""
     frame = as_frame(X)
     if frame is not None:
         return frame[rows.tolist()].to_native()

@@ -1,8 +1,8 @@
 """Objectives by sample average: any utility, any staying model, expected or in the worst cases.
 
-Who stays of the chosen is drawn once, in many samples; what a further record adds is then averaged
-over them, each sample weighted by the probability that it stays (section 4.4). Nothing is drawn
-for a record that is not chosen, which is both fewer draws and less noise than algorithm 1.
+Once a record is chosen, it is drawn in which of many samples it stays. The gain of a further record
+is averaged over the samples, weighted by the probability that it stays in each (section 4.4).
+Nothing is drawn for a record that is not chosen: fewer draws and less noise than algorithm 1.
 """
 
 from __future__ import annotations
@@ -17,21 +17,13 @@ from erasable.selection.staying import Sampler
 
 
 class Samples(ABC):
-    """A utility in many samples of who stays at once, each growing by records that stay in it.
-
-    Attributes
-    ----------
-    is_monotone : bool
-        Whether no record ever takes anything away.
-    n_jobs : int or None
-        Threads; see `erasable.core.threads.N_JOBS`.
-    """
+    """A utility in many samples of who stays, each growing by the records that stay in it."""
 
     is_monotone = True
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # threads; see `erasable.core.threads.N_JOBS`
 
     def prepare(self, items: Ints) -> None:
-        """Hear that the gains of some records will be asked for, before others are added."""
+        """Prepare for the gains of some records, before others are added."""
         return None
 
     @abstractmethod
@@ -47,7 +39,7 @@ class Samples(ABC):
         """Add record j to the samples in which it stays."""
 
     def totals(self, weights: Floats) -> Floats | None:
-        """Return what each record would add over the samples, these times weights, in total.
+        """Return the weighted sum over samples of what each record would add.
 
         None where that is no cheaper than all the gains.
         """
@@ -55,28 +47,12 @@ class Samples(ABC):
 
 
 class SampledFunction(SetFunction):
-    """The expected utility, or what is expected below a threshold, by samples.
+    """The expected utility, or with a `threshold` tau the expectation below it, by samples.
 
-    With `threshold`, the value is ``tau - mean(max(0, tau - u)) / alpha``: maximised over tau too,
-    it is the conditional value at risk (Rockafellar and Uryasev; equation 3).
-
-    Parameters
-    ----------
-    samples : Samples
-    sampler : Sampler
-    n : int
-        How many records there are.
-    threshold : float, default=None
-        tau; None for the expected utility.
-    alpha : float, default=1.0
-        The share of worst cases that counts.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_samples,), float64
-        The utility of who stays, in each sample.
-    short : ndarray of int64
-        Samples that count: those below the threshold, or all where they may fall below it.
+    With `threshold`, the value is ``tau - mean(max(0, tau - u)) / alpha``: its maximum over tau is
+    the conditional value at risk (Rockafellar and Uryasev; equation 3). `values` has the utility in
+    each sample, and `short` the samples that count: those below the threshold, or all where they
+    may fall below it.
     """
 
     def __init__(
@@ -114,12 +90,9 @@ class SampledFunction(SetFunction):
         return float(np.sum(probability * gain)) / (self.alpha * len(self.values))
 
     def bounds(self, near_best: int | None) -> Floats:
-        """Return what each record adds on average at most, where samples know their totals.
+        """Return upper bounds of mean gains, where samples know their totals.
 
-        Parameters
-        ----------
-        near_best : int or None
-            A record; the bounds are tight for those that add about as much as it does.
+        They are tight for records that add about as much as record `near_best`.
         """
         share, const = np.ones(len(self.values)), np.zeros(len(self.values))
         if self.threshold is not None:
@@ -155,14 +128,14 @@ class SampledFunction(SetFunction):
         self.short = self._below_threshold()
 
     def _below_threshold(self) -> Ints:
-        """Return which samples count: those at the threshold gain nothing more, but may lose."""
+        """Return which samples count; those at the threshold cannot gain, but may lose."""
         if self.threshold is None or not self.samples.is_monotone:
             return np.arange(len(self.values))
         return np.flatnonzero(self.values < self.threshold)
 
     @property
     def outcomes(self) -> Floats:
-        """What is averaged, shape (n_samples,)."""
+        """The values that are averaged, shape (n_samples,)."""
         if self.threshold is None:
             return self.values
         return self.threshold - np.maximum(0.0, self.threshold - self.values) / self.alpha
@@ -174,32 +147,12 @@ class SampledFunction(SetFunction):
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the value, because samples are few."""
+        """The standard error of the value over samples."""
         return float(self.outcomes.std(ddof=1) / np.sqrt(len(self.values)))
 
 
 def cvar(values: Floats, alpha: float) -> float:
-    """Return the mean of the worst share alpha of samples: the conditional value at risk.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,), float64
-    alpha : float
-        Above 0, to 1, which is the mean of all.
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    Sim et al., Deletion-Anticipative Data Selection with a Limited Budget, equation 2.
-
-    Examples
-    --------
-    >>> cvar(np.array([4.0, 1.0, 2.0, 3.0]), 0.375)
-    1.3333333333333333
-    """
+    """Return the conditional value at risk: the mean of the worst share alpha (equation 2)."""
     ordered = np.sort(values)
     share = alpha * len(ordered)
     whole = int(share)
@@ -221,9 +174,9 @@ _ROUNDING = 1e-11  # bounds and gains are summed in another order
 
 
 class BoundedQueue(Sweep):
-    """Records by marginal gain, computed in the order of bounds, as far as these are larger.
+    """Records by marginal gain, computed in the order of upper bounds while these are larger.
 
-    It chooses what looking at every gain would. Ties go to the record that comes first.
+    It chooses as if every gain were computed. Ties go to the record that comes first.
 
     Where only shortfalls below a threshold count, record j adds ``min(short, g_j)`` in a sample.
     For any set A of samples,
@@ -231,9 +184,9 @@ class BoundedQueue(Sweep):
         sum min(short, g_j) <= sum over A of short + sum outside of A of g_j
 
     and the second sum, over samples, is a weighted total. With A the samples in which a record that
-    is nearly the best adds more than is short, the bound is nearly the gain of all that are nearly
-    the best. Bounds from earlier rounds, which serve elsewhere, are far looser: here a choice
-    changes nearly every gain.
+    is nearly the best adds more than is short, the bound is close to the gain of every record that
+    is nearly the best. Bounds from earlier rounds are far looser, because here a choice changes
+    nearly every gain.
     """
 
     def __init__(
@@ -252,7 +205,7 @@ class BoundedQueue(Sweep):
         while True:
             at = int(np.argmax(self.bounds))
             if self.bounds[at] <= worth + _ROUNDING * abs(worth):
-                # Who is left can at most be equal; then the first counts.
+                # The rest can at most tie; then the first record counts.
                 first = self.bounds[:best] >= worth - _ROUNDING * abs(worth)
                 unknown = np.flatnonzero(first & np.isnan(self.known[:best]))
                 if not len(unknown):
@@ -274,9 +227,9 @@ class BoundedQueue(Sweep):
         return float(self.bounds[at])
 
     def _bounds(self) -> Floats:
-        """Return what each record adds at most, times its weight; records that are gone, never."""
+        """Return weighted upper bounds of the gains; minus infinity for records that are gone."""
         if self.near_best is None or self.sampled.threshold is not None:
-            # These find who is nearly the best; those below are tight for who is like that.
+            # These bounds find a nearly best record; those below are tight for such records.
             self.near_best = int(self.items[np.argmax(self._bounds_by(self.near_best))])
         return self._bounds_by(self.near_best)
 

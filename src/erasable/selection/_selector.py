@@ -1,4 +1,4 @@
-"""Choose which records to acquire, before anybody has asked for deletion."""
+"""The estimator `SubsetSelector`, which chooses records to acquire."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ class SubsetSelector(Valued, BaseEstimator):
     """Choose the records whose value for training survives the deletions to come.
 
     Where a budget allows `k` records (or owners), a conventional selection takes the most useful
-    ones, and loses much when some of them are deleted. This one anticipates deletions: it
-    maximises the utility that is expected to be left, or left in the worst cases.
+    ones, and loses much when some of them are deleted. This one anticipates deletions: it maximises
+    the expected utility of those that stay, or their utility in the worst cases.
 
     Parameters
     ----------
     utility : Utility, default=NearestNeighbor()
-        What a set of records is worth.
+        The value of a set of records.
     k : float, default=100
-        How many records are chosen; or, with `costs`, how much they may cost together.
+        Number of records to choose; or, with `costs`, the limit of their total cost.
     staying : staying model, float, mapping or array-like, default=1.0
-        How likely owners are to stay: a probability for all, for each class or each record, or a
+        Probabilities that owners stay: one for all, for each class or each record, or a
         model. 1.0 anticipates no deletions.
     objective : Expected or CVaR, default=Expected()
     optimizer : {"auto", "lazy", "greedy", "stochastic", "random-greedy", "partial-enumeration"}, \
             default="auto"
-        ``greedy`` looks at every gain in each round. ``lazy`` trusts that gains never grow: with a
-        submodular utility it chooses the same, sooner; to the error of the samples where owners
-        depend on each other and there is no closed form, because there gains may grow by chance.
+        ``greedy`` computes every gain in each round. ``lazy`` assumes that gains never grow: with a
+        submodular utility it makes the same choice, faster; up to the error of the samples where
+        owners depend on each other without a closed form, because there gains may grow by chance.
         ``auto`` is ``lazy`` where the utility is submodular, and ``greedy`` elsewhere.
-        ``stochastic`` looks at a random part of the gains in each round; ``random-greedy`` is for
+        ``stochastic`` computes a random part of the gains in each round; ``random-greedy`` is for
         utilities that may shrink. ``partial-enumeration`` starts from every set of up to three
         records, and takes the best: for `costs`, and up to about 100 records.
     costs : array-like of shape (n_records,), default=None
-        What each record costs. By default all cost 1.
+        Cost of each record; by default 1.
     n_jobs : int or None, default=None
         Threads that keep sampled gains of `MutualInformation`, `VarianceReduction` and
         `NeuralVariance` up to date, and that read `Records`: None is one, -1 all cores. What is
@@ -75,11 +75,11 @@ class SubsetSelector(Valued, BaseEstimator):
     held_ : ndarray of shape (n_held,), int64
         Rows that were held already.
     gains_ : ndarray of shape (n_selected,), float64
-        What each added to the objective.
+        The gain of each in the objective.
     utility_ : float
         The objective's value of what was chosen, with what was held.
     utility_error_ : float
-        Its standard error; 0.0 where it is exact, or all the samples that count are alike.
+        Its standard error; 0.0 where it is exact, or all samples that count are equal.
     utility_exact_ : bool
         Whether the value is exact; otherwise it is that of samples: under `Expected` of those that
         records were chosen by, which is a little too good (see `value`), under `CVaR` of others.
@@ -90,7 +90,7 @@ class SubsetSelector(Valued, BaseEstimator):
 
     Notes
     -----
-    A fitted selector keeps what its utility has read of the data, such as similarities, so that
+    A fitted selector keeps what its utility computed from the data, such as similarities, so that
     `value`, `distribution`, `tradeoff` and `balance` need no data and no selection. Of `Records` it
     keeps ids and places alone, and reads them again; once records have left or come, it has to be
     fitted again.
@@ -100,8 +100,8 @@ class SubsetSelector(Valued, BaseEstimator):
     then monotone and submodular, too (propositions 1 and 2). That holds for `NearestNeighbor`,
     `NaiveBayes` and `MutualInformation`, and not for `VarianceReduction` and `NeuralVariance`. Of
     samples it holds to their error. Under `CVaR` it holds for each threshold, not for the result.
-    Under `costs` records are chosen by gain for the money, then by gain, and the better of both is
-    taken: that is worth at least ``(1 - 1/e) / 2`` of the best (Leskovec et al. 2007). With
+    Under `costs` records are chosen by gain per cost, then by gain, and the better of both is
+    taken: that reaches at least ``(1 - 1/e) / 2`` of the best (Leskovec et al. 2007). With
     ``partial-enumeration`` it is ``1 - 1/e`` (Sviridenko 2004).
 
     References
@@ -157,7 +157,7 @@ class SubsetSelector(Valued, BaseEstimator):
         ----------
         X : array-like or frame of shape (n_records, n_features), or Records
             What the utility takes; for precomputed similarities (n_records, n_targets). `Records`
-            of `NearestNeighbor` are read where they lie, and have their own classes and ids; rows
+            for `NearestNeighbor` are read where they are stored, with their classes and ids; rows
             count those that no model has deleted.
         y : array-like of shape (n_records,), default=None
             Classes, where the utility or the staying model is by class.
@@ -176,7 +176,7 @@ class SubsetSelector(Valued, BaseEstimator):
         Raises
         ------
         InvalidInputError, InvalidParameterError
-            Data or parameters that do not suit each other; nothing is changed.
+            Data or parameters do not fit each other; nothing is changed.
         """
         utility, objective = self._check_params()
         seed = int(seed_from(self.random_state))
@@ -203,7 +203,7 @@ class SubsetSelector(Valued, BaseEstimator):
                 SelectionWarning,
                 stacklevel=2,
             )
-        classes = copy(y)  # a value is that of the y of now
+        classes = copy(y)  # later changes of y do not count
         chosen = np.array([j for j, _ in solution.chosen], dtype=np.int64)
         held_and_chosen = np.concatenate([held, chosen])
         self._fitted = FittedSelection(
@@ -284,7 +284,7 @@ class SubsetSelector(Valued, BaseEstimator):
     def _read(
         self, utility: Utility, X: Any, y: Any, ids: Any, selected: Any, rows: Any, seed: int
     ) -> tuple[Problem, NDArray[Any], Ints, Any]:
-        """Return the problem, and the ids, those held, and the classes of its records."""
+        """Return the problem, the ids of its records, the rows of those held, and the classes."""
         if isinstance(X, Records):
             names, held = _records.read_held(X, y, ids, selected, rows)
             problem = utility.problem_of_records(X, held, seed, self.n_jobs)

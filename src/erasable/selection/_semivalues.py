@@ -1,7 +1,7 @@
-"""What each record is worth among all of them: Shapley and its relatives (appendix G).
+"""Semivalues of records: Shapley values and their relatives (appendix G).
 
-A semivalue of a record is what it adds to a random part of the others. Which part, a staying model
-says; so a semivalue is the marginal gain of a deletion-anticipating selection.
+A semivalue of a record is what it adds to a random part of the others, drawn by a staying model; so
+it is the marginal gain of a deletion-anticipating selection.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def semivalues(
 ) -> Floats:
     """Compute what each record adds to a random part of the others.
 
-    Exact for nearest neighbours where owners of a class decide on their own, or are alike; a
-    sample average otherwise.
+    Exact for nearest neighbours where owners of a class are independent or exchangeable; a sample
+    average otherwise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a metric falls to as more and more owners leave, for several selections (figure 5)."""
+"""A metric of several selections as more and more owners leave (figure 5)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def tradeoff(
 
     See Also
     --------
-    SubsetSelector.tradeoff : The same of what a selector chose.
+    SubsetSelector.tradeoff : The same for the records that a selector chose.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def plot_tradeoff(
     random_state: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Draw what a metric falls to as owners leave, for several selections (figure 5).
+    """Plot a metric of several selections as owners leave (figure 5).
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ def plot_tradeoff(
     Raises
     ------
     ImportError
-        matplotlib is not there.
+        matplotlib is not installed.
     InvalidInputError, InvalidParameterError
-        There is no mapping, or as for `tradeoff`; nothing is drawn.
+        Neither argument is a mapping, or as for `tradeoff`; nothing is drawn.
 
     Examples
     --------

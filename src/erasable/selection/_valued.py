@@ -1,4 +1,4 @@
-"""What a fitted selector says of the records it chose: no selection has to be named again."""
+"""Methods of a fitted selector that evaluate the records it chose."""
 
 from __future__ import annotations
 
@@ -22,25 +22,11 @@ from erasable.selection.utilities import Problem
 
 @dataclass(frozen=True)
 class FittedSelection:
-    """What a fitted selector values its choice by.
-
-    Attributes
-    ----------
-    problem : Problem
-        The data, as its utility has read them.
-    names : ndarray of shape (n,)
-        The id of each record of the problem.
-    rows : ndarray of int64
-        Which of these were held and chosen.
-    y : ndarray of shape (n_records,), or None
-    staying : staying model, float, mapping or array-like
-    objective : Expected or CVaR
-    seed : int
-    """
+    """The data and settings by which a fitted selector evaluates its choice."""
 
     problem: Problem
-    names: NDArray[Any]
-    rows: NDArray[np.int64]
+    names: NDArray[Any]  # shape (n,), the id of each record of the problem
+    rows: NDArray[np.int64]  # those held and chosen
     y: Any
     staying: Any
     objective: Expected | CVaR
@@ -48,7 +34,7 @@ class FittedSelection:
 
 
 class Valued:
-    """A selector that values what it chose."""
+    """A selector that evaluates the records it chose."""
 
     _fitted: FittedSelection
     held_: NDArray[np.int64]
@@ -57,9 +43,9 @@ class Valued:
     def value(
         self, *, staying: Any = None, objective: Any = None, random_state: Any = None
     ) -> ExpectedUtility:
-        """Compute what the chosen records are worth after deletions, with those held already.
+        """Compute the utility of the chosen records after deletions, with those held already.
 
-        Where that is sampled, the samples are other ones than those that records were chosen by.
+        Where it is sampled, the samples are not those that records were chosen by.
 
         Parameters
         ----------
@@ -68,7 +54,7 @@ class Valued:
         objective : Expected or CVaR, default=None
             By default the selector's.
         random_state : int, RandomState or None, default=None
-            By default a seed that depends on the selector's, and is another one.
+            By default a seed that is derived from the selector's.
 
         Returns
         -------
@@ -93,7 +79,7 @@ class Valued:
     def distribution(
         self, *, staying: Any = None, n_samples: int = 1000, random_state: Any = None
     ) -> NDArray[np.float64]:
-        """Draw who stays of the records chosen and held, and return what is left of the utility.
+        """Return samples of the utility of the records chosen and held, after deletions.
 
         Parameters
         ----------

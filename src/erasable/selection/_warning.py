@@ -1,5 +1,5 @@
-"""The warning of a selection that is not what was asked for."""
+"""The warning that a selection is not what was asked for."""
 
 
 class SelectionWarning(UserWarning):
-    """A selection is smaller than was asked for, less exact, or of hardly any use."""
+    """A selection is smaller than requested, less exact, or hardly useful."""

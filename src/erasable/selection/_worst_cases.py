@@ -1,4 +1,4 @@
-"""The utility in the worst cases, by samples: which threshold, and what the result is worth."""
+"""The objective `CVaR`: the utility in the worst cases, by samples and thresholds."""
 
 from __future__ import annotations
 
@@ -30,18 +30,16 @@ from erasable.selection.staying import Sampler
 class CVaR:
     """The utility that is expected in the worst cases: the conditional value at risk.
 
-    For each of some thresholds tau the records are chosen greedily, near the quantile alpha of what
-    the selection for the expected utility is worth (section 4.3). That selection is a candidate,
-    too.
+    For several thresholds tau, near the quantile alpha of the utility of the selection for the
+    expected utility, records are chosen greedily (section 4.3). That selection is a candidate, too.
 
-    On the samples that it was chosen by, a selection looks better than it is, and the best of many
-    on the samples that these were judged by. So there are three sets of samples: selections are
-    made by the first, the best of them is found by the second, and what it is worth is said by the
-    third.
+    On the samples that it was chosen by, a selection looks better than it is, and so does the best
+    of many on the samples that judged them. So there are three sets of samples: the first makes
+    selections, the second finds the best of them, and the third estimates its value.
 
-    Its error says little where the worst cases are few: draw so many samples that alpha of them
+    Its error is unreliable where the worst cases are few: draw so many samples that alpha of them
     are 100 or more. With fewer than 10 there is a `SelectionWarning`. It is 0.0 where all of the
-    worst cases in the samples are alike, and the value is not exact for that.
+    worst cases in the samples are equal, and the value is not exact then.
 
     Parameters
     ----------
@@ -52,12 +50,13 @@ class CVaR:
     confidence : float, default=0.95
         As for `Expected`.
     n_thresholds : int, default=12
-        How many thresholds are tried, at most; each takes as long as a selection.
+        The largest number of thresholds to try; each takes as long as a selection.
     n_judged : int, default=None
-        How many samples selections are judged by, and as many that say what the best is worth;
-        with numbers that are common to records of one place in the order of choice. By default as
-        many as they are made by. 0: they are judged and valued by those that they were made by,
-        and thresholds are searched by Brent's method, as in the paper; the value is then too good.
+        Number of samples that judge selections, and of those that estimate the value of the best;
+        their random numbers are common to records of one place in the order of choice. By default
+        as many as make selections. 0: the samples that made a selection judge it and estimate its
+        value, and thresholds are searched by Brent's method, as in the paper; the value is then too
+        good.
 
     References
     ----------
@@ -89,26 +88,28 @@ class CVaR:
             check_count(self.n_judged, "n_judged")
 
     def mean(self) -> Expected:
-        """Return the expected utility by as many samples: what is maximised without deletions."""
+        """Return the objective `Expected` by as many samples."""
         return Expected(self.n_samples, self.error, self.confidence)
 
     def samples_needed(self) -> int:
-        """Return how many samples selections are made by."""
+        """Return the number of samples that make selections."""
         return self.mean().samples_needed()
 
     def n_valued(self) -> int:
-        """Return how many samples say what the result is worth."""
+        """Return the number of samples that estimate the value of the result."""
         return self.n_judged or self.samples_needed()
 
     def n_worst(self) -> float:
-        """Return how many samples the result is a mean of."""
+        """Return the number of samples of which the result is the mean."""
         return self.alpha * self.n_valued()
 
     def solve(self, task: SelectionTask) -> SelectionResult:
         """Choose the records of the largest utility in the worst cases, greedily."""
         if task.bound.is_certain:
             return self.mean().solve(task)
-        found = _InSamples(self, task) if self.n_judged == 0 else _InOthers(self, task)
+        found = (
+            _SameSampleSearch(self, task) if self.n_judged == 0 else _NewSampleSearch(self, task)
+        )
         found.attempt(None)
         low, high = self._thresholds(found.values)
         if low < high:
@@ -120,11 +121,12 @@ class CVaR:
         )  # fmt: skip
 
     def _thresholds(self, values: Floats) -> tuple[float, float]:
-        """Return between what the best threshold lies: the quantile alpha of the best selection.
+        """Return an interval of the best threshold: the quantile alpha of the best selection.
 
-        It is no less than the mean below it, and that no less than the one of the selection for
-        the expected utility, whose values are given. The mean of all is the mean below it times
-        alpha and at least the quantile times the rest, and no more than that selection's.
+        It is no less than the mean below it, and that mean is no less than that of the selection
+        for the expected utility, whose values are given. The mean of all values is at least the
+        mean below the quantile times alpha plus the quantile times the rest, and at most the mean
+        of that selection.
         """
         worst, mean = cvar(values, self.alpha), float(values.mean())
         if self.alpha == 1:
@@ -133,14 +135,9 @@ class CVaR:
 
 
 class _Search:
-    """Selections for the worst cases, by thresholds; the best of them so far.
+    """A search for a selection for the worst cases, by thresholds, and the best one so far.
 
-    Attributes
-    ----------
-    chosen : list of (int, float)
-    values : ndarray of shape (n_samples,)
-        The utility of who stays of those chosen, in the samples that they were judged by.
-    n_evaluations : int
+    `values` has the utility of those who stay of the best, in the samples that judged it.
     """
 
     def __init__(self, goal: CVaR, task: SelectionTask) -> None:
@@ -150,7 +147,7 @@ class _Search:
         self.n_evaluations = 0
 
     def attempt(self, threshold: float | None) -> float:
-        """Choose records for a threshold, or for the expected utility; return what is lost."""
+        """Choose records for a threshold, or for the expected utility; return the loss."""
         found = self.task.choose(lambda: self.function(threshold))
         assert found.function is not None
         self.n_evaluations += found.n_evaluations
@@ -161,11 +158,11 @@ class _Search:
         return -found.function.value
 
     def function(self, threshold: float | None) -> SetFunction:
-        """Return what is maximised."""
+        """Return the function that is maximised."""
         return sampled(self.task, self.goal.samples_needed(), threshold, self.goal.alpha)
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
-        """Return the utility of who stays, in samples."""
+        """Return the utility in the samples that judge a selection."""
         raise NotImplementedError(f"{type(self).__name__} does not implement judge()")
 
     def search(self, low: float, high: float) -> None:
@@ -173,12 +170,12 @@ class _Search:
         raise NotImplementedError(f"{type(self).__name__} does not implement search()")
 
     def reported(self) -> Floats:
-        """Return the utility of who stays of the best, in the samples that it is valued by."""
+        """Return the utility of the best, in the samples from which its value is reported."""
         raise NotImplementedError(f"{type(self).__name__} does not implement reported()")
 
 
-class _InSamples(_Search):
-    """Selections are judged by the samples that they were made by, as in the paper."""
+class _SameSampleSearch(_Search):
+    """A search that judges selections by the samples that made them, as in the paper."""
 
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
         assert isinstance(function, SampledFunction)
@@ -194,8 +191,8 @@ class _InSamples(_Search):
         return self.values
 
 
-class _InOthers(_Search):
-    """Selections are judged by other samples, and the best is valued by others again."""
+class _NewSampleSearch(_Search):
+    """A search that judges selections by new samples, and values the best by new ones again."""
 
     def function(self, threshold: float | None) -> SetFunction:
         if threshold is None:  # exact where that can be
@@ -206,7 +203,7 @@ class _InOthers(_Search):
         return self._draw(chosen, 0)
 
     def search(self, low: float, high: float) -> None:
-        # Not by Brent's method: what is judged jumps from one selection to the next.
+        # Not by Brent's method: the judged value jumps from one selection to the next.
         for threshold in np.linspace(low, high, self.goal.n_thresholds + 2)[1:-1].tolist():
             self.attempt(threshold)
 
@@ -214,7 +211,7 @@ class _InOthers(_Search):
         return self._draw(self.chosen, 1)
 
     def _draw(self, chosen: Choice, stream: int) -> Floats:
-        """Return the utility of who stays in other samples, at most so many at a time."""
+        """Return the utility in other samples, drawn in parts of a limited size."""
         task, n_judged, values = self.task, self.goal.n_valued(), []
         n_samples = min(n_judged, self.goal.samples_needed())
         for part in range(-(-n_judged // n_samples)):
@@ -229,13 +226,7 @@ class _InOthers(_Search):
 
 
 def check_objective(given: Any) -> Expected | CVaR:
-    """Return an objective, by default the expected utility.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not an objective.
-    """
+    """Return an objective, by default the expected utility."""
     if given is None:
         return Expected()
     if not isinstance(given, Expected | CVaR):

@@ -1,11 +1,9 @@
-"""The distinct values of every column, the codes that stand for them, and room for others.
+"""The distinct values of every column, and the codes that stand for them.
 
-The law it keeps: codes ascend as values do, and all that trees do with codes is to compare them.
-So it is none of the model's business which codes there are.
-
-A column's codes are divided into stretches of the same length, and the values of a stretch lie in
-one bucket, ascending. After `fit` codes are ranks and buckets are full. When a value comes that
-finds no free code, the column's codes are spread: buckets have room then, and codes have gaps.
+Codes ascend as values do, and trees only compare codes: the model does not depend on which codes
+there are. The values of a stretch of codes lie in one bucket, ascending. After `fit` codes are
+ranks and buckets are full; when a new value finds no free code, the codes of its column are spread,
+with gaps between them.
 """
 
 from __future__ import annotations
@@ -28,31 +26,16 @@ _CODES = 2**31 - 1
 
 
 class ColumnCodes(NamedTuple):
-    """Values and codes of all columns.
+    """Values and codes of all columns."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_buckets, WIDTH), float64
-        Distinct values of live records; 0 where there are none.
-    codes, counts : ndarray of shape (n_buckets, WIDTH), int32
-        What stands for each, and how many live records have it.
-    sizes : ndarray of shape (n_buckets,), int32
-        Values in each bucket.
-    starts : ndarray of shape (n_features + 1,), int64
-        Where the buckets of each column begin.
-    shifts : ndarray of shape (n_features,), int64
-        Code ``c`` of a column is in its bucket ``c >> shift``.
-    n_codes : ndarray of shape (n_features,), int64
-        Codes are less than this.
-    """
-
-    values: Floats
+    values: Floats  # (n_buckets, WIDTH); distinct values of live records; 0 where there are none
+    # codes, counts: (n_buckets, WIDTH); what stands for each, and how many live records have it
     codes: Ints32
     counts: Ints32
-    sizes: Ints32
-    starts: Ints
-    shifts: Ints
-    n_codes: Ints
+    sizes: Ints32  # (n_buckets,); values in each bucket
+    starts: Ints  # (n_features + 1,); where the buckets of each column begin
+    shifts: Ints  # (n_features,); code ``c`` of a column is in its bucket ``c >> shift``
+    n_codes: Ints  # (n_features,); codes are less than this
 
 
 def codes_of(parts: list[tuple[Floats, Ints]]) -> ColumnCodes:
@@ -121,15 +104,10 @@ def _there(codes: ColumnCodes, j: int) -> tuple[Any, Any]:
 
 
 def spread(codes: ColumnCodes, columns: NDArray[np.bool_]) -> tuple[ColumnCodes, Ints32]:
-    """Give the values of some columns codes with gaps between them, and room around them.
+    """Give the values of some columns codes with gaps between them, and free places around them.
 
-    What there was is overwritten, but for the codes.
-
-    Returns
-    -------
-    codes : Codes
-    other : ndarray of shape (n_buckets, WIDTH), int32
-        The code now of each value, where its code was.
+    All of `codes` but the codes is overwritten. Return the new codes, and for each place of the old
+    ones, shape (n_buckets, WIDTH), the new code of its value.
     """
     places = [_there(codes, j) for j in range(columns.size)]
     n_buckets = np.diff(codes.starts)

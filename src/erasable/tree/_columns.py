@@ -41,18 +41,6 @@ _TOGETHER = 8
 class TreeColumns:
     """Distinct values of every column; an accelerator, of which nothing is in the state.
 
-    Attributes
-    ----------
-    codes : Codes
-        Which values there are, and the codes that stand for them.
-    packed : ndarray of shape (n_places, n_features + 1), uint64
-        Of every value a hash, in the upper 32 bits, and its code. 0 for rows that are not live,
-        and where there are no rows yet. The last column is for the targets.
-    tape : Tape
-        From which hashes of values come.
-
-    Examples
-    --------
     >>> columns = TreeColumns.fit(np.array([[0.5], [7.0], [0.5]]), np.arange(3), Tape(0))
     >>> columns.codes.values[0, :2], columns.codes.counts[0, :2]
     (array([0.5, 7. ]), array([2, 1], dtype=int32))
@@ -60,9 +48,11 @@ class TreeColumns:
     array([0, 1, 0], dtype=uint64)
     """
 
-    codes: ColumnCodes
+    codes: ColumnCodes  # which values there are, and the codes that stand for them
+    # (n_places, n_features + 1); of every value a hash, in the upper 32 bits, and its code. 0 for
+    # rows that are not live, and where there are no rows yet. The last column is for the targets.
     packed: Words
-    tape: Tape
+    tape: Tape  # from which hashes of values come
 
     @classmethod
     def fit(cls, matrix: NDArray[Any], live: Ints, tape: Tape, n_jobs: int | None = None) -> Self:

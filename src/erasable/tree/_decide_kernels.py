@@ -1,7 +1,7 @@
 """The decision whether and how to split a node, which `fit` and `delete` share.
 
-The law it keeps: the decision is a function of the node's records, of its path, and of the rules.
-Where counts are kept, they are those that a survey of the records would come to.
+The decision is a function of the node's records, its path and the rules. Counts that are kept equal
+those of a survey of the records.
 """
 
 from __future__ import annotations

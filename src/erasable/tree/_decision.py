@@ -12,7 +12,7 @@ from erasable.tree._rules import OF_CLASSIFIERS, OF_REGRESSORS
 
 
 class _SingleTree:
-    """What a single tree can be asked, beside what a forest can."""
+    """Methods of single trees that forests do not have."""
 
     _flats: Any
     _leaves: Any
@@ -147,25 +147,14 @@ class DecisionTreeRegressor(_SingleTree, TreeRegressor):
     a node tries `n_thresholds` of the values that its records have. Targets are rounded once, to
     26 bits below the largest (`erasable.core.grid`), where their sums are exact.
 
+    Parameters that are not described here are those of `DecisionTreeClassifier`.
+
     Parameters
     ----------
     criterion : {"squared_error"}, default="squared_error"
         What a split is to take away.
-    max_depth : int or None, default=None
-        Splits between the root and a leaf, at most.
-    min_samples_split : int or float, default=2
-        Records a node needs to be split; a float is a share of all.
-    min_samples_leaf : int or float, default=1
-        Records each part of a split needs; a float is a share of all.
-    max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Features that are looked at in a node: a number, a share, or all. Where all of them are
-        constant there, others follow until one is not.
     min_impurity_decrease : float, default=0.0
         What a split has to take away of the variance, weighted by the node's share of the records.
-    n_thresholds : int, default=128
-        Thresholds that are tried in each feature of a node; at most 1,023.
-    random_state : int, RandomState or None, default=None
-        Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The base of single trees and forests: they grow, forget, are kept and are asked."""
+"""The base of single trees and forests: growth, deletion, files and predictions."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class TreeModel(Weighted):
         return Outcome("refit", self._attached().n_live, {"nodes": self._n_trees()})
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
-        """Tell whether nearly every node would be asked again that was just laid out."""
+        """Tell whether nearly every node that was just laid out would decide again."""
         return n_gone >= _MANY and n_gone > _SHARE * n_records
 
     # -- keeping -------------------------------------------------------------------------------
@@ -239,21 +239,21 @@ class TreeModel(Weighted):
         flats: list[FlatTree] = self._accelerator.flats()
         return flats
 
-    def _told(self) -> dict[str, Any]:
+    def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
         unit = {} if self._unit is None else {"unit": self._unit}
         return {**self._targets.state(), **self._map_state(), **unit}
 
     def _state(self) -> dict[str, Any]:
-        return {**self._told(), "trees": to_arrays(self._flats())}
+        return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
 
     def _digest_state(self) -> dict[str, Any]:
         if self._accelerator is not None:
-            told = self._accelerator.hash()
+            trees = self._accelerator.hash()
         else:
             rules = self._known_rules()
-            told = forest_hash([flat.hash(rules) for flat in self._flats()])
-        return {**self._told(), "trees": told}
+            trees = forest_hash([flat.hash(rules) for flat in self._flats()])
+        return {**self._state_beside_trees(), "trees": trees}
 
     def _schema(self) -> FieldType:
         n_records, n_trees = int(self._info.n_records or 0), self._n_trees()

@@ -1,4 +1,4 @@
-"""A tree as plain arrays in an order of its own: what is kept, hashed and asked."""
+"""A tree as plain arrays in an order of its own: for files, hashes and predictions."""
 
 from __future__ import annotations
 
@@ -31,25 +31,15 @@ _SIZES = struct.Struct("<QQQ").pack
 class FlatTree:
     """One tree: every node comes before those to its left, and these before those to its right.
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_nodes,), int32
-        What is asked; -1 in a leaf.
-    thresholds : ndarray of shape (n_splits,), float64
-        Records whose value is at most this go to the left.
-    leaves : ndarray of shape (n_leaves, n_stats), int64
-        Weight of each class; or of all records, and their sum in quanta.
-
-    Examples
-    --------
     >>> counts = np.array([[2, 0], [0, 3]])
     >>> stump = FlatTree(np.array([0, -1, -1], np.int32), np.array([0.5]), counts)
     >>> stump.depth, stump.rights.tolist()
     (1, [2, -1, -1])
     """
 
-    features: Ints32
-    thresholds: Floats
+    features: Ints32  # (n_nodes,); feature that is compared; -1 in a leaf
+    thresholds: Floats  # (n_splits,); records whose value is at most this go to the left
+    # (n_leaves, n_stats); weight of each class; or of all records, and their sum in quanta
     leaves: Ints
 
     @cached_property

@@ -1,9 +1,9 @@
-"""A tree as the model has it: its nodes from the root on, each before those to its left and right.
+"""A tree as plain arrays: its nodes in pre-order, the left subtree first.
 
-The law it keeps: two trees that split alike are equal arrays, wherever their nodes lie in memory.
-`features` has a number for every node, -1 for a leaf; `thresholds` one for every split and `leaves`
-a line for every leaf, in the same order. A record goes to the left where its value is at most the
-threshold, which lies in the middle between two values of the node's records.
+Two trees that split alike are equal arrays, wherever their nodes lie in memory. `features` has a
+number for every node, -1 for a leaf; `thresholds` one for every split and `leaves` a line for every
+leaf, in the same order. Records with values up to the threshold go left; it lies in the middle
+between two values of the node's records.
 """
 
 from __future__ import annotations

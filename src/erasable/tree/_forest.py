@@ -1,4 +1,4 @@
-"""All trees of a model, and the records as they see them."""
+"""The trees of a model over records in memory."""
 
 from __future__ import annotations
 
@@ -30,23 +30,12 @@ NO_UNITS: Ints = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Where the draws of a forest come from.
+    """Where the draws of a forest come from."""
 
-    Attributes
-    ----------
-    keys : ndarray of shape (n_trees,), uint64
-        Keys of the trees.
-    names : ndarray of shape (n_features,), uint64
-        Keys of the features.
-    ranks : ndarray of shape (n_features,), int64
-        Places of the features among their sorted names.
-    seeds : ndarray of shape (n_trees,), uint64, or None
-        Seeds of the bags; None where every tree learns from all records.
-    """
-
-    keys: Words
-    names: Words
-    ranks: Ints
+    keys: Words  # (n_trees,); keys of the trees
+    names: Words  # (n_features,); keys of the features
+    ranks: Ints  # (n_features,); places of the features among their sorted names
+    # (n_trees,); seeds of the bags; None where every tree learns from all records
     seeds: Words | None
 
     @classmethod
@@ -72,25 +61,14 @@ class Draws:
 
 @dataclass(eq=False, slots=True)
 class Forest:
-    """Trees over records; an accelerator, of which nothing but `flats` is in the state.
-
-    Attributes
-    ----------
-    trees : list of Grown
-    columns : Columns
-    table : Table
-    rules : Rules
-    draws : Draws
-    whole : ndarray of shape (n_trees,), bool
-        Trees whose bag was empty: they learn from all records.
-    """
+    """Trees over records; an accelerator, of which nothing but `flats` is in the state."""
 
     trees: list[UpdatableTree]
     columns: TreeColumns
     table: TreeRecords
     rules: TreeRules
     draws: Draws
-    whole: NDArray[np.bool_]
+    whole: NDArray[np.bool_]  # (n_trees,); trees whose bag was empty: they learn from all records
 
     @classmethod
     def fit(

@@ -118,7 +118,7 @@ def with_places(growing: GrowingTree, more: int) -> GrowingTree:
 
 _ROW = np.uint32((1 << ROW_BITS) - 1)
 _BITS = np.uint32(ROW_BITS)
-_GROW, _ASK = (0, 0), (-1, -1)
+_GROW, _EVALUATE = (0, 0), (-1, -1)
 _NO_ROWS: Bag = np.empty(0, dtype=np.uint32)
 _NO_NODES: Ints = np.empty((0, 2), dtype=np.int64)
 _NO_KEYS: Words = np.empty(0, dtype=np.uint64)
@@ -152,17 +152,10 @@ def moved(bag: Bag, places: Ints) -> Bag:
 
 
 class Units(NamedTuple):
-    """Hashes of the subtrees that are hashed one by one.
+    """Hashes of the subtrees that are hashed one by one."""
 
-    Attributes
-    ----------
-    nodes : ndarray of shape (n_units,), int64
-        Their roots.
-    hashes : ndarray of shape (n_units, 32), uint8
-    """
-
-    nodes: Ints
-    hashes: NDArray[np.uint8]
+    nodes: Ints  # (n_units,); their roots
+    hashes: NDArray[np.uint8]  # (n_units, 32)
 
 
 _NO_UNITS = Units(np.empty(0, dtype=np.int64), np.empty((0, HASH), dtype=np.uint8))
@@ -170,17 +163,10 @@ _NO_UNITS = Units(np.empty(0, dtype=np.int64), np.empty((0, HASH), dtype=np.uint
 
 @dataclass(eq=False, slots=True)
 class UpdatableTree(Persistent):
-    """A tree, an accelerator: what it is in the model, `flat` says.
-
-    Attributes
-    ----------
-    growing : GrowingTree
-    key : uint64
-        From which all its draws come.
-    """
+    """A tree, an accelerator: what it is in the model, `flat` says."""
 
     growing: GrowingTree
-    key: np.uint64
+    key: np.uint64  # from which all its draws come
     _flat: FlatTree | None = None
     _hash: LeafHash | None = None
     _units: Units = _NO_UNITS
@@ -236,8 +222,8 @@ class UpdatableTree(Persistent):
         totals = grown._totals(bag, table, rules)
         whole = grown._weight_of(totals, table, rules)
         leaves, keys = grown._leaves(-np.inf, whole, work)
-        told = grown._update(leaves, keys, _ASK, table, rules, work, whole)
-        return None if told[3] else grown
+        report = grown._update(leaves, keys, _EVALUATE, table, rules, work, whole)
+        return None if report[3] else grown
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -280,23 +266,23 @@ class UpdatableTree(Persistent):
         whole = self._weight_of(totals, table, rules)
         root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
         pending, keys = np.empty((some.size, 2), np.int64), np.empty(some.size, np.uint64)
-        told = self._update(
+        report = self._update(
             root, key, (0, some.size), table, rules, work, whole, some, sign, pending, keys
         )
-        pending, keys = pending[: told[0]], keys[: told[0]]
+        pending, keys = pending[: report[0]], keys[: report[0]]
         if growing.gains.size:
             # Others gain enough now, because the tree has got lighter.
             leaves, leaf_keys = self._leaves(rules.min_decrease, whole, work)
             if leaves.size:
                 self._units = _NO_UNITS
-                told[1] += leaf_keys.size
-                told[2] += int(growing.nodes[leaves[:, 0], COUNT].sum())
+                report[1] += leaf_keys.size
+                report[2] += int(growing.nodes[leaves[:, 0], COUNT].sum())
                 pending, keys = np.concatenate([pending, leaves]), np.append(keys, leaf_keys)
         if keys.size:
             self._grow(pending, keys, table, rules, work, whole)
         self._resize_arrays()
         self._flat = self._hash = None
-        return int(told[1]), int(told[2])
+        return int(report[1]), int(report[2])
 
     def recode(self, codes: ColumnCodes, other: Ints32, columns: NDArray[np.bool_]) -> None:
         """Write the codes that values have now; see `erasable.tree._codes.spread`."""
@@ -341,12 +327,12 @@ class UpdatableTree(Persistent):
         work.calls[: keys.size, 2:] = mode
         work.call_keys[: keys.size] = keys
         work.call_constants[: keys.size] = 0
-        told = np.zeros(4, dtype=np.int64)
+        report = np.zeros(4, dtype=np.int64)
         update_tree(
             self.growing, table, rules, work, keys.size, whole, some, sign, pending, pending_keys,
-            told,
+            report,
         )  # fmt: skip
-        return told
+        return report
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
         """Drop classes of which no record is left."""
@@ -409,8 +395,8 @@ class UpdatableTree(Persistent):
             before = None if new else known.get(node)
             if before is None:
                 flat = self._flattened(node, columns)
-                told = unit_hash(flat.features, flat.thresholds, flat.leaves)
-                found[place] = np.frombuffer(told, dtype=np.uint8)
+                digest = unit_hash(flat.features, flat.thresholds, flat.leaves)
+                found[place] = np.frombuffer(digest, dtype=np.uint8)
             else:
                 found[place] = self._units.hashes[before]
         return Units(nodes, found)

@@ -1,13 +1,11 @@
 """Draws of trees: bags, features of a node, candidates among values.
 
-The law they keep: whatever is drawn is a hash of what it is drawn for. A record's weight in a bag
-depends on its key and the tree; the order in which a node looks at features on the tree, the path
-to the node and the names of the features; the order in which it draws values on these, and on the
-values. No draw depends on a position, or on who else is there.
+A draw is a hash of what it is for: of a record's key and the tree, of the path to a node and the
+names of features, of these and values. No draw depends on a position or on the other records.
 
-Keys of trees, names, values and records come from the tape (SipHash and Philox). Keys are combined
-with the finalisers of MurmurHash3, one multiplication or two where Philox needs twenty: bijections
-that spread every bit of the key over all bits of the draw.
+Keys come from the tape (SipHash and Philox) and are combined with the finalisers of MurmurHash3,
+which need one multiplication or two where Philox needs twenty: bijections that spread every bit of
+the key over all bits of the draw.
 """
 
 from __future__ import annotations

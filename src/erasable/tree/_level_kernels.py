@@ -1,9 +1,8 @@
 """Draws of values, and counts at these, of blocks of records in the nodes of a level.
 
-The law they keep: what is drawn and counted is what `erasable.tree._decide_kernels` draws and
-counts of the records of a node together. A draw is the set of distinct values with the lowest
-priorities,
-of equal ones the lower values, so that the draws of two sets of records join; counts add up.
+They equal what `erasable.tree._decide_kernels` draws and counts of all records of a node together:
+a draw is the set of distinct values with the lowest priorities, of equal ones the lower values, so
+that the draws of two sets of records join; counts add up.
 """
 
 from __future__ import annotations
@@ -22,70 +21,36 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Top(NamedTuple):
-    """The upper parts of trees.
+    """The upper parts of trees."""
 
-    Attributes
-    ----------
-    roots : ndarray of shape (n_trees,), int64
-    features : ndarray of shape (n_nodes,), int64
-        -1 where there is no split.
-    values : ndarray of shape (n_nodes,), float64
-        Records whose value is at most this go to the left.
-    lefts, rights : ndarray of shape (n_nodes,), int64
-    slots : ndarray of shape (n_nodes,), int64
-        Number of an open node, of which something is asked; -1 of others.
-    """
-
-    roots: Ints
-    features: Ints
-    values: Floats
+    roots: Ints  # (n_trees,)
+    features: Ints  # (n_nodes,); -1 where there is no split
+    values: Floats  # (n_nodes,); records whose value is at most this go to the left
+    # lefts, rights: (n_nodes,)
     lefts: Ints
     rights: Ints
-    slots: Ints
+    slots: Ints  # (n_nodes,); number of an open node; -1 of others
 
 
 class Drawn(NamedTuple):
-    """Values that were drawn, for each open node and each of its features.
+    """Values that were drawn, for each open node and each of its features."""
 
-    Attributes
-    ----------
-    found : ndarray of shape (n_open, n_looked), int64
-        How many.
-    priorities : ndarray of shape (n_open, n_looked, sample), uint64
-        Ascending.
-    values : ndarray of shape (n_open, n_looked, sample), float64
-    extremes : ndarray of shape (n_open, 2), int64
-        Least and largest target.
-    """
-
-    found: Ints
-    priorities: Words
-    values: Floats
-    extremes: Ints
+    found: Ints  # (n_open, n_looked); how many
+    priorities: Words  # (n_open, n_looked, sample); ascending
+    values: Floats  # (n_open, n_looked, sample)
+    extremes: Ints  # (n_open, 2); least and largest target
 
 
 class LevelCounts(NamedTuple):
-    """Records counted between the values drawn, which stand in their order.
+    """Records counted between the values drawn, which stand in their order."""
 
-    Attributes
-    ----------
-    counts : ndarray of shape (n_open, n_looked, sample + 1), int64
-        How many have at most a value, and more than the one before.
-    stats : ndarray of shape (n_open, n_looked, sample + 1, n_stats), int64
-        Their stats.
-    owns : ndarray of shape (n_open, n_looked, sample + 1), int64
-        How many have just that value.
-    lows : ndarray of shape (n_open, n_looked, sample + 1), float64
-        Least of the others' values; infinity where there are none.
-    n_lows : ndarray of shape (n_open, n_looked, sample + 1), int64
-        How many have that one.
-    """
-
+    # (n_open, n_looked, sample + 1); how many have at most a value, and more than the one before
     counts: Ints
-    stats: Ints
-    owns: Ints
+    stats: Ints  # (n_open, n_looked, sample + 1, n_stats); their stats
+    owns: Ints  # (n_open, n_looked, sample + 1); how many have just that value
+    # (n_open, n_looked, sample + 1); least of the others' values; infinity where there are none
     lows: Floats
-    n_lows: Ints
+    n_lows: Ints  # (n_open, n_looked, sample + 1); how many have that one
 
 
 @kernel

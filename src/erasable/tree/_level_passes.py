@@ -25,30 +25,15 @@ _Found = TypeVar("_Found")
 
 
 class LevelRecords(NamedTuple):
-    """Records as the trees see them, but for their values.
+    """Records as the trees see them, but for their values."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,), int64
-    keys : ndarray of shape (n_rows,), uint64
-        By which rows get their weights in the bags.
-    draws : Draws
-    whole : ndarray of shape (n_trees,), bool
-        Trees that learn from all records.
-    seed : int
-        Of the tape.
-    rules : Rules
-    units : ndarray of shape (n_rows,), int64
-        Weights of the records; empty where they have none.
-    """
-
-    y: Ints
-    keys: Words
+    y: Ints  # (n_rows,)
+    keys: Words  # (n_rows,); by which rows get their weights in the bags
     draws: Draws
-    whole: Flags
-    seed: int
+    whole: Flags  # (n_trees,); trees that learn from all records
+    seed: int  # of the tape
     rules: TreeRules
-    units: Ints
+    units: Ints  # (n_rows,); weights of the records; empty where they have none
 
     def weights(self, keys: Words, units: Ints, tree: int) -> Ints:
         """Return what records weigh in a tree, by their keys and weights."""
@@ -75,10 +60,10 @@ class Sent(NamedTuple):
     units: PerRow | None
 
     @classmethod
-    def of(cls, seen: LevelRecords) -> Self:
+    def of(cls, records: LevelRecords) -> Self:
         """Make it of what the trees see."""
-        units = PerRow(seen.units) if seen.rules.weighted else None
-        return cls(PerRow(seen.y), PerRow(seen.keys), units)
+        units = PerRow(records.units) if records.rules.weighted else None
+        return cls(PerRow(records.y), PerRow(records.keys), units)
 
     def of_block(self, block: Block) -> tuple[Ints, Words, Ints]:
         """Return targets, keys and weights of the records of a block."""
@@ -97,26 +82,16 @@ class Sending(Pass[_Found]):
 
 
 class LevelNodes(NamedTuple):
-    """Open nodes, and the features that are looked at in them.
-
-    Attributes
-    ----------
-    top : Top
-    trees : list of int
-        Those that have an open node.
-    features : ndarray of shape (n_open, n_looked), int64
-        -1 for none.
-    races : ndarray of shape (n_open, n_looked), uint64
-    """
+    """Open nodes, and the features that are looked at in them."""
 
     top: Top
-    trees: list[int]
-    features: Ints
-    races: Words
+    trees: list[int]  # those that have an open node
+    features: Ints  # (n_open, n_looked); -1 for none
+    races: Words  # (n_open, n_looked)
 
 
 def placed(
-    seen: LevelRecords,
+    records: LevelRecords,
     top: Top,
     trees: list[int],
     matrix: Matrix,
@@ -126,25 +101,20 @@ def placed(
 ) -> Iterator[tuple[int, Ints, Ints]]:
     """Yield for each tree the weights of rows of a matrix, and in which open nodes they are."""
     for tree in trees:
-        weights, slots = seen.weights(keys, units, tree), np.empty(rows.size, dtype=np.int64)
+        weights, slots = records.weights(keys, units, tree), np.empty(rows.size, dtype=np.int64)
         kernels.locate(matrix, rows, weights, top, tree, slots)
         yield tree, weights, slots
 
 
 class Drawing(Sending[Drawn]):
-    """Draw values of the features of open nodes.
+    """Draw values of the features of open nodes."""
 
-    Parameters
-    ----------
-    seen, sent, asked
-    """
-
-    def __init__(self, seen: LevelRecords, sent: Sent, asked: LevelNodes) -> None:
-        self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
+    def __init__(self, records: LevelRecords, sent: Sent, nodes: LevelNodes) -> None:
+        self._records, self._sent, self._nodes = records.without_rows(), sent, nodes
 
     def of_block(self, block: Block) -> Drawn:
-        seen, asked = self._seen, self._asked
-        shape = (*asked.features.shape, seen.rules.sample)
+        records, nodes = self._records, self._nodes
+        shape = (*nodes.features.shape, records.rules.sample)
         drawn = Drawn(
             np.zeros(shape[:2], dtype=np.int64), np.zeros(shape, dtype=np.uint64), np.zeros(shape),
             np.tile(np.array([_LAST.max, _LAST.min], dtype=np.int64), (shape[0], 1)),
@@ -152,16 +122,16 @@ class Drawing(Sending[Drawn]):
         rows = block.positions
         y, keys, units = self._sent.of_block(block)
         hashes = self._hashes(block.matrix, rows)
-        for _, _, slots in placed(seen, asked.top, asked.trees, block.matrix, rows, keys, units):
-            kernels.draw(block.matrix, rows, y, hashes, slots, asked.features, asked.races, drawn)
+        for _, _, slots in placed(records, nodes.top, nodes.trees, block.matrix, rows, keys, units):
+            kernels.draw(block.matrix, rows, y, hashes, slots, nodes.features, nodes.races, drawn)
         return drawn
 
     def _hashes(self, matrix: Matrix, rows: Ints) -> Words:
         """Hash the values of features that are looked at."""
         hashes = np.zeros((matrix.shape[1], rows.size), dtype=np.uint64)
-        for f in np.unique(self._asked.features[self._asked.features >= 0]).tolist():
+        for f in np.unique(self._nodes.features[self._nodes.features >= 0]).tolist():
             words = np.ascontiguousarray(matrix[rows, f], dtype=np.float64).view(np.uint64)
-            siphash24_integers(np.uint64(self._seen.seed), FOR_VALUES, TAG, words, hashes[f])
+            siphash24_integers(np.uint64(self._records.seed), FOR_VALUES, TAG, words, hashes[f])
         hashes >>= _32
         return hashes
 
@@ -171,31 +141,22 @@ class Drawing(Sending[Drawn]):
 
 
 class Counting(Sending[LevelCounts]):
-    """Count the records of open nodes between values drawn.
-
-    Parameters
-    ----------
-    seen, sent, asked
-        See `Drawing`.
-    found, values
-        See `Drawn`; but values ascend.
-    n_stats : int
-    """
+    """Count the records of open nodes between values drawn."""
 
     def __init__(
         self,
-        seen: LevelRecords,
+        records: LevelRecords,
         sent: Sent,
-        asked: LevelNodes,
+        nodes: LevelNodes,
         found: Ints,
         values: Floats,
         n_stats: int,
     ) -> None:
-        self._seen, self._sent, self._asked = seen.without_rows(), sent, asked
+        self._records, self._sent, self._nodes = records.without_rows(), sent, nodes
         self._found, self._values, self._n_stats = found, values, n_stats
 
     def of_block(self, block: Block) -> LevelCounts:
-        seen, asked = self._seen, self._asked
+        records, nodes = self._records, self._nodes
         n_open, n_looked, sample = self._values.shape
         shape = n_open, n_looked, sample + 1
         counted = LevelCounts(
@@ -206,11 +167,11 @@ class Counting(Sending[LevelCounts]):
         rows = block.positions
         y, keys, units = self._sent.of_block(block)
         for _, weights, slots in placed(
-            seen, asked.top, asked.trees, block.matrix, rows, keys, units
+            records, nodes.top, nodes.trees, block.matrix, rows, keys, units
         ):
             kernels.count(
-                block.matrix, rows, y, weights, slots, asked.features, self._found, self._values,
-                is_regression(seen.rules), counted,
+                block.matrix, rows, y, weights, slots, nodes.features, self._found, self._values,
+                is_regression(records.rules), counted,
             )  # fmt: skip
         return counted
 
@@ -231,14 +192,14 @@ class Gathering(Sending[Rows]):
 
     finds_records = True
 
-    def __init__(self, seen: LevelRecords, sent: Sent, top: Top, trees: list[int]) -> None:
-        self._seen, self._sent, self._top, self._trees = seen.without_rows(), sent, top, trees
+    def __init__(self, records: LevelRecords, sent: Sent, top: Top, trees: list[int]) -> None:
+        self._records, self._sent, self._top, self._trees = records.without_rows(), sent, top, trees
 
     def of_block(self, block: Block) -> Rows:
         rows = block.positions
         wanted = np.zeros(rows.size, dtype=np.bool_)
         _, keys, units = self._sent.of_block(block)
-        found = placed(self._seen, self._top, self._trees, block.matrix, rows, keys, units)
+        found = placed(self._records, self._top, self._trees, block.matrix, rows, keys, units)
         for _, _, slots in found:
             wanted |= slots >= 0
         return [(block.first + rows[wanted], block.matrix[rows[wanted]])]

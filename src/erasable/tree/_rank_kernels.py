@@ -1,7 +1,6 @@
-"""Ranks of the values of a column: sorted digit by digit, several times as fast as by comparison.
+"""Ranks of the values of a column, by a radix sort.
 
-The law it keeps: equal numbers have equal bits, so that a sort of the bits is one of the numbers.
-That is so where there is neither -0.0 nor NaN, and records have neither here.
+It sorts bits, and equal numbers must have equal bits: records have neither -0.0 nor NaN here.
 """
 
 from __future__ import annotations

@@ -58,17 +58,8 @@ def unit_for(largest: float, n_records: int, *, regression: bool, bags: bool) ->
     ``2**5`` times in a bag. Sums of their products with targets, of up to 27 bits, are less than
     ``2**62``: for that weights of many records have fewer bits, 3 at least.
 
-    Parameters
-    ----------
-    largest : float
-        Weight of the heaviest live record.
-    n_records : int
-        Live, less than ``2**27``.
-    regression, bags : bool
-        What the records are for.
+    `largest` is the weight of the heaviest of `n_records` live records, less than ``2**27``.
 
-    Examples
-    --------
     >>> unit_for(3.0, 10**6, regression=False, bags=True)
     -14
     >>> unit_for(3.0, 10**6, regression=True, bags=False)

@@ -1,9 +1,8 @@
 """Scores of splits: a fixed formula of exact counts, or of exact sums.
 
-The law it keeps: all that enters a formula is a whole number, so that it does not matter in which
-order records came or went; and the formula is computed in one order. `left` are the stats of the
-records that go to the left, `total` those of all: weights of the classes, or the weight of all
-records and their sum in quanta.
+All inputs are whole numbers, so that the order in which records came or went does not matter.
+`left` are the stats of the records that go to the left, `total` those of all: weights of the
+classes, or the weight of all records and their sum in quanta.
 """
 
 from __future__ import annotations

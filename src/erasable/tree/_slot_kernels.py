@@ -1,7 +1,6 @@
-"""The slots of a tree's nodes and its rows: taking some, dividing them, clearing them away.
+"""The slots of a tree's nodes and its rows: allocation, partition, release.
 
-The law it keeps: which slots nodes get is none of the model's business, and those that become free
-are blanked.
+The model does not depend on which slots nodes get; slots that become free are blanked.
 """
 
 from __future__ import annotations

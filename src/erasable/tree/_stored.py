@@ -1,8 +1,8 @@
-"""Trees over records that stay where they are: large nodes by passes, small ones gathered.
+"""Trees over stored records: large nodes are grown by passes, small ones from gathered records.
 
-The law kept here: trees are those of `_forest.Forest`, to the bit. The split of a node depends on
-values that are drawn by their hashes, and on counts; passes find both. The records of a small node
-are read into memory, and the code for records in memory grows it.
+Trees are those of `_forest.Forest`, to the bit: a split depends on values drawn by hashes, and on
+counts, and passes find both. The records of a small node are read into memory, where the code for
+records in memory grows it.
 """
 
 from __future__ import annotations
@@ -42,52 +42,28 @@ from erasable.tree._upper import BestSplit, SplitCandidates, UpperNode, flat_of,
 
 
 class GatheredNode(NamedTuple):
-    """A node whose records are known.
+    """A node whose records are known."""
 
-    Attributes
-    ----------
-    bag : ndarray of uint32
-        Its records, by their positions among those that were gathered, and their times in it.
-    key : int
-        Of its path.
-    depth : int
-    whole : float
-        Weight of all records of its tree, see `UpdatableTree.of`.
-    """
-
+    # its records, by their positions among those that were gathered, and their times in it
     bag: Bag
-    key: int
+    key: int  # of its path
     depth: int
-    whole: float
+    whole: float  # weight of all records of its tree, see `UpdatableTree.of`
 
 
 @dataclass(frozen=True, eq=False)
 class GatheredRecords:
-    """Records, and the nodes that are grown from them; it can be pickled.
+    """Records, and the nodes that are grown from them; it can be pickled."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n, n_features)
-    y : ndarray of shape (n,), int64
-    gathered_nodes : list of GatheredNode
-    tape : Tape
-    draws : Draws
-    rules : Rules
-    class_weight : ndarray of float64
-    n_stats : int
-    units : ndarray of shape (n,), int64
-        Their weights; empty where they have none.
-    """
-
-    matrix: Matrix
-    y: Ints
+    matrix: Matrix  # (n, n_features)
+    y: Ints  # (n,)
     gathered_nodes: list[GatheredNode]
     tape: Tape
     draws: Draws
     rules: TreeRules
     class_weight: Floats
     n_stats: int
-    units: Ints
+    units: Ints  # (n,); their weights; empty where they have none
 
     def part(self, places: Sequence[int]) -> GatheredRecords:
         """Return some of the nodes, with the records of these and no others."""
@@ -169,25 +145,7 @@ Open = list[tuple[int, UpperNode]]
 
 
 class StoredForest:
-    """Trees over stored records; an accelerator, of which nothing but `flats` is in the state.
-
-    Parameters
-    ----------
-    matrix : Stored
-    y : ndarray of shape (n_rows,), int64
-    live : ndarray of int64
-        Rows to learn from.
-    live_keys : ndarray of shape (n_live,), uint64
-    tape : Tape
-    rules, draws, class_weight
-        See `Forest`.
-    n_stats : int
-    gathered : int
-        Most records of a node that is grown in memory.
-    n_jobs : int or None
-    units : ndarray of shape (n_rows,), int64
-        Weights of the records; empty where they have none.
-    """
+    """Trees over stored records; an accelerator, of which nothing but `flats` is in the state."""
 
     def __init__(
         self,
@@ -209,7 +167,7 @@ class StoredForest:
         keys[live] = live_keys
         self._matrix, self._tape, self._gathered = matrix, tape, gathered
         whole = np.zeros(n_trees, dtype=np.bool_)
-        self._seen = LevelRecords(y, keys, draws, whole, tape.seed, rules, units)
+        self._records = LevelRecords(y, keys, draws, whole, tape.seed, rules, units)
         self._per_row: Sent | None = None
         self._class_weight, self._n_stats = class_weight, n_stats
         self._roots = [self._root(tree, live) for tree in range(n_trees)]
@@ -219,7 +177,7 @@ class StoredForest:
     @property
     def rules(self) -> TreeRules:
         """Rules by which the trees were grown."""
-        return self._seen.rules
+        return self._records.rules
 
     @property
     def has_to_learn_again(self) -> bool:
@@ -230,23 +188,23 @@ class StoredForest:
 
     def _root(self, tree: int, live: Ints) -> UpperNode:
         """Return the root of a tree, which learns from all records if its bag is empty."""
-        seen = self._seen
-        weights = self._weights(live, seen.keys[live], tree)
+        records = self._records
+        weights = self._weights(live, records.keys[live], tree)
         if not weights.any():
-            seen.whole[tree] = True
-            weights = self._weights(live, seen.keys[live], tree)
+            records.whole[tree] = True
+            weights = self._weights(live, records.keys[live], tree)
         own = weights > 0
         total = self._total(live[own], weights[own])
-        return UpperNode(int(seen.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
+        return UpperNode(int(records.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
 
     def _weights(self, rows: Ints, keys: Words, tree: int) -> Ints:
         """Return what rows weigh in a tree."""
-        units = self._seen.units
-        return self._seen.weights(keys, units[rows] if units.size else units, tree)
+        units = self._records.units
+        return self._records.weights(keys, units[rows] if units.size else units, tree)
 
     def _total(self, rows: Ints, weights: Ints) -> Ints:
         """Return the stats of records."""
-        y, total = self._seen.y[rows], np.zeros(self._n_stats, dtype=np.int64)
+        y, total = self._records.y[rows], np.zeros(self._n_stats, dtype=np.int64)
         if is_regression(self.rules):
             total[0], total[1] = weights.sum(), (weights * y).sum()
         else:
@@ -279,16 +237,16 @@ class StoredForest:
 
     def _level(self, open_: Open, live: Ints, n_jobs: int | None) -> Open:
         """Have nodes decide; return those that are open then."""
-        asked, left = self._asked(open_), []
-        drawn = run(Drawing(self._seen, self._sent(), asked), self._matrix, live, n_jobs=n_jobs)
-        features, regression = asked.features, is_regression(self.rules)
+        nodes, left = self._nodes_of(open_), []
+        drawn = run(Drawing(self._records, self._sent(), nodes), self._matrix, live, n_jobs=n_jobs)
+        features, regression = nodes.features, is_regression(self.rules)
         features[drawn.found < 2] = -1
         for slot, (_, node) in enumerate(open_):
             if regression and drawn.extremes[slot, 0] == drawn.extremes[slot, 1]:
                 features[slot] = -1  # a leaf
             elif (features[slot] < 0).all():
                 node.looked += features.shape[1]
-                if node.looked < self._seen.draws.names.size:
+                if node.looked < self._records.draws.names.size:
                     left.append(open_[slot])
             elif node.looked:  # of those beyond `max_features` the first counts
                 features[slot, np.flatnonzero(features[slot] >= 0)[1:]] = -1
@@ -296,8 +254,8 @@ class StoredForest:
         if varied.size == 0:
             return left
         some = [open_[slot] for slot in varied.tolist()]
-        asked = asked._replace(
-            features=features[varied], races=asked.races[varied],
+        nodes = nodes._replace(
+            features=features[varied], races=nodes.races[varied],
             top=top_of(self._roots, [node for _, node in some]), trees=_trees_of(some),
         )  # fmt: skip
         drawn = Drawn(
@@ -305,12 +263,12 @@ class StoredForest:
             drawn.extremes[varied],
         )  # fmt: skip
         values, lasts = _in_order(drawn)
-        counting = Counting(self._seen, self._sent(), asked, drawn.found, values, self._n_stats)
+        counting = Counting(self._records, self._sent(), nodes, drawn.found, values, self._n_stats)
         counted = run(counting, self._matrix, live, n_jobs=n_jobs)
         for slot, (tree, node) in enumerate(some):
-            there = asked.features[slot] >= 0
-            node.offers = SplitCandidates(
-                asked.features[slot, there], drawn.found[slot, there], lasts[slot, there],
+            there = nodes.features[slot] >= 0
+            node.candidates = SplitCandidates(
+                nodes.features[slot, there], drawn.found[slot, there], lasts[slot, there],
                 values[slot, there], LevelCounts(*(each[slot, there] for each in counted)),
             )  # fmt: skip
             best = self._decided(tree, node)
@@ -321,17 +279,17 @@ class StoredForest:
 
     def _sent(self) -> Sent:
         """Return what passes are sent, which a copy of the forest makes anew."""
-        if self._per_row is None or self._per_row.y.values is not self._seen.y:
-            self._per_row = Sent.of(self._seen)
+        if self._per_row is None or self._per_row.y.values is not self._records.y:
+            self._per_row = Sent.of(self._records)
         return self._per_row
 
     def _decided(self, tree: int, node: UpperNode) -> BestSplit:
-        ranks = self._seen.draws.ranks
+        ranks = self._records.draws.ranks
         return node.decide(self.rules, ranks, self._class_weight, self._whole(tree))
 
-    def _asked(self, open_: Open) -> LevelNodes:
+    def _nodes_of(self, open_: Open) -> LevelNodes:
         """Choose the features that are looked at next in nodes that are open."""
-        names, q = self._seen.draws.names, self.rules.max_features
+        names, q = self._records.draws.names, self.rules.max_features
         features = np.full((len(open_), q), -1, dtype=np.int64)
         races, own = np.zeros((len(open_), q), dtype=np.uint64), np.empty_like(names)
         for slot, (_, node) in enumerate(open_):
@@ -343,16 +301,17 @@ class StoredForest:
 
     def _gather(self, open_: Open, live: Ints, n_jobs: int | None) -> None:
         """Grow nodes from their records, which pass through here if workers grow them."""
-        seen, trees = self._seen, _trees_of(open_)
+        records, trees = self._records, _trees_of(open_)
         top = top_of(self._roots, [node for _, node in open_])
-        found = run(Gathering(seen, self._sent(), top, trees), self._matrix, live, n_jobs=n_jobs)
+        found = run(Gathering(records, self._sent(), top, trees), self._matrix, live, n_jobs=n_jobs)
         rows, matrix = put_together(found)
         del found
         gathered_nodes: dict[int, GatheredNode] = {}
-        keys, units = seen.keys[rows], seen.units[rows] if seen.units.size else seen.units
-        places = placed(seen, top, trees, matrix, np.arange(rows.size), keys, units)
+        keys = records.keys[rows]
+        units = records.units[rows] if records.units.size else records.units
+        places = placed(records, top, trees, matrix, np.arange(rows.size), keys, units)
         for tree, _, slots in places:
-            times = seen.times(keys, tree)
+            times = records.times(keys, tree)
             for slot, (other, node) in enumerate(open_):
                 if other == tree:
                     own = np.flatnonzero(slots == slot)
@@ -361,8 +320,8 @@ class StoredForest:
                         bag, node.key, node.depth, self._whole(tree)
                     )
         gathered = GatheredRecords(
-            matrix, seen.y[rows], [gathered_nodes[slot] for slot in range(len(open_))], self._tape,
-            seen.draws, self.rules, self._class_weight, self._n_stats, units,
+            matrix, records.y[rows], [gathered_nodes[slot] for slot in range(len(open_))],
+            self._tape, records.draws, self.rules, self._class_weight, self._n_stats, units,
         )  # fmt: skip
         for slot, flat in grow_where(self._matrix, gathered, n_jobs):
             open_[slot][1].flat = flat
@@ -392,12 +351,12 @@ class StoredForest:
             if own.size < root.n:
                 waiting += self._take_out(tree, root, rows, matrix, own, weights)
             else:
-                self._seen.whole[tree] = True
+                self._records.whole[tree] = True
                 self._roots[tree] = self._root(tree, left)
                 waiting.append((tree, self._roots[tree]))
-        told = len(waiting), sum(node.n for _, node in waiting)
+        outcome = len(waiting), sum(node.n for _, node in waiting)
         self._grow(waiting, left, n_jobs)
-        return told
+        return outcome
 
     def _take_out(
         self,
@@ -416,7 +375,9 @@ class StoredForest:
             some = weights[gone]
             node.n -= gone.size
             node.total = node.total - self._total(rows[gone], some)
-            if not self._stands_without(tree, node, matrix[gone], self._seen.y[rows[gone]], some):
+            if not self._stands_without(
+                tree, node, matrix[gone], self._records.y[rows[gone]], some
+            ):
                 node.open()
                 found.append((tree, node))
             elif node.children:
@@ -432,9 +393,9 @@ class StoredForest:
         """Take records out of what a node knows; tell whether it still decides as it did."""
         if node.flat is not None:
             return False  # its records are not in memory
-        if node.offers is None or node.is_small(self.rules):
+        if node.candidates is None or node.is_small(self.rules):
             return not node.children  # a leaf stays a leaf, whichever records leave
-        kept = node.offers.remove(matrix, y, weights, is_regression(self.rules))
+        kept = node.candidates.remove(matrix, y, weights, is_regression(self.rules))
         if not kept or not node.children:
             return False
         best = self._decided(tree, node)
@@ -443,19 +404,19 @@ class StoredForest:
         # Where no split gains anything, all targets may be equal now.
         if is_regression(self.rules) and best.score <= NOTHING * float(node.total[0]):
             return False
-        return not np.isnan(node.offers.above(best))
+        return not np.isnan(node.candidates.above(best))
 
     def forget(self, rows: Ints) -> None:
         """Overwrite what is kept of rows."""
-        self._seen.y[rows] = 0
-        self._seen.keys[rows] = 0
-        if self._seen.units.size:
-            self._seen.units[rows] = 0
+        self._records.y[rows] = 0
+        self._records.keys[rows] = 0
+        if self._records.units.size:
+            self._records.units[rows] = 0
 
     def keep_classes(self, kept: Flags, class_weight: Floats) -> None:
         """Drop classes of which no record is left."""
         place = np.maximum(np.cumsum(kept) - 1, 0)
-        self._seen.y[:] = place[self._seen.y]
+        self._records.y[:] = place[self._records.y]
         self._per_row = None
         self._class_weight, self._n_stats = class_weight, int(np.count_nonzero(kept))
         for root in self._roots:
@@ -481,8 +442,8 @@ class StoredForest:
 
     def matching(self, known: Sequence[FlatTree]) -> Self | None:
         """Return the forest if its trees are those that are known."""
-        told = forest_hash([flat.hash(self.rules) for flat in known])
-        return self if told == self.hash() else None
+        found = forest_hash([flat.hash(self.rules) for flat in known])
+        return self if found == self.hash() else None
 
 
 def _trees_of(open_: Open) -> list[int]:

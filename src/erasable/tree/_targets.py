@@ -1,7 +1,7 @@
 """Targets of trees: classes, or numbers on a grid.
 
-The law it keeps: trees see whole numbers, a class's place among the sorted labels or a target in
-quanta of its grid, and both are functions of the live records alone.
+Trees see whole numbers, the place of a class among the sorted labels or a target in quanta of its
+grid; both are functions of the live records alone.
 """
 
 from __future__ import annotations
@@ -55,18 +55,10 @@ class TreeTargets(Protocol):
 
 @dataclass(eq=False, slots=True)
 class ClassTargets:
-    """Classes, and what each weighs.
+    """Classes, and what each weighs."""
 
-    Attributes
-    ----------
-    classes : Classes
-        Without codes where the records are not at hand.
-    given : dict, "balanced" or None
-        The parameter `class_weight`.
-    """
-
-    classes: Classes
-    given: Any
+    classes: Classes  # without codes where the records are not at hand
+    given: Any  # the parameter `class_weight`
     _kept: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -142,18 +134,11 @@ class ClassTargets:
 
 @dataclass(eq=False, slots=True)
 class NumberTargets:
-    """Numbers, rounded to a grid once.
+    """Numbers, rounded to a grid once."""
 
-    Attributes
-    ----------
-    grid : Grid
-        Of one column.
-    numbers : ndarray of shape (n_rows,), int64
-        In quanta above the origin, with room for others behind them; empty where the records are
-        not at hand.
-    """
-
-    grid: Grid
+    grid: Grid  # of one column
+    # (n_rows,); in quanta above the origin, with room for others behind them; empty where the
+    # records are not at hand
     numbers: Ints
 
     @classmethod

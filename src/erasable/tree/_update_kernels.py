@@ -1,8 +1,8 @@
-"""Growing a tree, and having records leave or come: nodes decide, few otherwise than before.
+"""Growth of trees, deletion and addition of records.
 
-The law it keeps: a subtree is a function of the records of its node, of its path and of the rules.
-A node's decision is a function of its records, and where all the decisions above it stand, so do
-its records but for those that go or come. Where a decision changes, all below is grown again.
+A subtree is a function of the records of its node, of its path and of the rules. As long as the
+decisions above a node stand, its records change only by those that go or come. Where a decision
+changes, the subtree is grown again.
 """
 
 from __future__ import annotations
@@ -421,32 +421,23 @@ def update_tree(
     sign: int,
     pending: Ints,
     pending_keys: Words,
-    told: Ints,
+    report: Ints,
 ) -> None:
     """Have nodes decide, and those below them.
 
-    Parameters
-    ----------
-    growing, table, rules, work
-        See `erasable.tree._layout`. Who is to decide stands in ``work.calls``, a node in each of
-        its first `waiting` lines: its slot; its depth; and from where to where those of `some`
-        stand that leave it or come to it. None do (0, 0) where a node that is clear is to be grown
-        from the rows in its range, and there are slots for two nodes a record; (-1, -1) where a
-        leaf is only asked, so that its gain is known. Keys and constant features of the nodes are
-        in ``work.call_keys`` and ``work.call_constants``.
-    whole : float
-        Weight of all records that there are now.
-    some : ndarray of uint32
-        Rows and weights of the records that go, as in `GrowingTree.rows`, which they have left, or
-        of those that come, which are there already; put in another order. Their values and
-        targets are in `table`.
-    sign : int
-        -1 if these go, 1 if they come.
-    pending, pending_keys : ndarray of shape (n, 2), int64, and (n,), uint64
-        Overwritten with nodes, depths and keys where there is no room for what is to grow.
-    told : ndarray of shape (4,), int64
-        Added to: how many of these there are; how many nodes decided otherwise; their records;
-        how many leaves that were only asked should not be any.
+    Each of the first `waiting` lines of ``work.calls`` is a node: its slot; its depth; the range of
+    those of `some` that leave it or come to it. The range is (0, 0) where a blank node is to be
+    grown from the rows in its own range, with slots for two nodes a record; (-1, -1) where a leaf
+    is only evaluated, for its gain. Keys and constant features of the nodes are in
+    ``work.call_keys`` and ``work.call_constants``.
+
+    `whole` is the weight of all records of now. `some` has rows and weights as
+    `GrowingTree.rows`: of records that go (`sign` -1), which are no longer there, or that come
+    (`sign` 1), which are there already; it is put in another order. Their values and targets are
+    in `table`. `pending`, of shape (n, 2), and `pending_keys` are overwritten with nodes, depths
+    and keys where there is no memory for what is to grow. Added to `report`, of shape (4,), are:
+    their number; the nodes that decided otherwise; the records of these; the leaves that were only
+    evaluated and should be split.
     """
     nodes, stats, calls = growing.nodes, growing.stats, work.calls
     while waiting:
@@ -488,7 +479,7 @@ def update_tree(
             growing, table, rules, work, node, depth, key, whole, m, kept, constants
         )
         if first < 0:
-            told[3] += feature >= 0
+            report[3] += feature >= 0
             continue
         if moving and feature == nodes[node, FEATURE] and code == nodes[node, CODE]:
             if feature >= 0:
@@ -505,15 +496,15 @@ def update_tree(
             continue
         if moving:
             clear(growing, work, node)
-            told[1] += 1
-            told[2] += nodes[node, COUNT]
+            report[1] += 1
+            report[2] += nodes[node, COUNT]
         if feature < 0:
             drop_kept(growing, node)
             continue
         if moving and not room_for(growing, node):
             drop_kept(growing, node)
-            pending[told[0], 0], pending[told[0], 1], pending_keys[told[0]] = node, depth, key
-            told[0] += 1
+            pending[report[0], 0], pending[report[0], 1], pending_keys[report[0]] = node, depth, key
+            report[0] += 1
             continue
         to_left = part(growing, table, work, node, feature, code)
         pair, count = take_pair(growing), nodes[node, COUNT]

@@ -1,4 +1,4 @@
-"""The upper part of a tree whose records are stored: nodes, and what each knows of its features."""
+"""The upper part of a tree whose records are stored: nodes and their candidates."""
 
 from __future__ import annotations
 
@@ -17,23 +17,14 @@ from erasable.tree._score_kernels import gain_of
 
 @dataclass(eq=False, slots=True)
 class SplitCandidates:
-    """What features that are not constant offer to a node.
+    """The candidates of a node: values drawn of its features that are not constant."""
 
-    Attributes
-    ----------
-    features, found, lasts : ndarray of shape (n_features,), int64
-        See `_level_kernels.choose`.
-    values : ndarray of shape (n_features, sample), float64
-        Values drawn, ascending; infinity behind them.
-    counted : Counted
-        Of this node, without the first dimension.
-    """
-
+    # features, found, lasts: (n_features,); see `_level_kernels.choose`
     features: Ints
     found: Ints
     lasts: Ints
-    values: Floats
-    counted: LevelCounts
+    values: Floats  # (n_features, sample); values drawn, ascending; infinity behind them
+    counted: LevelCounts  # of this node, without the first dimension
 
     def remove(self, matrix: Matrix, y: Ints, weights: Ints, squares: bool) -> bool:
         """Take records out; tell whether all values drawn are still there."""
@@ -92,25 +83,15 @@ class SplitCandidates:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BestSplit:
-    """A split of a node.
+    """A split of a node."""
 
-    Attributes
-    ----------
-    place, j : int
-        Of the feature among those that have offers, and of the value among those drawn; -1 for no
-        split.
-    score : float
-    n : int
-        How many records go to the left.
-    total : ndarray of shape (n_stats,), int64
-        Their stats.
-    """
-
+    # place, j: index of the feature in `SplitCandidates.features`, and of the value among those
+    # drawn; -1 for no split
     place: int
     j: int
     score: float
-    n: int
-    total: Ints
+    n: int  # how many records go to the left
+    total: Ints  # (n_stats,); their stats
 
 
 NO_SPLIT = BestSplit(-1, -1, -np.inf, 0, np.zeros(0, dtype=np.int64))
@@ -118,47 +99,30 @@ NO_SPLIT = BestSplit(-1, -1, -np.inf, 0, np.zeros(0, dtype=np.int64))
 
 @dataclass(eq=False, slots=True)
 class UpperNode:
-    """A node of the upper part of a tree.
+    """A node of the upper part of a tree."""
 
-    Attributes
-    ----------
-    key : int
-        Of its path.
-    depth, n : int
-        How many splits are above it, and how many records it has.
-    total : ndarray of shape (n_stats,), int64
-        Stats of these.
-    looked : int
-        How many features were looked at, all of them constant.
-    offers : Offers or None
-        Where it was asked for them.
-    split : BestSplit
-    children : list of Node
-        Two or none.
-    flat : Flat or None
-        What was grown of its records; of a node without children that is no leaf for ever.
-    """
-
-    key: int
+    key: int  # of its path
+    # depth, n: how many splits are above it, and how many records it has
     depth: int
     n: int
-    total: Ints
-    looked: int = 0
-    offers: SplitCandidates | None = None
+    total: Ints  # (n_stats,); stats of these
+    looked: int = 0  # how many features were looked at, all of them constant
+    candidates: SplitCandidates | None = None  # None until they are counted
     split: BestSplit = NO_SPLIT
-    children: list[UpperNode] = field(default_factory=list)
+    children: list[UpperNode] = field(default_factory=list)  # two or none
+    # what was grown of its records; of a node without children that is no leaf for ever
     flat: FlatTree | None = None
 
     def open(self) -> None:
         """Forget what is below it, and why."""
-        self.looked, self.offers, self.split = 0, None, NO_SPLIT
+        self.looked, self.candidates, self.split = 0, None, NO_SPLIT
         self.children, self.flat = [], None
 
     def keep_classes(self, kept: Flags) -> None:
         """Drop classes of which no record is left."""
         self.total = np.ascontiguousarray(self.total[kept])
-        if self.offers is not None:
-            self.offers.keep_classes(kept)
+        if self.candidates is not None:
+            self.candidates.keep_classes(kept)
         if self.split.place >= 0:
             self.split = replace(self.split, total=self.split.total[kept])
         if self.flat is not None:
@@ -176,9 +140,9 @@ class UpperNode:
     def decide(
         self, rules: TreeRules, ranks: Ints, class_weight: Floats, whole: float
     ) -> BestSplit:
-        """Return the split that its offers lead to."""
-        assert self.offers is not None
-        best = self.offers.best(self, rules, ranks, class_weight)
+        """Return the split that its candidates lead to."""
+        assert self.candidates is not None
+        best = self.candidates.best(self, rules, ranks, class_weight)
         if best.place >= 0 and rules.min_decrease > 0:
             gain = gain_of(best.score, self.total, rules, class_weight)
             if gain / whole < rules.min_decrease:
@@ -199,20 +163,20 @@ class UpperNode:
     @property
     def feature(self) -> int:
         """Feature of its split."""
-        assert self.offers is not None
-        return int(self.offers.features[self.split.place])
+        assert self.candidates is not None
+        return int(self.candidates.features[self.split.place])
 
     @property
     def value(self) -> float:
         """Largest value on the left."""
-        assert self.offers is not None
-        return float(self.offers.values[self.split.place, self.split.j])
+        assert self.candidates is not None
+        return float(self.candidates.values[self.split.place, self.split.j])
 
     @property
     def threshold(self) -> float:
         """The middle between the values next to its split; see `_flat_kernels`."""
-        assert self.offers is not None
-        low, high = self.value, self.offers.above(self.split)
+        assert self.candidates is not None
+        low, high = self.value, self.candidates.above(self.split)
         middle = low / 2.0 + high / 2.0
         return middle if low <= middle < high else low
 

@@ -1,4 +1,4 @@
-"""Tools about estimators: find them all, and check that one of your own keeps the law."""
+"""Tools about estimators: a list of all, and checks that an estimator keeps the law."""
 
 from erasable.utils.discovery import all_estimators
 

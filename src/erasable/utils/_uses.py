@@ -1,7 +1,7 @@
-"""What users do, with a few records: so that all kernels are called, and so compiled.
+"""Uses of all estimators with a few records, so that all kernels are called, and so compiled.
 
-A kernel is compiled for the types it is called with: of numbers in double and in single precision,
-of dense and of sparse records.
+A kernel is compiled for the types of its arguments: double and single precision, dense and sparse
+records.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {  # parameters with kernels of their ow
 def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
     """Use an estimator on all kinds of records that it takes.
 
-    With `meta`, which is made of others, on one kind: kernels are those of the others.
+    If `meta`, it is made of others, and is used on one kind: the kernels are those of the others.
     """
     cls = getattr(importlib.import_module(home), name)
     X, y = _records(name, kind)
@@ -107,7 +107,7 @@ def _add(model: Any, X: Any, y: Any) -> None:
 
 
 def _use_in_files(estimator: Any, X: Any, y: Any) -> None:
-    """Delete from models that lie in files, with ids that are texts."""
+    """Delete from models in files, with ids that are texts."""
     named = np.array([f"visit-{i}" for i in range(_N)])
     model = estimator.fit(X, *(() if y is None else (y,)), ids=named)
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +133,7 @@ def _records(name: str, kind: str) -> tuple[Any, Any]:
         X = rng.integers(0, 5, size=(_N, _D))
         X[10] += 60 if name == "MultinomialNB" else 0
         if name == "CategoricalNB":
-            X[:8] = 4  # those that leave are not the last of a category
+            X[:8] = 4  # the deleted ones are not the last of a category
     if name in _TEXTS:
         X = [" ".join(f"word{i}" for i in row) for row in rng.integers(0, 40, (_N, 12))]
     if name == "Refit":
@@ -163,7 +163,7 @@ def _of(home: str, name: str, *args: Any, **params: Any) -> Any:
     return getattr(importlib.import_module(f"erasable.{home}"), name)(*args, **params)
 
 
-# -- all else --------------------------------------------------------------------------------------
+# -- others ----------------------------------------------------------------------------------------
 
 
 def _select() -> None:
@@ -231,13 +231,13 @@ def _use_parquet() -> None:
 
 
 def _use_threads() -> None:
-    """Learn from so many records that they are shared between threads."""
+    """Fit on enough records for several threads."""
     X, _ = _records("", "clusterer")
     _of("cluster", "KMeans", 3, random_state=0, n_jobs=2).fit(np.tile(X, (140, 1)))
 
 
 def _connect() -> None:
-    """Learn from what another step makes of a text."""
+    """Fit a step on the output of a text step."""
     X, _ = _records("CountVectorizer", "transformer")
     steps = _of("feature_extraction", "TfidfVectorizer"), _of("naive_bayes", "MultinomialNB")
     _use(_of("pipeline", "make_pipeline", *steps), X, np.arange(_N) % 2)
@@ -258,4 +258,4 @@ USES: dict[str, Callable[[], None]] = {
     "threads": _use_threads,
     "texts": _connect,
 }
-"""What there is of `erasable.utils.compiling.ELSE`."""
+"""Functions for `erasable.utils.compiling.ELSE`."""

@@ -1,7 +1,7 @@
-"""Compile all kernels ahead, as `erasable compile` does: for an image of a container, say.
+"""Compilation of all kernels ahead of use, as by `erasable compile`: for a container image, say.
 
-A kernel is compiled when it is first called, for the types that it is called with. So all there is
-to do is what users do, with a few records: fit, predict, delete, and delete from a file.
+A kernel is compiled at its first call, for the types of its arguments. So this uses every estimator
+with a few records: fit, predict, delete, and delete from a file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from erasable.core import _jit
 from erasable.core._kernel_cache import can_save
 from erasable.core.errors import ErasableError
+from erasable.utils.discovery import all_estimators
 
 __all__ = ["ELSE", "Compiled", "compile_kernels"]
 
 ELSE = ("selection", "removal", "Parquet", "leave-one-out", "threads", "texts")
-"""What has kernels beside estimators."""
+"""Names of other uses of kernels than estimators."""
 
 # The longest first, so that no process is left alone with one of them.
 _LONG = ("KMeans", "RandomForestClassifier", "selection", "LinearRegression")
@@ -30,7 +31,7 @@ _LONG = ("KMeans", "RandomForestClassifier", "selection", "LinearRegression")
 
 @dataclass(frozen=True)
 class Compiled:
-    """What was compiled for an estimator, or for what is named in `ELSE`.
+    """Kernels compiled for an estimator, or for a name in `ELSE`.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ def compile_kernels(
     n_jobs: int | None = None,
     tell: Callable[[Compiled], None] | None = None,
 ) -> list[Compiled]:
-    """Compile what fitting, predicting and deleting need, and keep it for later processes.
+    """Compile the kernels of fits, predictions and deletions, and save them on disk.
 
     Parameters
     ----------
@@ -82,8 +83,6 @@ def compile_kernels(
     >>> [each.name for each in compile_kernels(["MinMaxScaler"], n_jobs=1)]
     ['MinMaxScaler']
     """
-    from erasable.utils.discovery import all_estimators
-
     known = {
         name: (cls.__module__, tags["kind"], tags["meta"]) for name, cls, tags in all_estimators()
     }
@@ -123,10 +122,10 @@ def _n_cores() -> int:
 
 
 def _compile(name: str, home: str, kind: str, meta: bool) -> Compiled:
-    """Use an estimator, or do what else has this name, in this process."""
+    """Use an estimator, or another use of this name, in this process."""
     began, before = time.perf_counter(), _jit.n_compiled()
     with _jit.silence(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of 240 records, about which nobody asks
+        warnings.simplefilter("ignore")  # about 240 made-up records
         uses = importlib.import_module("erasable.utils._uses")
         if home.startswith("erasable.neural."):
             pass  # its kernels are those of torch

@@ -1,4 +1,4 @@
-"""Find every estimator of erasable, so that one test serves them all."""
+"""List of every estimator of erasable, so that one test covers them all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from erasable.core.params import class_path
 
 __all__ = ["all_estimators"]
 
-_WITHOUT = ("cli", "workspace")  # rooms above, which have no estimators
+_WITHOUT = ("cli", "workspace")  # packages without estimators
 # The first that fits: a clusterer may transform, too.
 _KINDS = (
     ("classifier", ClassifierMixin),
@@ -56,7 +56,7 @@ def all_estimators() -> list[tuple[str, type[Erasable], dict[str, Any]]]:
     for module in _public_modules(erasable):
         for name in getattr(module, "__all__", []):
             value = getattr(module, name, None)
-            # What is defined in `core` is a base of others.
+            # Classes in `core` are bases of others.
             if (
                 inspect.isclass(value)
                 and issubclass(value, Erasable)
@@ -76,7 +76,7 @@ def _public_modules(package: ModuleType) -> Iterator[ModuleType]:
         try:
             module = importlib.import_module(entry.name)
         except ModuleNotFoundError as error:
-            # A room whose optional dependency is not installed has no estimators here.
+            # A package whose optional dependency is not installed has no estimators here.
             if error.name is not None and error.name.partition(".")[0] != "erasable":
                 continue
             raise

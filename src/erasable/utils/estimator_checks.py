@@ -1,9 +1,9 @@
-"""The law, checked on anybody's estimator: deleting a record equals never having seen it.
+"""Checks of the law for any estimator: deleting a record equals never having seen it.
 
-Every check is a function ``check_xxx(estimator)`` that raises ``AssertionError`` and tells what
+Every check is a function ``check_xxx(estimator)`` that raises ``AssertionError`` and says what
 differs. `check_erasable` runs them all; `parametrize_with_law_checks` makes one pytest test of
-each. All checks work through the public interface of `erasable.core.estimator.Erasable`, on small
-fixed data sets (`LAW_DATA_SETS`), or on your own: ``check_batch_split(estimator, [data])``.
+each. All checks use the public interface of `erasable.core.estimator.Erasable`, on small fixed data
+sets (`LAW_DATA_SETS`), or on your own: ``check_batch_split(estimator, [data])``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _data_sets(check: Check, fast: bool) -> tuple[DataSet, ...]:
 
 
 def check_erasable(estimator: Any, *, fast: bool = False) -> None:
-    """Check that an estimator keeps the law; say where it does not.
+    """Check that an estimator keeps the law; raise AssertionError where it does not.
 
     You wrote an estimator that deletes, and want to know whether a deletion is the same, bit for
     bit, as never having seen the record, under every order, batch, copy and file.

@@ -1,7 +1,4 @@
-"""One workspace on the disk: its folder, its ledger, its files, its keys, and who is at work on it.
-
-Every package of the workspace is handed a `Context`, and asks it for these.
-"""
+"""Context of a workspace: its folder, ledger, files, keys and locks, for its packages."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from erasable.workspace.locking import Claim, Lock, hold
 from erasable.workspace.locking.folder import FolderLock
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.store import accelerators, own_files
-from erasable.workspace.store.artifacts import ARTIFACTS, is_made, new_key, owner_of
+from erasable.workspace.store.artifacts import ARTIFACTS, is_made_key, new_key, owner_of
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import STORE, Location
@@ -39,10 +36,10 @@ if TYPE_CHECKING:
 LEDGER, LOCK, SCRATCH = "ledger.db", "lock", "scratch"
 
 RESTORING = "restoring.json"
-"""A workspace's folder has it while a backup is being restored there, and is not to be used."""
+"""The file that marks a folder while a backup is being restored there."""
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[..., None]]]
-"""Called with a label and a total, or None; its `with` block is given a function that advances."""
+"""Takes a label and a total, or None; its `with` block gets a function that advances."""
 
 
 @contextmanager
@@ -51,35 +48,8 @@ def _silent(label: str, total: int | None) -> Iterator[Callable[..., None]]:
 
 
 class Context:
-    """A workspace that is open.
+    """An open workspace in the folder `root`; `wait` is in seconds, for other processes.
 
-    Parameters
-    ----------
-    root : path-like
-        Its folder.
-    wait : float, default=10.0
-        Seconds to wait for another process that is at work on it.
-
-    Attributes
-    ----------
-    root : Path
-    disk : Disk
-        The folder's files.
-    store : ArtifactStore
-        Models and data.
-    ledger : Ledger
-    locks : Lock
-        Of the folder, where the ledger is a file in it; leases, where it is in PostgreSQL.
-    keys : Keys
-    progress : callable
-        See `Progress`; it says nothing unless a user interface sets it.
-    memory : int or None
-        See `erasable.workspace.Workspace.open`.
-    workers : Workers or None
-        Of a cluster that models learn on.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     context = Context.create(folder)
@@ -100,9 +70,9 @@ class Context:
         )
         self.ledger.sealer = self._seal_setting
         self.locks = self._make_locks()
-        self.progress: Progress = _silent
-        self.memory: int | None = None
-        self.workers: Workers | None = None
+        self.progress: Progress = _silent  # set by a user interface
+        self.memory: int | None = None  # see `erasable.workspace.Workspace.open`
+        self.workers: Workers | None = None  # of a cluster that models learn on
         self._wait = wait
         self._keys: Keys | None = None
 
@@ -116,8 +86,7 @@ class Context:
         """Make a workspace in a folder, which is made too.
 
         Without an address, the ledger is a file in the folder; without a location, data and models
-        are in the folder. Raise WorkspaceError if the folder, the address or the location is in
-        use.
+        are in the folder. Raise WorkspaceError if one of the three is in use.
         """
         from erasable.workspace.identity.keys import Keys
 
@@ -125,7 +94,7 @@ class Context:
         context._refuse_unfinished()
         known = Location.read(context.disk)
         if known is not None and location is not None and known.url == location.url:
-            location = known  # a making that was cut off goes on
+            location = known  # continues a creation that was cut off
         elsewhere = known is not None and known != location
         if (context.root / LEDGER).exists() or elsewhere or _is_elsewhere(context, address):
             raise WorkspaceError(
@@ -153,14 +122,14 @@ class Context:
             context.store = store
             context._make_ledger(address)
         except BaseException:
-            with suppress(ErasableError):  # what is left of it is no reason to say another
+            with suppress(ErasableError):  # the first error counts
                 store.leave()
             context.disk.remove(STORE)
             raise
         return context
 
     def _refuse_folders(self) -> None:
-        """Refuse to make a workspace of folders that somebody has filled: it would remove files."""
+        """Refuse folders with files of others: a workspace would remove them."""
         for name in (ARTIFACTS, accelerators.FOLDER, SCRATCH):
             place = self.disk.path(name)
             if place.exists() and not (place.is_dir() and not any(place.iterdir())):
@@ -180,7 +149,7 @@ class Context:
             self._make_tables(address)
 
     def _make_file(self) -> None:
-        """Make the ledger beside its place, and put it there whole."""
+        """Make the ledger under another name, and rename it when it is whole."""
         self._remove_unfinished_ledger()
         # SQLite gives its other files the mode of this one, which it would make for all to read.
         self.disk.write(f"{LEDGER}.new", b"")
@@ -196,7 +165,7 @@ class Context:
     def _make_tables(self, address: Address) -> None:
         """Make the ledger in one transaction, after the folder says where it is.
 
-        A process that dies in between leaves a folder whose schema is empty: it can be made again.
+        A process that dies in between leaves a folder with an empty schema: it can be made again.
         """
         address.write(self.disk)
         try:
@@ -209,7 +178,7 @@ class Context:
             raise
 
     def _begin(self, connection: Connection) -> None:
-        """Write down who this workspace is."""
+        """Write the identity of this workspace."""
         from erasable.workspace.evidence import log, seals
 
         now = self.now()
@@ -264,7 +233,7 @@ class Context:
 
     @property
     def keys(self) -> Keys:
-        """The keys, read when they are first asked for, and held against the ledger."""
+        """The keys, read at the first use, and compared with the ledger."""
         if self._keys is None:
             from erasable.workspace.identity.keys import Keys
 
@@ -295,9 +264,8 @@ class Context:
     ) -> Iterator[None]:
         """Lock data sets and models inside the block; by default, the whole workspace.
 
-        No other process has meanwhile what is changed, nor changes what is read; see
-        `erasable.workspace.locking`. Raise WorkspaceBusyError after `wait` seconds, by default
-        those of the workspace.
+        No other process holds what is changed, nor changes what is read; see `workspace.locking`.
+        Raise WorkspaceBusyError after `wait` seconds, by default those of the workspace.
         """
         owner = ""
         try:
@@ -317,7 +285,7 @@ class Context:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Lend a folder for a program of the user's; it is removed with all it holds."""
+        """Yield a folder for a program of the user's; it is removed with all it holds."""
         key = new_key(SCRATCH, self.locks.owner)
         self.disk.make(key)
         try:
@@ -326,15 +294,15 @@ class Context:
             self.disk.remove_folder(key)
 
     def clean(self) -> None:
-        """Remove what nothing refers to: garbage, unfinished files, scratch. Hold the lock.
+        """Remove garbage, unfinished files and scratch, which nothing refers to. Hold the lock.
 
-        What others at work are making is not referred to yet, and stays. Files are listed before it
-        is looked who refers to them, and who is at work: what is made meanwhile is not listed. What
-        has a name that erasable gives to nothing is another's, and stays. Raise WorkspaceError, and
-        remove nothing, if a folder of the workspace holds or is a symbolic link.
+        Files that other processes are making stay. So files are listed before the ledger and the
+        owners at work are read: files made meanwhile are not in the list. Files with names that
+        erasable does not give stay, too. Raise WorkspaceError, and remove nothing, if a folder of
+        the workspace is or holds a symbolic link.
         """
         scratch = [f"{SCRATCH}/{path.name}" for path in self.disk.path(SCRATCH).glob("*")]
-        places = {key: self.disk.path(key) for key in scratch if is_made(key)}
+        places = {key: self.disk.path(key) for key in scratch if is_made_key(key)}
         quick = accelerators.folders(self.disk)
         keys = set(self.store.list())
         others = self.locks.others()
@@ -343,14 +311,14 @@ class Context:
                 (self.disk.remove_folder if path.is_dir() else self.disk.remove)(key)
         if not others:
             for path in self.root.glob(f"{PARTIAL}*"):
-                if own_files.is_made(path.name):
+                if own_files.is_own_name(path.name):
                     self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
             kept = _referred_to(connection)
             current = set(connection.execute(select(model_version.c.key)).scalars())
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
-        made = {key for key in keys if is_made(key) and owner_of(key) not in others}
+        made = {key for key in keys if is_made_key(key) and owner_of(key) not in others}
         for key in sorted((made | set(dropped)) - kept):
             self.store.delete(key)
         accelerators.settle_all(self.disk, quick, current, kept, others, lambda: self.keys)
@@ -367,9 +335,9 @@ class Context:
             self.store.delete(key)
 
     def _remove_unfinished_ledger(self) -> None:
-        """Remove what the making of the ledger left, where it was cut off or SQLite did."""
+        """Remove files of an interrupted creation of the ledger, and those of SQLite."""
         for path in self.root.glob(f"{LEDGER}.new*"):
-            if own_files.is_made(path.name):
+            if own_files.is_own_name(path.name):
                 self.disk.remove(path.name)
 
 
@@ -381,6 +349,6 @@ def _referred_to(connection: Connection) -> set[str]:
 
 
 def _is_elsewhere(context: Context, address: Address | None) -> bool:
-    """Tell whether a folder says where its ledger is; one whose making was cut off may go on."""
+    """Tell whether a folder names another ledger; a creation that was cut off may go on."""
     known = Address.read(context.disk)
     return known is not None and known != address

@@ -403,7 +403,10 @@ class Workspace:
         with self.context.ledger.reading() as connection:
             described = catalogue.dataset(connection, name)
             known = catalogue.find(connection, name)
-            return {**described, "warnings": column_types.remarks(self.context, connection, known)}
+            return {
+                **described,
+                "warnings": column_types.spelling_remarks(self.context, connection, known),
+            }
 
     # -- models ------------------------------------------------------------------------------------
 
@@ -1759,7 +1762,7 @@ class Workspace:
         from erasable.workspace.evidence import log
 
         try:
-            return log.remarks(self.context)
+            return log.clock_remarks(self.context)
         except LedgerError:  # verify_log says so
             return []
 

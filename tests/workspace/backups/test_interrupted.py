@@ -124,7 +124,7 @@ def test_what_others_have_put_there_is_not_removed(
     with pytest.raises(WorkspaceError, match="is in use; expected a folder that is empty"):
         made.restore()
     assert notes.read_text() == "precious"
-    monkeypatch.setattr(grounds, "is_made", lambda name: True)
+    monkeypatch.setattr(grounds, "is_own_name", lambda name: True)
     grounds._remove_made(Disk(new))
     assert not notes.exists()
 

@@ -56,7 +56,7 @@ def kept(workspace, column="scan"):
     """Return what a data set has in a column, by id."""
     with workspace.context.ledger.reading() as connection:
         known = catalogue.find(connection, "d")
-        table = catalogue.table(workspace.context, connection, known.id)
+        table = catalogue.read_version(workspace.context, connection, known.id)
     return {int(i): x for i, x in zip(*(table[c].to_pylist() for c in ("id", column)), strict=True)}
 
 
@@ -133,7 +133,7 @@ def test_rows_are_those_of_slices_and_gaps():
     for each, expected in ((whole, [[99, 100]]), (lists, [[3, 4]])):
         column = pa.chunked_array([each.slice(1, 2), each.slice(1, 1)])
         np.testing.assert_array_equal(
-            arrays.rows_of(column), [[np.nan] * 2, *expected, [np.nan] * 2]
+            arrays.array_rows(column), [[np.nan] * 2, *expected, [np.nan] * 2]
         )
 
 

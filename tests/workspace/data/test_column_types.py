@@ -13,7 +13,7 @@ import pytest
 from erasable.core.errors import InvalidDataError, SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import pulling
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 
 HEAD = "id,who,zip,price,flag,day,seen,n,big,y"
 FIRST = [
@@ -43,7 +43,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def rows(workspace: Workspace) -> dict[str, dict[str, Any]]:
     with workspace.context.ledger.reading() as connection:
-        whole = table(workspace.context, connection, find(connection, "d").id)
+        whole = read_version(workspace.context, connection, find(connection, "d").id)
     return {row["id"]: row for row in whole.drop_columns(["who"]).to_pylist()}
 
 

@@ -40,7 +40,7 @@ def rows(
 ) -> dict[Any, dict[str, Any]]:
     with context.ledger.reading() as connection:
         known = catalogue.find(connection, name)
-        table = catalogue.table(context, connection, known.id, version)
+        table = catalogue.read_version(context, connection, known.id, version)
     return {row["visit"]: row for row in table.to_pylist()}
 
 
@@ -73,7 +73,7 @@ def test_what_was_added_is_read_again(tmp_path: Path) -> None:
     with context.ledger.reading() as connection:
         known = catalogue.find(connection, "visits")
         assert known.n_buckets == 2
-        for part in catalogue.parts(connection, known.id):
+        for part in catalogue.fragment_rows(connection, known.id):
             table = fragments.read(context, part.key, part.sha256)
             assert table["visit"].to_pylist() == sorted(table["visit"].to_pylist())
             buckets = {fragments.bucket_of(t, 2) for t in table["patient"].to_pylist()}
@@ -166,7 +166,7 @@ def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> N
         datasets.add(context, "bad", Source.parse(str(path)), id_column="visit", subjects=SUBJECTS)
     assert list(context.store.list()) == []
     with context.ledger.reading() as connection:
-        assert catalogue.every(connection) == []
+        assert catalogue.all_datasets(connection) == []
 
 
 def test_sync_counts_and_ends_what_differs(tmp_path: Path) -> None:
@@ -228,11 +228,11 @@ def stored(context: Context) -> list[Any]:
     from erasable.workspace.store.artifacts import StoredArtifact
 
     with context.ledger.reading() as connection:
-        known = catalogue.every(connection)
+        known = catalogue.all_datasets(connection)
         return [
             StoredArtifact(part.key, part.sha256)
             for each in known
-            for part in catalogue.parts(connection, each.id)
+            for part in catalogue.fragment_rows(connection, each.id)
         ]
 
 
@@ -336,7 +336,7 @@ def test_the_ids_of_records_may_name_people(tmp_path: Path) -> None:
     assert (change.n_records, change.n_suppressed) == (1, 2)
     with workspace.context.ledger.reading() as connection:
         known = catalogue.find(connection, "customers")
-        table = catalogue.table(workspace.context, connection, known.id)
+        table = catalogue.read_version(workspace.context, connection, known.id)
     assert table["who"].to_pylist() == ["18"]
     assert table["who.subject"].to_pylist() == [workspace.context.keys.token("id", 18)]
     assert workspace.verify_log() == []

@@ -12,7 +12,7 @@ import pytest
 from erasable.core.errors import DialectWarning, ErasableError, InvalidParameterError, SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import delimited
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 from erasable.workspace.data.column_types import ColumnTypes
 from erasable.workspace.data.dialects import Dialect
 from erasable.workspace.data.sources import Source
@@ -234,7 +234,7 @@ def add(workspace: Workspace, path: Path, **said: str) -> None:
 
 def content(workspace: Workspace) -> list[dict[str, Any]]:
     with workspace.context.ledger.reading() as connection:
-        whole = table(workspace.context, connection, find(connection, "d").id)
+        whole = read_version(workspace.context, connection, find(connection, "d").id)
     return sorted(whole.drop_columns(["who"]).to_pylist(), key=lambda row: str(row["id"]))
 
 

@@ -30,7 +30,7 @@ from effort import SEED
 from erasable.core.errors import DialectWarning, ErasableError, SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import column_types, delimited, json_lines, pulling
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.models.training import from_bytes
 from erasable.workspace.models.using import open_model
@@ -132,7 +132,7 @@ class Life:
         """Hold the data set against what was drawn."""
         with self.workspace.context.ledger.reading() as connection:
             known = find(connection, self.name)
-            found = table(self.workspace.context, connection, known.id)
+            found = read_version(self.workspace.context, connection, known.id)
         types = {name: str(kind_of(name).type) for name in self.names}
         own = {"id": "string" if self.text_ids else "int64", "who": "string"}
         assert dict(known.columns) == types | own, self.done
@@ -205,6 +205,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace.create(tmp_path / "ws")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("start", range(0, N, 20))
 def test_a_data_set_does_not_depend_on_its_files(
     workspace: Workspace, tmp_path: Path, start: int
@@ -276,18 +277,18 @@ def without_what_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 def points_alone(patch: pytest.MonkeyPatch) -> None:
     """Whatever the decimal mark is, it is read as a point."""
-    parse = column_types.parse
-    patch.setattr(delimited, "parse", lambda texts, kind, decimal: parse(texts, kind))
+    parse = column_types.parse_cells
+    patch.setattr(delimited, "parse_cells", lambda texts, kind, decimal: parse(texts, kind))
 
 
 def commas_anywhere(patch: pytest.MonkeyPatch) -> None:
     """A number may have either mark, and both are taken out."""
-    parse = column_types.parse
+    parse = column_types.parse_cells
 
     def either(texts: Any, kind: Any, decimal: str = ".", **rest: Any) -> Any:
         return parse(pa.array([t and t.replace(",", "") for t in texts.to_pylist()]), kind, **rest)
 
-    patch.setattr(column_types, "parse", either)
+    patch.setattr(column_types, "parse_cells", either)
 
 
 def rounded(patch: pytest.MonkeyPatch) -> None:

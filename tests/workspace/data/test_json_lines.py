@@ -16,7 +16,7 @@ from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data import json_lines
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 from erasable.workspace.data.sources import Source
 
 SECRET = "Bloggs"
@@ -181,7 +181,7 @@ def test_batches_do_not_show(
 
 def rows_of(workspace: Workspace) -> dict[Any, dict[str, Any]]:
     with workspace.context.ledger.reading() as connection:
-        whole = table(workspace.context, connection, find(connection, "d").id)
+        whole = read_version(workspace.context, connection, find(connection, "d").id)
     return {row["id"]: row for row in whole.drop_columns(["who"]).to_pylist()}
 
 

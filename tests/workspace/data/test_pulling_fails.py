@@ -113,7 +113,7 @@ def test_what_is_wrong_changes_nothing(
         assert contents(context, "good") == before
         nothing_beside(context)
     with context.ledger.reading() as connection:
-        assert [each.name for each in catalogue.every(connection)] == ["good"]
+        assert [each.name for each in catalogue.all_datasets(connection)] == ["good"]
 
 
 def test_append_finds_what_is_there_in_any_bucket(tmp_path: Path) -> None:

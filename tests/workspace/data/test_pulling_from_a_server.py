@@ -74,7 +74,7 @@ def test_a_query_is_added_appended_and_synced(
     assert workspace.sync("visits", shop).n_suppressed == 3
     with context.ledger.reading() as connection:
         known = catalogue.find(connection, "visits")
-        table = catalogue.table(context, connection, known.id)
+        table = catalogue.read_version(context, connection, known.id)
     assert sorted(table["id"].to_pylist()) == [i for i in range(700) if i // 3 != 1]
     assert dict(known.columns) == {
         "id": "int64", "who": "string", "dose": "double", "note": "string", "day": "date32[day]",

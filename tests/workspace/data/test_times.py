@@ -11,7 +11,7 @@ import pytest
 
 from erasable.core.errors import InvalidIdsError, SourceError
 from erasable.workspace import Workspace
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 
 KINDS: dict[str, tuple[list[Any], str, str]] = {
     # values of the first file and of a later one, as text; the type; a condition on the first
@@ -47,7 +47,7 @@ def put(path: Path, rows: list[tuple[str, str]], texts: list[str], kind: str) ->
 
 def values(workspace: Workspace) -> Any:
     with workspace.context.ledger.reading() as connection:
-        whole = table(workspace.context, connection, find(connection, "d").id)
+        whole = read_version(workspace.context, connection, find(connection, "d").id)
     return whole.sort_by("id")["x"].cast(pa.string()).to_pylist()
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from erasable.workspace import Workspace
-from erasable.workspace.data.catalogue import find, table
+from erasable.workspace.data.catalogue import find, read_version
 
 MODELS = {
     "bayes": "naive_bayes.GaussianNB",
@@ -46,7 +46,7 @@ def add(folder: Path, name: str, rows: pa.Table) -> Workspace:
 
 def contents(workspace: Workspace) -> Any:
     with workspace.context.ledger.reading() as connection:
-        whole = table(workspace.context, connection, find(connection, "d").id)
+        whole = read_version(workspace.context, connection, find(connection, "d").id)
     return whole.drop_columns(["who"]).sort_by("id").to_pydict()
 
 

@@ -302,7 +302,7 @@ def test_a_data_set_that_cannot_be_read_keeps_its_people_waiting(workspace: Work
 def fragments_of(workspace: Workspace, connection: Any, name: str) -> Any:
     from erasable.workspace.data import catalogue
 
-    return catalogue.parts(connection, catalogue.find(connection, name).id)
+    return catalogue.fragment_rows(connection, catalogue.find(connection, name).id)
 
 
 # -- what is left ----------------------------------------------------------------------------------

@@ -114,8 +114,9 @@ def test_what_others_have_put_there_stays(
         (root / name).write_text("not the workspace's")
     assert len(workspace.process().requests) == 1
     assert [name for name in STRANGERS if not (root / name).exists()] == []
-    for module in (context, accelerators, own_files):  # the negative control
-        monkeypatch.setattr(module, "is_made", lambda name: True)
+    for module in (context, accelerators):  # the negative control
+        monkeypatch.setattr(module, "is_made_key", lambda name: True)
+    monkeypatch.setattr(own_files, "is_own_name", lambda name: True)
     workspace.process()
     assert [name for name in STRANGERS if (root / name).exists()] == []
 

@@ -1,4 +1,4 @@
-"""Keep a model's records, and what it needs to delete them, in a folder beside its file."""
+"""Folder beside a model's file, with its records and its accelerator."""
 
 from __future__ import annotations
 
@@ -32,12 +32,9 @@ _OPEN: WeakKeyDictionary[Any, tuple[str, MappedFile]] = WeakKeyDictionary()
 
 
 def refuse_others(path: Any, *, records: bool) -> None:
-    """Refuse a place of records that is not ours, before a model is saved: it would be removed.
+    """Raise ArtifactError for a place of records that `save` did not make and would remove.
 
-    Raises
-    ------
-    ArtifactError
-        It is a symbolic link; or, where `records` are to be there, something that no `save` made.
+    It is a symbolic link or, where `records` are to be saved, not a folder that `save` made.
     """
     if not isinstance(path, str | os.PathLike):
         return
@@ -53,19 +50,11 @@ def refuse_others(path: Any, *, records: bool) -> None:
 
 
 def save_records(model: Erasable, path: Any) -> None:
-    """Keep the records of a model that is about to be saved under `path`.
+    """Prepare the records of a model that is about to be saved under `path`.
 
-    Of a model that was loaded from there, only what has changed is written. What was there before
-    stays until `recover_records`: a process that dies in between has saved nothing.
-
-    Raises
-    ------
-    InvalidInputError
-        `path` is a file that is open.
-    DetachedError
-        The model has no records.
-    ArtifactFileError
-        The disk is full or fails.
+    Of a model that was loaded from there, only changes are written. The former files stay until
+    `recover_records`: a process that dies in between has saved nothing. Raise InvalidInputError if
+    `path` is an open file, DetachedError without records, ArtifactFileError if the disk fails.
     """
     files, key = _place(path)
     with _disk_errors(path):
@@ -86,7 +75,7 @@ def save_records(model: Erasable, path: Any) -> None:
 
 
 def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
-    """Keep the live records alone, of which the model learns again when it is loaded."""
+    """Keep only the live records, to which the model is attached when it is loaded."""
     held = model._attached()
     remote = isinstance(held.records.matrix, Remote)
     records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
@@ -94,12 +83,10 @@ def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
 
 
 def recover_records(model: Erasable, path: Any) -> None:
-    """Put in place what was prepared, once the model's file is there.
+    """Put the prepared files in place, once the model's file is there.
 
-    Raises
-    ------
-    ArtifactFileError
-        The disk is full or fails; what was prepared stays, and `load_with_records` goes on.
+    Raise ArtifactFileError if the disk fails; the prepared files stay, and `load_with_records` goes
+    on.
     """
     files, key = _place(path)
     with _disk_errors(path):
@@ -108,7 +95,7 @@ def recover_records(model: Erasable, path: Any) -> None:
 
 
 def drop_records(model: Erasable, path: Any) -> None:
-    """Remove the records of an earlier model: those of a model that is saved without any."""
+    """Remove the records of an earlier model, when a model is saved without its own."""
     if isinstance(path, str | os.PathLike):
         files, key = _place(path)
         for each in (key, key + _NEXT):
@@ -117,13 +104,7 @@ def drop_records(model: Erasable, path: Any) -> None:
 
 
 def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
-    """Load a model with the records that were saved with it.
-
-    Raises
-    ------
-    ArtifactError
-        There are none, or they are damaged, or those of another model.
-    """
+    """Load a model with its records; raise ArtifactError if these are absent or damaged."""
     files, key = _place(path)
     _refuse_links(files, key)
     header = read_header(path)
@@ -135,7 +116,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
         with reading(trusted, with_records=False):
             file, kept = MappedFile.open(files, key, label)
         if type(kept) is made:
-            kept.get_params()  # that it was made with, of which a newer class may have more
+            kept.get_params()  # of the fit; a newer class may have more
     except (StaleError, AttributeError, OSError) as error:
         raise ArtifactError(
             f"the records that were saved with {_name(path)!r} cannot be used: {error}; expected "
@@ -150,17 +131,10 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
 
 
 def make_ready(model: Erasable) -> Erasable:
-    """Have a model know all that it needs in order to delete, and what its file says of it.
+    """Compute all that deletions need, and let a model check its file.
 
-    Returns
-    -------
-    Erasable
-        The model, or a copy where another one still holds records that it has deleted.
-
-    Raises
-    ------
-    UnkeptError
-        Another one holds such records, and they are on a cluster, where none are copied.
+    Return the model, or a copy if another model still holds records that it has deleted; raise
+    UnsavableError if these are on a cluster, where none are copied.
     """
     model._refuse_if_owned()
     held = model._attached()
@@ -178,7 +152,7 @@ def make_ready(model: Erasable) -> Erasable:
 
 
 def label_of(model: Erasable) -> str:
-    """Return what tells a model, and the values of its records, from all others."""
+    """Return the label of a model and the values of its records."""
     return _label(model.digest(), model._info.written_values(model._held))
 
 
@@ -189,14 +163,14 @@ def _refuse_links(files: Folder, key: str) -> None:
 
 
 def _is_made(place: Path) -> bool:
-    """Tell whether a place is a folder that holds nothing but what `save` puts there."""
+    """Return whether a folder holds only files that `save` has made."""
     return os.path.isdir(place) and all(
         name in _MADE or name.startswith(PARTIAL) for name in os.listdir(place)
     )
 
 
 def _recover(files: Folder, key: str, label: str, *, removes: bool = True) -> bool:
-    """See `recover`. These may be the only records there are: who reads them removes none."""
+    """Call `recover`; a reader removes nothing, as these may be the only copies."""
     if recover(files, key + _NEXT, label, removes=removes):
         files.remove_folder(key)
         files.rename(key + _NEXT, key)
@@ -219,7 +193,7 @@ def _place(path: Any) -> tuple[Folder, str]:
 
 @contextlib.contextmanager
 def _disk_errors(path: Any) -> Iterator[None]:
-    """Raise the error of a file that cannot be written for what the system says in the block."""
+    """Turn an OSError in the block into the error of a file that cannot be written."""
     try:
         yield
     except ErasableError:

@@ -1,14 +1,14 @@
-"""What is written beside the arrays of a `MappedFile`: a description, and a change of it.
+"""Description of a `MappedFile`, stored beside its arrays, and of a change of it.
 
-After the arrays their file holds a hash of each of its blocks. The description holds one of each
-`GROUP` of these, so that a change reads and writes what belongs to the blocks that it changes.
+After the arrays their file holds a hash of each of its blocks. The description holds one hash of
+each `GROUP` of these, so that a change reads and writes only the hashes near the blocks that it
+changes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from erasable.core.errors import ErasableError
-from erasable.core.mapped.disk import Files
+from erasable.core.mapped.disk import Files, stat_of
 from erasable.core.mapped.memory import BLOCK, change_file, sole_use
 
 __all__ = [
@@ -34,9 +34,9 @@ __all__ = [
     "write",
 ]
 
-_VERSION = sys.modules["erasable"].__version__  # what another wrote, its classes may not know
+_VERSION = sys.modules["erasable"].__version__  # files of another version may not fit its classes
 _FORMAT = [4, _VERSION]
-_EARLIER = [3, _VERSION]  # an index of ids had one part
+_EARLIER = [3, _VERSION]  # an index of ids with one part
 HASH = 16  # bytes
 GROUP = 256  # blocks whose hashes have a hash
 ARRAYS, NOW, CHANGE = "arrays", "now", "change"
@@ -48,38 +48,24 @@ class StaleError(ErasableError):
 
 @dataclass(slots=True)
 class Description:
-    """What is kept of a file beside its arrays.
-
-    Attributes
-    ----------
-    label : str
-    tree : plain values
-        See `take_apart`.
-    slots : list of [offset, size]
-        Where each array lies.
-    size : int
-        Of the arrays, a multiple of a page.
-    hashes : bytes
-        Of groups of hashes of blocks, one after the other.
-    signature : list of int or None
-        What the system says of the file, since its blocks were last held against their hashes.
-    """
+    """The parts of a file besides its arrays."""
 
     label: str
-    tree: Any
-    slots: list[list[int]]
-    size: int
-    hashes: bytes
+    tree: Any  # see `take_apart`
+    slots: list[list[int]]  # [offset, size] of each array
+    size: int  # of the arrays, a multiple of a page
+    hashes: bytes  # of groups of hashes of blocks, one after the other
+    # Of the file, when its blocks were last checked against their hashes.
     signature: list[int] | None = None
 
     def as_bytes(self, secret: bytes) -> bytes:
-        """Pack it, under a hash that takes the secret to make."""
+        """Pack it, under a hash keyed by the secret."""
         packed = json.dumps({"tree": self.tree, "slots": self.slots, "size": self.size}).encode()
         return _closed(self.label, self.signature, packed, self.hashes, secret)
 
     @classmethod
     def of_bytes(cls, data: bytes, secret: bytes) -> Description:
-        """Unpack it; what is damaged, or was written without the secret, is a StaleError."""
+        """Unpack it; raise StaleError if it is damaged, or was written without the secret."""
         head, packed, hashes = opened(data, secret)
         return cls(head["label"], hashes=hashes, signature=head["signature"], **json.loads(packed))
 
@@ -93,7 +79,7 @@ def _closed(
 
 
 def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
-    """Return the head of a description, its other fields as they were packed, and the hashes."""
+    """Return the head of a description, its other fields still packed, and the hashes."""
     told, _, body = data.partition(b"\n")
     expected = blake2b(body, digest_size=HASH, key=secret).hexdigest().encode()
     if not compare_digest(told, expected):
@@ -107,7 +93,7 @@ def opened(data: bytes, secret: bytes) -> tuple[dict[str, Any], bytes, bytes]:
 
 @dataclass(slots=True)
 class PreparedChange:
-    """A change that was prepared; its file ends with a hash that takes the secret to make."""
+    """A prepared change; its file ends with a hash keyed by the secret."""
 
     begin: str
     to: str
@@ -116,7 +102,7 @@ class PreparedChange:
 
     @classmethod
     def read(cls, files: Files, key: str, secret: bytes) -> PreparedChange | None:
-        """Read it; None where there is none, or not all of one, or none made with the secret."""
+        """Read it; None if it is absent, incomplete, or made without the secret."""
         try:
             data = memoryview(files.path(f"{key}/{CHANGE}").read_bytes())
         except FileNotFoundError:
@@ -136,10 +122,10 @@ class PreparedChange:
         return cls(head["from"], head["to"], described, runs)
 
     def carry_out(self, files: Files, key: str, secret: bytes) -> None:
-        """Write it; from its first to its last step it can be read, and done again.
+        """Write the change; if it is interrupted, it can be read and written again.
 
-        Where the arrays are not those that were last held against their hashes, no signature is
-        written: the next `open` checks the whole file.
+        If the arrays have changed since they were last checked against their hashes, no signature
+        is written: the next `open` checks the whole file.
         """
         with sole_use(files.path(f"{key}/{ARRAYS}")) as own:
             head, packed, hashes = opened(self.described, secret)
@@ -160,12 +146,11 @@ def write(files: Files, key: str, data: bytes) -> None:
 
 
 def signature_of(files: Files, key: str) -> list[int]:
-    """Return what changes when a file is written to, or another is put in its place."""
+    """Return `stat_of` the arrays of a file; nothing if it cannot be read."""
     try:
-        told = os.stat(files.path(f"{key}/{ARRAYS}"))
+        return list(stat_of(files.path(f"{key}/{ARRAYS}")))
     except OSError:
         return []
-    return [told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino]
 
 
 def hash_of(data: bytes | bytearray | memoryview) -> bytes:
@@ -181,28 +166,14 @@ def hashes_of(data: bytes | bytearray | memoryview, size: int = BLOCK) -> bytes:
 def changed_hashes(
     now: Description, path: Path, changed: Mapping[int, bytes], size: int
 ) -> tuple[list[tuple[int, memoryview]], bytes]:
-    """Say what becomes of hashes where blocks change.
+    """Return the runs to write into the file at `path`, and hashes of groups, after a change.
 
-    Parameters
-    ----------
-    now : Description
-    path : path-like
-        Of the file with the arrays.
-    changed : dict of int to bytes
-        Hashes of blocks that change or are new.
-    size : int
-        Of the arrays, after the change.
-
-    Returns
-    -------
-    runs : list of (int, memoryview)
-        What is to be written into the file, and where.
-    hashes : bytes
-        Of the groups. A group that was damaged keeps the hash that it does not have.
+    `changed` are hashes of blocks that change or are new; `size` is that of the arrays after the
+    change. A group that was damaged keeps a hash that it does not have.
     """
     before, after = -(-now.size // BLOCK), -(-size // BLOCK)
     touched = {block // GROUP for block in changed}
-    if size != now.size:  # they lie elsewhere
+    if size != now.size:  # they are elsewhere
         touched.update(range(-(-after // GROUP)))
     own: dict[int, list[int]] = {group: [] for group in sorted(touched)}
     for block in changed:
@@ -230,7 +201,7 @@ def changed_hashes(
 
 
 def check_blocks(files: Files, key: str, now: Description, secret: bytes) -> None:
-    """Hold every block against its hash, where the file may have been changed behind our back."""
+    """Check every block against its hash, if the file may have been changed by others."""
     try:
         with open(files.path(f"{key}/{ARRAYS}"), "rb") as file:
             sizes = [min(BLOCK, now.size - at) for at in range(0, now.size, BLOCK)]

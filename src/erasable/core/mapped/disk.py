@@ -1,4 +1,4 @@
-"""The files of one folder, as `MappedFile` needs them; a workspace has its own."""
+"""Files of one folder, as `MappedFile` needs them; a workspace has its own."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Protocol
 
 from erasable.core.errors import ArtifactError
 
-__all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate"]
+__all__ = ["PARTIAL", "Files", "Folder", "link_in", "open_no_link", "separate", "stat_of"]
 
 PARTIAL = ".partial-"
-"""How the names of files that are not finished begin."""
+"""Prefix of the names of unfinished files."""
 
 _AT_ONCE = 1 << 20  # bytes that are copied together
 
 
 class Files(Protocol):
-    """What keeps files by keys such as ``"now/arrays"``; a file is whole under its name, or absent.
+    """Files under keys such as ``"now/arrays"``; a file is whole under its name, or absent.
 
-    `patch` alone changes a file in its place: it may be done again where it was interrupted. A key
-    that is a symbolic link, or goes through one, is refused: what it points at is another's.
+    Only `patch` changes a file in place; it may be repeated after an interruption. A key that is a
+    symbolic link, or goes through one, is refused: its target belongs to another.
     """
 
     def path(self, key: str) -> Path:
-        """Return where a key is."""
+        """Return the path of a key."""
 
     def writing(
         self, key: str
     ) -> contextlib.AbstractContextManager[Callable[[bytes | memoryview], None]]:
-        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+        """Yield a function that appends to a new file; the file appears at the end of the block."""
 
     def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
         """Write runs of bytes at their offsets into a file, and sync it."""
@@ -41,39 +41,17 @@ class Files(Protocol):
         """Remove a file for good; return whether there was one."""
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder for good, with all it holds."""
+        """Remove a folder and its contents for good."""
 
 
 class Folder:
-    """Files below a folder.
-
-    Parameters
-    ----------
-    root : path-like
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = Folder(place)
-    ...     with folder.writing("a/b") as append:
-    ...         append(b"abc")
-    ...     folder.patch("a/b", [(1, b"x")])
-    ...     folder.path("a/b").read_bytes()
-    b'axc'
-    """
+    """Files below a folder."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
 
     def path(self, key: str) -> Path:
-        """Return where a key is.
-
-        Raises
-        ------
-        ArtifactError
-            It is a symbolic link, or goes through one.
-        """
+        """Return the path of a key; raise ArtifactError for a symbolic link on the way to it."""
         if (link := link_in(self.root, key)) is not None:
             raise ArtifactError(
                 f"{str(link)!r} is a symbolic link; expected a file or folder; put what it points "
@@ -83,7 +61,7 @@ class Folder:
 
     @contextlib.contextmanager
     def writing(self, key: str) -> Iterator[Callable[[bytes | memoryview], None]]:
-        """Lend a function that writes a new file piece by piece; it is there at the block's end."""
+        """Yield a function that appends to a new file; the file appears at the end of the block."""
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(PARTIAL + path.name)
@@ -118,12 +96,12 @@ class Folder:
         return True
 
     def rename(self, key: str, new: str) -> None:
-        """Give a file or folder another name, which none has."""
+        """Rename a file or folder to a free name."""
         os.replace(self.path(key), self.path(new))
         _sync_folder(self.path(new).parent)
 
     def remove_folder(self, key: str) -> None:
-        """Remove a folder for good, with all it holds."""
+        """Remove a folder and its contents for good."""
         path = self.path(key)
         if os.path.exists(path):  # which is false of a name that is too long
             shutil.rmtree(path)
@@ -131,13 +109,7 @@ class Folder:
 
 
 def link_in(root: Path, key: str) -> Path | None:
-    """Return the first symbolic link on the way from a folder to one of its keys, or None.
-
-    Examples
-    --------
-    >>> link_in(Path("."), "missing/file") is None
-    True
-    """
+    """Return the first symbolic link on the way from a folder to one of its keys, or None."""
     place = os.fspath(root)
     for part in Path(key).parts:
         place = os.path.join(place, part)
@@ -147,12 +119,18 @@ def link_in(root: Path, key: str) -> Path | None:
 
 
 def open_no_link(path: str, flags: int) -> int:
-    """Open a file, as `open` asks an `opener` to do, unless a symbolic link is in its place."""
+    """Open a file as an `opener` for `open`; refuse a symbolic link."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
+def stat_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return numbers that change when a file is written, or replaced by another."""
+    told = os.stat(path)
+    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
+
+
 def separate(files: Files, key: str) -> None:
-    """Replace a file that has other names (hard links) by a copy: those are not to be changed."""
+    """Replace a file that has other names (hard links) by a copy, so that these keep theirs."""
     path = files.path(key)
     if os.stat(path).st_nlink > 1:
         with open(path, "rb", opener=open_no_link) as file, files.writing(key) as append:

@@ -1,10 +1,9 @@
-"""The pages of a file in the memory of a process, and how the file is changed meanwhile.
+"""Pages of a file in the memory of a process, and changes of the file meanwhile.
 
-The law kept here: memory that is mapped belongs to the arrays that are made of it. Nothing else
-writes to it, and it stays as it is when the file is changed: a process copies the pages that a
-change is about to write, and where another process has mapped the file, another file takes its
-place. So a model, or what is left of one until it is collected, can read its arrays and overwrite
-rows in them as long as it has them.
+The law kept here: mapped memory belongs to the arrays made of it. Nothing else writes to it, and it
+stays the same when the file changes: a process copies the pages that a change is about to write,
+and if another process has mapped the file, a new file takes its place. So a model, or the rest of
+one until it is collected, can read its arrays and overwrite rows in them as long as it has them.
 """
 
 from __future__ import annotations
@@ -45,20 +44,16 @@ PAGE = 4096
 BLOCK = 2**14
 PIECE = 256 * BLOCK
 GUARD = 0
-"""Bytes after each array that stay free: tests have pages there that cannot be accessed."""
+"""Free bytes after each array: tests make pages there that cannot be accessed."""
 
 
 def rounded(slot: Sequence[int]) -> list[int]:
-    """Return a slot up to the end of its last page, which it has for itself."""
+    """Return a slot up to the end of its last page, which it shares with none."""
     return [slot[0], -(-slot[1] // PAGE) * PAGE + GUARD]
 
 
 def gaps(used: Iterable[Sequence[int]], size: int) -> list[list[int]]:
-    """Return the slots between others.
-
-    >>> gaps([[8, 8], [0, 4]], 20)
-    [[4, 4], [16, 4]]
-    """
+    """Return the slots between others."""
     found, end = [], 0
     for offset, length in [*sorted(map(list, used)), [size, 0]]:
         if offset > end:
@@ -68,7 +63,7 @@ def gaps(used: Iterable[Sequence[int]], size: int) -> list[list[int]]:
 
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]], begin: int) -> tuple[list[list[int]], int]:
-    """Return slots for arrays, one after the other from `begin` on, and where the last ends."""
+    """Return slots for arrays, one after the other from `begin` on, and the end of the last."""
     slots = []
     for array in arrays:
         slots.append([begin, array.size])
@@ -79,7 +74,7 @@ def laid_out(arrays: Sequence[NDArray[np.uint8]], begin: int) -> tuple[list[list
 def pieces_of(
     arrays: Sequence[NDArray[np.uint8]], slots: Sequence[Sequence[int]], size: int
 ) -> Iterator[memoryview]:
-    """Yield what a file is to hold, some blocks at a time."""
+    """Yield the contents of a file, some blocks at a time."""
     piece = np.zeros(PIECE, np.uint8)
     for begin in range(0, size, PIECE):
         end = min(size, begin + PIECE)
@@ -92,11 +87,7 @@ def pieces_of(
 
 
 def in_a_row(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of pages that follow each other.
-
-    >>> list(in_a_row([3, 4, 5, 9]))
-    [(3, 5), (9, 9)]
-    """
+    """Yield the first and the last page of each run of consecutive pages."""
     first = last = None
     for page in pages:
         if last is not None and page == last + 1:
@@ -109,7 +100,7 @@ def in_a_row(pages: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-if sys.platform == "win32":  # where no file takes the place of one that is mapped
+if sys.platform == "win32":  # on which a mapped file is never replaced
     LOCK_EX = LOCK_NB = LOCK_SH = LOCK_UN = 0
 
     def flock(handle: int, operation: int) -> None:
@@ -123,33 +114,11 @@ _LISTING = threading.Lock()
 
 
 class Memory(mmap.mmap):
-    """The first bytes of a file, copy-on-write; it is there as long as an array is made of it.
+    """The first bytes of a file, copy-on-write; mapped as long as an array is made of it."""
 
-    Attributes
-    ----------
-    handle : int
-        Has a lock on the file that it shares with all who map it; closed with the mapping.
-    file : (int, int)
-        Device and inode.
-    forked : bool
-        Whether a process that was forked may have it, too. Both have one lock then, which tells
-        neither of the other.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     path = Path(name, "arrays")
-    ...     size = path.write_bytes(bytes(8192))
-    ...     (array,) = Memory.of(lock(path), 8192).arrays([[4096, 3]])
-    ...     array[:] = 1
-    ...     path.read_bytes() == bytes(8192), array
-    (True, Slot([1, 1, 1], dtype=uint8))
-    """
-
-    handle: int
-    file: tuple[int, int]
-    forked = False
+    handle: int  # has a lock on the file, shared with all who map it; closed with the mapping
+    file: tuple[int, int]  # device and inode
+    forked = False  # a forked process may have it, too; both share one lock
 
     @classmethod
     def of(cls, handle: int, size: int) -> Memory:
@@ -162,11 +131,11 @@ class Memory(mmap.mmap):
         return made
 
     def arrays(self, slots: Sequence[Sequence[int]]) -> list[Slot]:
-        """Return the bytes of slots, which own them from now on."""
+        """Return the bytes of slots as arrays, which keep the mapping alive."""
         return [Slot(size, np.uint8, self, offset) for offset, size in slots]
 
     def keep(self, runs: Sequence[tuple[int, memoryview]]) -> None:
-        """Have copies of the pages that are about to be written to in the file."""
+        """Copy the pages that are about to be written in the file."""
         memory = np.ndarray(len(self), np.uint8, self)
         for offset, data in runs:
             first_bytes = memory[offset // PAGE * PAGE : offset + len(data) : PAGE]
@@ -174,10 +143,8 @@ class Memory(mmap.mmap):
 
 
 class Overlaid:
-    r"""Bytes of a file with others in the place of some, or after them.
+    r"""Bytes of a file, with others in the place of some, or after them.
 
-    Examples
-    --------
     >>> after = Overlaid(np.arange(4, dtype=np.uint8), [(3, memoryview(b"ab"))])
     >>> bytes(after.read(1, 6))
     b'\x01\x02ab\x00'
@@ -189,7 +156,7 @@ class Overlaid:
         self._starts = [offset for offset, _ in self._runs]
 
     def read(self, begin: int, end: int) -> memoryview:
-        """Copy bytes; those of neither are 0."""
+        """Copy bytes; bytes outside of both are 0."""
         out = bytearray(end - begin)
         known = self._before[begin:end]
         out[: known.size] = known.data
@@ -204,21 +171,18 @@ class Overlaid:
 
 
 def lock(path: Path) -> int:
-    """Open a file that nobody changes in its place as long as it is open."""
+    """Open a file under a lock: no process changes it in place while it is open."""
     handle = open_no_link(os.fspath(path), os.O_RDONLY)
-    with contextlib.suppress(OSError):  # a file system without locks, where `sole_use` gets none
+    with contextlib.suppress(OSError):  # a file system without locks, where `sole_use` fails, too
         flock(handle, LOCK_SH)
     return handle
 
 
 @contextlib.contextmanager
 def sole_use(path: Path) -> Iterator[list[Memory] | None]:
-    """Keep other processes from mapping a file, in the block, where none has mapped it.
+    """Keep other processes from mapping a file, in the block.
 
-    Yields
-    ------
-    list of Memory, or None
-        Those of this process; None where another process has mapped the file, or may have.
+    Yield the mappings of this process; None if another process has mapped the file, or may have.
     """
     handle = open_no_link(os.fspath(path), os.O_RDONLY)
     try:
@@ -248,7 +212,7 @@ def sole_use(path: Path) -> Iterator[list[Memory] | None]:
 def change_file(
     files: Files, key: str, runs: Sequence[tuple[int, memoryview]], own: list[Memory] | None
 ) -> None:
-    """Write runs of bytes into a file; `own` is what `sole_use` has said of it."""
+    """Write runs of bytes into a file; `own` is the result of `sole_use`."""
     if own is not None:
         for each in own:
             each.keep(runs)

@@ -1,8 +1,8 @@
-"""From objects to plain values and arrays, and back: what a file of a model's accelerator holds.
+"""Conversion of objects to plain values and arrays, and back, for the file of an accelerator.
 
-The law kept here: what comes back has the structure that went in. Objects that are shared stay
-shared, and views of an array stay views of it, so that a row that is overwritten in one place is
-overwritten in all. Nothing is called but hooks of our own classes; nothing foreign comes in.
+The law kept here: an object comes back with the same structure. Shared objects stay shared, and
+views of an array stay views of it, so that a row that is overwritten in one place is overwritten in
+all. Only hooks of our own classes are called; no foreign class is loaded.
 """
 
 from __future__ import annotations
@@ -25,17 +25,11 @@ from erasable.core.persistent import Persistent, UnsavableError, attributes_of
 from erasable.core.row_arrays import Slot
 from erasable.core.sparse import csr_of
 
-__all__ = ["BlockBytes", "put_together", "take_apart"]
+__all__ = ["BlockBytes", "address_of", "put_together", "take_apart"]
 
 
 class BlockBytes:
-    """Slices of the memory of a matrix, which is read block by block; forgotten rows are 0.
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    """
+    """Slices of the bytes of a matrix, which is read block by block; forgotten rows are 0."""
 
     def __init__(self, matrix: Stored) -> None:
         self._matrix = matrix
@@ -71,53 +65,24 @@ class BlockBytes:
 
 
 _PLAIN = (type(None), bool, int, float, str)
-_SMALL = 1024  # bytes of an array that goes among the plain values
-_MANY = 256  # an array of more objects is kept as those that differ, and their numbers
+_SMALL = 1024  # bytes of an array that is stored among the plain values
+_MANY = 256  # a longer array of objects is kept as its distinct values, and their numbers
 _PACKAGES = ("erasable.", "sklearn.")
 
 
 def take_apart(root: Any) -> tuple[Any, list[NDArray[np.uint8]]]:
     """Describe an object by values for JSON and by arrays of bytes.
 
-    Parameters
-    ----------
-    root : object
-        Made of plain values, containers, arrays, and objects of classes of erasable, of which a
-        `Persistent` says which of its attributes are kept.
-
-    Returns
-    -------
-    description : plain values
-    arrays : list of ndarray of uint8, or BlockBytes
-        The memory of the arrays that own theirs, and of matrices that are stored elsewhere.
-
-    Raises
-    ------
-    UnkeptError
-        Something else is among it: a function, a file, an object of another package.
-
-    Examples
-    --------
-    >>> whole = np.arange(1000.0)
-    >>> description, arrays = take_apart({"whole": whole, "part": whole[::2]})
-    >>> again = put_together(description, arrays)
-    >>> again["whole"][:] = 7.0
-    >>> again["part"][:3]
-    array([7., 7., 7.])
+    It is made of plain values, containers, arrays, and objects of classes of erasable, of which a
+    `Persistent` says which attributes are kept; anything else raises UnsavableError. The arrays are
+    the memory of those that own theirs, or `BlockBytes` of matrices that are stored elsewhere.
     """
     apart = _Apart()
     return apart.describe(root), apart.arrays
 
 
 def put_together(description: Any, arrays: Sequence[NDArray[np.uint8]]) -> Any:
-    """Make the object that `take_apart` described.
-
-    Parameters
-    ----------
-    description : plain values
-    arrays : sequence of ndarray of uint8
-        They are not copied: the arrays of the object are views of them.
-    """
+    """Make the object that `take_apart` described; its arrays are views of `arrays`."""
     together = _Together(arrays)
     made = together.make(description)
     for after_reading in together.hooks:
@@ -126,21 +91,14 @@ def put_together(description: Any, arrays: Sequence[NDArray[np.uint8]]) -> Any:
 
 
 def base_of(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array that owns the memory of a view.
-
-    Examples
-    --------
-    >>> whole = np.zeros((4, 2))
-    >>> base_of(whole[1:].T) is whole
-    True
-    """
+    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def memory_of(base: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the bytes of an array that lies in one piece, without copying it."""
+    """Return the bytes of a contiguous array, without copying it."""
     flat = base.ravel(order="K")
     if base.size and not np.shares_memory(flat[:1], base):
         raise UnsavableError("an array does not lie in one piece; expected one that does")
@@ -192,12 +150,9 @@ class _Apart:
         if kind is object:
             return ["object", number]
         if kind is slice:
-            return [
-                "slice",
-                number,
-                [self.describe(x) for x in (value.start, value.stop, value.step)],
-            ]
-        if isinstance(value, np.ufunc) and value is getattr(np, name := _called(value), None):
+            limits = value.start, value.stop, value.step
+            return ["slice", number, [self.describe(each) for each in limits]]
+        if isinstance(value, np.ufunc) and value is getattr(np, name := value.__name__, None):
             return ["ufunc", number, name]
         return self._instance(value, number)
 
@@ -220,12 +175,12 @@ class _Apart:
         if array.size == 0:
             return ["empty", number, array.dtype.str, shape]
         base = base_of(array)
-        offset = _address(array) - _address(base)
+        offset = address_of(array) - address_of(base)
         place = ["view", number, array.dtype.str, shape, list(array.strides), offset]
         return [*place, self._base(base)]
 
     def _stored(self, matrix: Stored, number: int) -> Any:
-        """Have a matrix copied, block by block, so that it is an array when it comes back."""
+        """Describe a matrix that is copied block by block, and comes back as an array."""
         if isinstance(matrix, Derived):
             raise UnsavableError("a table that is made of stored records cannot be kept")
         if matrix.dtype == object:
@@ -236,7 +191,7 @@ class _Apart:
         return ["view", number, matrix.dtype.str, shape, strides, 0, len(self.arrays) - 1]
 
     def _base(self, base: NDArray[Any]) -> Any:
-        """Return which of the arrays a base is; of a small one, its bytes, the first time."""
+        """Return the number of a base among the arrays; for a small one, also its bytes, once."""
         if (known := self._bases.get(id(base))) is not None:
             return known
         self._alive.append(base)
@@ -363,11 +318,9 @@ class _Together:
 
 
 def class_of(name: str) -> Any:
-    """Return the class of a name: of erasable or scikit-learn, or derived from one of erasable.
+    """Return a class of erasable or scikit-learn, or derived from one of erasable's.
 
-    Raises
-    ------
-    UnkeptError
+    Raise UnsavableError for any other.
     """
     module, _, path = name.partition(":")
     try:
@@ -392,15 +345,11 @@ def _name_of(kind: type) -> str:
     return name
 
 
-def _called(function: Any) -> str:
-    return str(function.__name__)
-
-
-def _address(array: NDArray[Any]) -> int:
-    """Return where the first value of an array lies."""
+def address_of(array: NDArray[Any]) -> int:
+    """Return the address of the first value of an array."""
     return int(array.__array_interface__["data"][0])
 
 
 def _hashable(value: Any) -> Any:
-    """Return what tells a value from others of its type; NaN is not equal to itself."""
+    """Return a key that tells values of a type apart; NaN does not equal itself."""
     return repr(value) if isinstance(value, float) else value

@@ -1,9 +1,9 @@
-"""A file of arrays, mapped into memory copy-on-write: a change writes the pages that it changed.
+"""A file of arrays, mapped into memory copy-on-write; a change writes only the changed pages.
 
-The law kept here: what a file holds belongs to a label, the model it was made with. A change is
-written down whole beside it (`MappedFile.prepare`) and carried out when its label has become the
-current one (`recover`); a process that dies in between leaves enough to do it again. Whatever is
-damaged, half-written or of another label is removed: all of it can be made again.
+The law kept here: the contents of a file belong to a label, the model it was made with. A change is
+written in full beside it (`MappedFile.prepare`) and carried out when its label has become the
+current one (`recover`); a process that dies in between leaves enough to do it again. A file that is
+damaged, incomplete or of another label is removed: it can be made again.
 """
 
 from __future__ import annotations
@@ -51,38 +51,19 @@ from erasable.core.mapped.memory import (
     pieces_of,
     rounded,
 )
-from erasable.core.mapped.objects import put_together, take_apart
+from erasable.core.mapped.objects import address_of, put_together, take_apart
 from erasable.core.persistent import UnsavableError
 from erasable.core.row_arrays import Slot
 
 __all__ = ["Labels", "MappedFile", "StaleError", "recover"]
 
 _OWN = np.array([False, False, True, True, True, False, True, True])
-"""Of the bits of a page, there (4), swapped (2), the file's (1): whether it is a copy of ours."""
+"""By the bits of a page, present (4), swapped (2), of the file (1): it is a copy of our own."""
 _UNUSABLE = (OSError, ValueError, TypeError, KeyError, StaleError)
 
 
 class MappedFile:
-    """Arrays of an object in a file, which are read from there as they are used.
-
-    Attributes
-    ----------
-    label : str
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from erasable.core.mapped.disk import Folder
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     MappedFile.make(Folder(place), "sums", "one", {"sums": np.zeros(1000)})
-    ...     file, kept = MappedFile.open(Folder(place), "sums", "one")
-    ...     kept["sums"][7] = 1.0
-    ...     file.prepare(kept, "two")
-    ...     settled = recover(Folder(place), "sums", "two")
-    ...     _, kept = MappedFile.open(Folder(place), "sums", "two")
-    >>> kept["sums"][6:9]
-    array([0., 1., 0.])
-    """
+    """Arrays of an object in a file, read from there when they are used."""
 
     def __init__(self, files: Files, key: str, description: Description, secret: bytes) -> None:
         self.label = description.label
@@ -92,24 +73,10 @@ class MappedFile:
 
     @classmethod
     def make(cls, files: Files, key: str, label: str, root: Any, secret: bytes = b"") -> None:
-        """Write a new file, in the place of one that is there.
+        """Write a new file of `root` (see `take_apart`), replacing the former one.
 
-        Parameters
-        ----------
-        files : Files
-        key : str
-            Of the folder of the file.
-        label : str
-            What the file belongs to.
-        root : object
-            See `erasable.core.mapped.objects.take_apart`.
-        secret : bytes, default=b""
-            Without which nobody can write a file that is taken for this one.
-
-        Raises
-        ------
-        UnkeptError
-            The object cannot be kept; nothing was written.
+        Without `secret`, nobody can write a file that is taken for this one. If UnsavableError is
+        raised, nothing was written.
         """
         tree, arrays = take_apart(root)
         files.remove_folder(key)
@@ -128,20 +95,11 @@ class MappedFile:
     def open(
         cls, files: Files, key: str, label: str, secret: bytes = b""
     ) -> tuple[MappedFile, Any]:
-        """Map a file.
+        """Map a file; return it and its object.
 
-        Returns
-        -------
-        MappedFile
-        root : object
-            What was kept. Changes to it stay in memory until `prepare` and `recover`.
-
-        Raises
-        ------
-        StaleError
-            There is none of this label, or it is damaged.
-        ArtifactError
-            What was kept refuses to come from a file that is not trusted.
+        Changes of the object stay in memory until `prepare` and `recover`. Raise StaleError if
+        there is no such file of this label, or it is damaged; ArtifactError if the object may not
+        come from a file that is not trusted.
         """
         with contextlib.ExitStack() as stack:
             try:
@@ -162,7 +120,7 @@ class MappedFile:
                     arrays = memory.arrays(now.slots)
                     file._memory = np.ndarray(now.size, np.uint8, memory)
                 return file, put_together(now.tree, arrays)
-            except ArtifactError:  # it is whole, and names what a stranger's file must not
+            except ArtifactError:  # it refers to classes that an untrusted file must not name
                 raise
             except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
                 raise StaleError("it is damaged") from None
@@ -170,22 +128,13 @@ class MappedFile:
                 raise StaleError(f"it is of another version: {error}") from None
 
     def is_current(self) -> bool:
-        """Tell whether nobody has changed the file, or put another in its place, since `open`."""
+        """Return whether the file is the one that `open` mapped, unchanged."""
         return self._signature == signature_of(self._files, self._key)
 
     def prepare(self, root: Any, label: str) -> None:
-        """Write down what is to become of the file when `label` is the current one.
+        """Write down the changes of the object that `open` returned; `label` is the next label.
 
-        Parameters
-        ----------
-        root : object
-            What `open` returned, changed or not.
-        label : str
-
-        Raises
-        ------
-        UnkeptError
-            The object cannot be kept any more; nothing was written.
+        If UnsavableError is raised, nothing was written.
         """
         tree, arrays = take_apart(root)
         slots, size, new = self._place(arrays)
@@ -232,21 +181,15 @@ class MappedFile:
     def _place(
         self, arrays: Sequence[NDArray[np.uint8]]
     ) -> tuple[list[list[int]], int, dict[int, NDArray[np.uint8]]]:
-        """Find a place for each array: where it is, where none is any more, or at the end.
+        """Keep arrays in place, or put them in gaps or at the end; return slots, size, new arrays.
 
-        Returns
-        -------
-        slots : list of [offset, size]
-        size : int
-            Of all arrays in the file.
-        new : dict of int to ndarray of uint8
-            Arrays that are to be written to the file, by their offsets. The memory that is mapped
-            there is not written to: it belongs to arrays that may still be read.
+        The new arrays, by offset, are to be written to the file. The memory mapped there is not
+        written to: it belongs to arrays that may still be read.
         """
-        begin = _address(self._memory) if self._memory.size else 0
+        begin = address_of(self._memory) if self._memory.size else 0
         slots: list[list[int] | None] = []
         for array in arrays:
-            at = _address(array) - begin
+            at = address_of(array) - begin
             inside = self._memory.size and 0 <= at < self._memory.size
             slots.append([at, array.size] if inside else None)
         used = {tuple(slot) for slot in slots if slot is not None}
@@ -272,7 +215,7 @@ class MappedFile:
         slots: Sequence[Sequence[int]],
         new: Mapping[int, NDArray[np.uint8]],
     ) -> list[tuple[int, memoryview]]:
-        """Return the pages that the file is to have others of: zeros where no array is any more."""
+        """Return the pages to be written: zeros where there is no array any more."""
         own = np.zeros(self._now.size // PAGE, np.bool_)
         gone = own.copy()
         for flags, some in ((gone, self._now.slots), (own, slots)):
@@ -301,9 +244,9 @@ class MappedFile:
         )
 
     def _written_pages(self) -> list[int]:
-        """Return the pages of which the system has made copies of our own; all, if it is silent."""
+        """Return the pages that the system has copied for this process; all, if it does not say."""
         n = self._now.size // PAGE
-        first = self._memory.__array_interface__["data"][0] // PAGE
+        first = address_of(self._memory) // PAGE
         try:
             with open("/proc/self/pagemap", "rb", buffering=0) as file:
                 told = np.frombuffer(os.pread(file.fileno(), 8 * n, 8 * first), np.uint64)
@@ -318,7 +261,7 @@ class MappedFile:
 def _differing(
     before: NDArray[np.uint8], offset: int, data: NDArray[np.uint8]
 ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield the pages of some data that a file has others of; all that it does not have yet."""
+    """Yield the pages of some data that differ from those of a file, and new ones."""
     if offset >= before.size:
         yield offset, data
         return
@@ -327,33 +270,21 @@ def _differing(
         yield offset + first * PAGE, data[first * PAGE : (last + 1) * PAGE]
 
 
-def _address(array: NDArray[np.uint8]) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What a file belongs to.
+    """Labels of a file, and of a prepared change of it."""
 
-    Attributes
-    ----------
-    now : str or None
-        The label; None of a file that cannot be used.
-    change : Change or None
-        What was prepared.
-    """
-
-    now: str | None = None
+    now: str | None = None  # None if the file cannot be used
     change: PreparedChange | None = None
 
     @property
     def to(self) -> str | None:
-        """The label of what was prepared."""
+        """The label of the prepared change."""
         return None if self.change is None else self.change.to
 
     @classmethod
     def read(cls, files: Files, key: str, secret: bytes = b"") -> Labels:
-        """Read what a file belongs to."""
+        """Read the labels of a file."""
         now = None
         try:
             now = opened(files.path(f"{key}/{NOW}").read_bytes(), secret)[0]["label"]
@@ -371,16 +302,11 @@ def recover(
     *,
     removes: bool = True,
 ) -> bool:
-    """Bring a file to what belongs to `label`; return False where there is none, or none any more.
+    """Bring a file to `label`; return False if there is no such file.
 
-    What was prepared for it is carried out; what was prepared for another, or belongs to another,
-    is removed, unless `removes` says that it stays. It may be done again where it was interrupted.
-    `known` is what `Labels.read` has read of it.
-
-    Raises
-    ------
-    OSError
-        The disk is full or fails; what was prepared is still there.
+    A change prepared for `label` is carried out; one for another label, or a file of another, is
+    removed, unless `removes` is False. It may be repeated after an interruption: after an OSError
+    the change is still there. `known` is the result of `Labels.read`.
     """
     if not files.path(key).exists():
         return False

@@ -15,29 +15,16 @@ __all__ = ["Names", "Texts", "as_array", "as_texts"]
 
 
 class Names(NamedTuple):
-    """Ids or groups, which a file keeps as `Texts` wherever else the same array is referred to."""
+    """Ids or groups, kept as `Texts` in a file at every reference to the array."""
 
     array: Any
 
 
 class Texts:
-    r"""Texts that are decoded when they are asked for; it is used as an array of objects is.
+    """Texts that are decoded when read; used like an array of objects.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n + 1,), int64
-    lengths : ndarray of shape (n,), int32
-        In bytes; 0 for what was overwritten.
-    data : ndarray of uint8
-
-    Examples
-    --------
-    >>> texts = Texts.of(["anna", "bo", "é"])
-    >>> texts[np.array([2, 0])], texts[1], texts.shape
-    (array(['é', 'anna'], dtype=object), 'bo', (3,))
-    >>> texts[np.array([0])] = ""
-    >>> texts.tolist(), bytes(texts.data)
-    (['', 'bo', 'é'], b'\x00\x00\x00\x00bo\xc3\xa9')
+    `lengths` are in bytes, 0 for an overwritten text; `starts` has one more entry than there are
+    texts.
     """
 
     dtype = np.dtype(object)
@@ -67,7 +54,7 @@ class Texts:
         return int(self.lengths.shape[0])
 
     def __len__(self) -> int:
-        """Count the texts, those that were overwritten included."""
+        """Count the texts, including overwritten ones."""
         return self.size
 
     def __getitem__(self, at: Any) -> Any:
@@ -78,7 +65,7 @@ class Texts:
         return of_objects([self._decode(place) for place in places.tolist()])
 
     def __setitem__(self, at: Any, value: str) -> None:
-        """Overwrite texts: by nothing, which is all that an erasure asks for."""
+        """Erase texts."""
         assert value == ""
         for place in np.atleast_1d(np.arange(self.size)[at]).tolist():
             start = int(self.starts[place])
@@ -100,23 +87,14 @@ class Texts:
     __copy__ = copy
 
     def parts(self) -> list[NDArray[Any]]:
-        """Return the arrays that tell something of the texts."""
+        """Return the arrays that depend on the texts."""
         return [self.lengths, self.data]
 
     def grown(self, size: int, rows: NDArray[np.int64], values: Sequence[str]) -> Texts:
-        """Return as many texts as `size` says, with others at some positions.
+        """Return `size` texts, with `values` at the positions `rows`.
 
-        They lie in the same memory where that has room; these texts are changed where all of the
-        others fit into the places of those at `rows`, which were overwritten before.
-
-        Examples
-        --------
-        >>> texts = Texts.of(["anna", "bo"])
-        >>> texts[np.array([0])] = ""
-        >>> texts.grown(2, np.array([0]), ["cy"]) is texts, texts.tolist()
-        (True, ['cy', 'bo'])
-        >>> texts.grown(3, np.array([2]), ["di"]).tolist()
-        ['cy', 'bo', 'di']
+        They use the same memory if it has room; this object itself is changed and returned if all
+        values fit into the places of those at `rows`, which were overwritten before.
         """
         new = Texts.of(values)
         if size == self.size and self._fit(rows, new.lengths):
@@ -136,7 +114,7 @@ class Texts:
         return Texts(starts, lengths, data)
 
     def _fit(self, rows: NDArray[np.int64], lengths: NDArray[np.int32]) -> bool:
-        """Tell whether texts fit in between where overwritten ones began and the next ones do."""
+        """Return whether texts fit between the starts of overwritten ones and the next starts."""
         begins = np.sort(self.starts[:-1])
         own = self.starts[:-1][rows]
         behind = np.searchsorted(begins, own, side="right")
@@ -145,14 +123,14 @@ class Texts:
         return bool((alone & (own + lengths <= ends)).all())
 
     def empty_room(self) -> None:
-        """Leave nothing of texts that came into the memory of these since, as `grown` says."""
+        """Erase texts that `grown` has added to the memory of these."""
         for each in self.parts():
             room = buffer_of(each)
             if room is not None:
                 room[each.size :] = 0
 
     def _without_gaps(self) -> Texts:
-        """Copy the texts, without the bytes of those that were overwritten."""
+        """Copy the texts, without the bytes of overwritten ones."""
         ends = np.cumsum(self.lengths, dtype=np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), ends])
         moved = np.repeat(self.starts[:-1] - starts[:-1], self.lengths)
@@ -164,13 +142,7 @@ class Texts:
 
 
 def as_texts(names: Any) -> Any:
-    """Return ids or groups as they are kept: those that are texts, all of them, as `Texts`.
-
-    Examples
-    --------
-    >>> as_texts(np.array([1, 2])), type(as_texts(of_objects(["a", "b"]))).__name__
-    (array([1, 2]), 'Texts')
-    """
+    """Return ids or groups as they are stored: as `Texts` if all of them are texts."""
     if isinstance(names, Texts) or names.dtype != object:
         return names
     values = names.tolist()
@@ -178,11 +150,5 @@ def as_texts(names: Any) -> Any:
 
 
 def as_array(names: Any) -> Any:
-    """Return what `as_texts` made as the array it was.
-
-    Examples
-    --------
-    >>> as_array(as_texts(of_objects(["a", "b"])))
-    array(['a', 'b'], dtype=object)
-    """
+    """Undo `as_texts`."""
     return np.asarray(names) if isinstance(names, Texts) else names

@@ -1,8 +1,8 @@
 """Records whose blocks are in the memory of other processes: the workers of a cluster.
 
-A `BlockSource` says where the records of a block come from, and `Workers` how processes are asked;
-another engine than Dask implements these two. `remote_table` has workers read the
-sources, and makes a matrix of them to which `erasable.core.passes.run` hands whole passes.
+A `BlockSource` is the origin of the records of a block, and `Workers` sends jobs to processes;
+another engine than Dask implements these two. `remote_table` has workers read the sources, and
+makes a matrix of them, to which `erasable.core.passes.run` sends whole passes.
 """
 
 from typing import Any
@@ -15,23 +15,9 @@ __all__ = ["BlockSource", "Job", "Workers", "dask_workers", "do", "remote_table"
 
 
 def dask_workers(cluster: Any) -> Workers:
-    """Return the workers of a Dask cluster.
+    """Return the workers of a Dask cluster, by a client or the address of a scheduler.
 
-    Parameters
-    ----------
-    cluster : distributed.Client or str
-        A client, or the address of a scheduler.
-
-    Raises
-    ------
-    ClusterError
-        It does not answer, or its workers have other versions.
-
-    Examples
-    --------
-    >>> dask_workers("nowhere")
-    Traceback (most recent call last):
-    erasable.core.errors.ClusterError: no cluster answers at 'nowhere'; expected the address ...
+    Raise ClusterError if it does not answer, or its workers have other versions.
     """
     from erasable.core.remote._dask import workers_of  # which imports dask
 

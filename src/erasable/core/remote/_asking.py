@@ -1,7 +1,7 @@
-"""Ask workers for what passes find in blocks, for rows, and to overwrite rows.
+"""Jobs that run passes over blocks, copy rows, and overwrite rows.
 
-The law kept here: a job carries what changes the result, and a block that is not as the job expects
-it is named in the answer and not used.
+The law kept here: a job carries everything that changes the result. A block that is not as the job
+expects it is named in the answer and not used.
 """
 
 from __future__ import annotations
@@ -26,26 +26,14 @@ from erasable.core.threads import in_threads
 
 @dataclass
 class Answer:
-    """What a worker has found.
+    """The result of a job."""
 
-    Attributes
-    ----------
-    partial
-        What a pass, or whatever was asked, has found in all its blocks.
-    written : dict of int to dict
-        For each block what was written into row arrays, by their names.
-    missing, doubtful : list of int
-        Blocks that are not here, or not as it was said: if there are any, nothing was done.
-
-    Examples
-    --------
-    >>> Answer(missing=[3])
-    Answer(missing=[3], doubtful=[])
-    """
-
-    partial: Any = None
+    partial: Any = None  # result of a pass or other job in all blocks of the worker
+    # For each block, what was written into row arrays, by their names.
     written: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # Blocks that are not here; then nothing was done.
     missing: list[int] = field(default_factory=list)
+    # Blocks that are not as the job expects; then nothing was done.
     doubtful: list[int] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -55,25 +43,13 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class RunPass(Job):
-    """Find what a pass finds in blocks.
-
-    Attributes
-    ----------
-    pass_ : Pass
-    calls : mapping of int to BlockCall
-    columns : list of int, or None
-        The only ones that are looked at.
-    alive : frozenset of str
-        Names of the row arrays that may be asked for again; others are dropped.
-    names : list of str
-        Of all columns, for messages.
-    """
+    """Run a pass over blocks."""
 
     pass_: Pass[Any]
     calls: Mapping[int, BlockCall]
-    columns: list[int] | None
-    alive: frozenset[str]
-    names: list[str] = field(default_factory=list)
+    columns: list[int] | None  # None for all
+    alive: frozenset[str]  # names of the row arrays that may be used again; others are dropped
+    names: list[str] = field(default_factory=list)  # of all columns, for messages
 
     def run(self, shelf: Shelf, n_threads: int) -> Answer:
         """See `Job`."""
@@ -113,7 +89,7 @@ class RunPass(Job):
         return answer
 
     def _refuse_gaps(self, held: HeldBlock) -> None:
-        """Raise InvalidDataError where there are gaps in the columns that are looked at."""
+        """Raise InvalidDataError for gaps in the columns of a pass."""
         matrix = held.matrix
         if isinstance(matrix, np.ndarray) and not held.finite:
             held.finite = bool(np.isfinite(matrix.sum()))
@@ -140,16 +116,10 @@ class RunPass(Job):
 
 @dataclass(frozen=True, repr=False)
 class Fetch(Job):
-    """Copy rows of blocks, or blocks: where there are no positions, all rows.
-
-    Attributes
-    ----------
-    pad : int
-        What they are masked with, so that no buffer on their way has them as they are.
-    """
+    """Copy rows of blocks, masked with `pad`."""
 
     pad: int
-    rows: Mapping[int, Ints | None]
+    rows: Mapping[int, Ints | None]  # positions in each block; None for all
     columns: list[int] | None = None
 
     def run(self, shelf: Shelf, n_threads: int) -> Answer:
@@ -167,7 +137,7 @@ class Fetch(Job):
 
 
 def _copied(matrix: Any, rows: Ints | None, columns: Sequence[int] | None) -> Any:
-    """Copy rows and columns of a block in one step: no other copy is to be left in memory."""
+    """Copy rows and columns of a block in one step, so that no other copy stays in memory."""
     mixed = isinstance(matrix, Mixed)
     chosen = range(matrix.shape[1]) if columns is None else columns
     at: Any = np.arange(len(matrix)) if rows is None else rows
@@ -185,7 +155,7 @@ def columns_of(matrix: Any, columns: Sequence[int]) -> Any:
 
 
 def overwrite(matrix: Any, rows: Ints) -> None:
-    """Overwrite rows of a block that nobody holds any more, all of them each time."""
+    """Overwrite rows of a block that no model holds, all of them each time."""
     if isinstance(matrix, Mixed):
         live = np.ones(len(matrix), dtype=np.bool_)
         live[rows] = False
@@ -196,17 +166,10 @@ def overwrite(matrix: Any, rows: Ints) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Forget(Job):
-    """Overwrite rows, and drop what was derived of them; drop blocks that others have now.
-
-    Attributes
-    ----------
-    rows : mapping of int to ndarray of int64
-    own : frozenset of int
-        Blocks that this worker is to keep.
-    """
+    """Overwrite rows and drop values derived from them; drop blocks that moved elsewhere."""
 
     rows: Mapping[int, Ints]
-    own: frozenset[int]
+    own: frozenset[int]  # blocks that this worker keeps
 
     def run(self, shelf: Shelf, n_threads: int) -> Answer:
         """See `Job`."""

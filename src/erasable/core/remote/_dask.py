@@ -1,8 +1,8 @@
-"""Records that the workers of a Dask cluster keep; the only place that knows Dask.
+"""Records kept by the workers of a Dask cluster; the only module that imports Dask.
 
-The law kept here: values of records are never where Dask keeps results, which it writes to disk
-when memory is short. Blocks are in a dictionary of the worker's process. What passes find comes
-back as results of tasks, which are released at once; rows themselves come back past them.
+The law kept here: values of records are never stored where Dask keeps results, which it writes to
+disk when memory is short. Blocks are in a dictionary of the worker's process. Results of passes are
+results of tasks, which are released at once; rows themselves are sent outside of them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from erasable.core.stored_table import Uses
 Found = TypeVar("Found")
 
 _PATIENCE = 0.5
-"""Seconds after which it is looked whether those who work are still there."""
+"""Seconds between checks that working processes are still there."""
 
 _CONNECT = 10
-"""Seconds in which a scheduler has to answer when a client is made."""
+"""Seconds in which a scheduler has to answer a new client."""
 
 _RESTART = 30
-"""Seconds in which a cluster that has lost all workers may start one."""
+"""Seconds to wait for a new worker when all are lost."""
 
 
 def _limit() -> float:
@@ -51,24 +51,7 @@ def _limit() -> float:
 
 
 class DaskPartition(BlockSource):
-    """A partition of a lazy frame.
-
-    Parameters
-    ----------
-    graph : dict
-        Of its tasks.
-    key : tuple
-        Of the one that makes it.
-    columns : list of str
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = dd.from_pandas(pd.DataFrame({"age": [40, 50]}), npartitions=1).optimize()
-    >>> graph, (key,) = dict(frame.__dask_graph__()), frame.__dask_keys__()
-    >>> DaskPartition(graph, key, ["age"]).table().num_rows
-    2
-    """
+    """A partition of a lazy frame: a graph of tasks, and the key of the task that makes it."""
 
     def __init__(self, graph: dict[Any, Any], key: Any, columns: list[str]) -> None:
         self._graph, self._key, self._columns = graph, key, columns
@@ -85,18 +68,7 @@ class DaskPartition(BlockSource):
 
 
 class DaskWorkers(Workers):
-    """Workers of a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-
-    Examples
-    --------
-    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
-    ...     len(DaskWorkers(client).threads())
-    1
-    """
+    """Workers of a Dask cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -115,13 +87,10 @@ class DaskWorkers(Workers):
         return dict(_within(self._client, self._client.nthreads))
 
     def ask(self, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-        """See `Workers`.
+        """Do as `Workers.ask` says.
 
-        Raises
-        ------
-        ClusterError
-            Workers that are there have not begun a job in the time that `erasable.timeout` of
-            Dask's configuration says; they may still begin it.
+        Raise ClusterError if workers have not begun a job within Dask's `erasable.timeout`; they
+        may still begin it.
         """
         _refuse_closed(self._client)
         marks = {worker: f"{job.token}-{_next()}" for worker, job in jobs.items()}
@@ -153,9 +122,9 @@ class DaskWorkers(Workers):
         return self._each(marks, call)
 
     def _each(self, marks: Mapping[str, str], call: Callable[[str], Any]) -> dict[str, Any]:
-        """Call a function for each worker; leave out those that are gone, or whose call fails.
+        """Call a function for each worker; leave out workers that are gone, or whose call fails.
 
-        A job does not fail, and says what it has raised. So what fails is the way to the worker.
+        A job returns its errors, so a failure is one of the connection.
         """
         told: SimpleQueue[tuple[str, bool, Any]] = SimpleQueue()
 
@@ -166,7 +135,7 @@ class DaskWorkers(Workers):
                 told.put((worker, False, error))
 
         waiting, limit = set(marks), _limit()
-        for worker in waiting:  # nobody waits for them to find out that their worker is gone
+        for worker in waiting:  # do not wait until they fail because their worker is gone
             threading.Thread(target=one, args=(worker,), daemon=True).start()
         found: dict[str, Any] = {}
         last, idle = time.monotonic(), set[str]()
@@ -177,7 +146,7 @@ class DaskWorkers(Workers):
                 waiting &= self._present().keys()
                 if time.monotonic() - last > limit:
                     before, idle = idle, self._idle({each: marks[each] for each in waiting})
-                    _refuse_idle(before & idle, limit)  # not one that was done in between
+                    _refuse_idle(before & idle, limit)  # not one that was done meanwhile
                     last = time.monotonic()
                 continue
             waiting.discard(worker)
@@ -187,14 +156,14 @@ class DaskWorkers(Workers):
         return found
 
     def _idle(self, marks: Mapping[str, str]) -> set[str]:
-        """Return which workers are there and not at the job that they were given."""
+        """Return the workers that are present and not doing their job."""
         run, workers = self._client.run, list(marks)
         told = _within(self._client, lambda: run(_at, workers=workers, on_error="ignore"))
         return {worker for worker, jobs in told.items() if marks[worker] not in jobs}
 
 
 def _refuse_idle(idle: set[str], limit: float) -> None:
-    """Raise an error where there are workers that have not begun their jobs."""
+    """Raise ClusterError if there are workers that have not begun their jobs."""
     if idle:
         raise ClusterError(
             f"{len(idle)} workers, of which one is {shorten(min(idle))}, have not begun what "
@@ -205,7 +174,7 @@ def _refuse_idle(idle: set[str], limit: float) -> None:
 
 
 def _within(client: Client, call: Callable[[], Found]) -> Found:
-    """Return what a call to the scheduler returns, if it does so in the time that is allowed."""
+    """Return the result of a call to the scheduler; raise ClusterError after the time limit."""
     told: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
 
     def one() -> None:
@@ -244,7 +213,7 @@ def _next() -> int:
 
 
 _AT: dict[str, None] = {}
-"""Jobs that this process is at, by their marks."""
+"""Jobs that this process is doing, by their marks."""
 
 
 def _at() -> list[str]:
@@ -265,7 +234,7 @@ def _do(job: Job, mark: str) -> Any:
 
 
 async def _do_aside(job: Job, mark: str, dask_worker: Worker) -> Any:
-    """Do a job in a thread, so that the worker goes on answering meanwhile."""
+    """Do a job in a thread, so that the worker can answer meanwhile."""
     place = dask_worker.address, dask_worker.state.nthreads
     return await asyncio.to_thread(_marked, job, mark, *place)
 
@@ -289,7 +258,7 @@ def table_of(
     sample_weight: str | None,
     features: Iterable[str] | None,
 ) -> RecordArrays:
-    """Have the workers of a cluster keep the features of a frame; see `Records.from_dask`."""
+    """Let the workers of a cluster keep the features of a frame; see `Records.from_dask`."""
     if not isinstance(frame, dd.DataFrame):
         raise InvalidInputError(
             f"frame is a {type(frame).__name__}; expected a dask.dataframe.DataFrame"
@@ -309,25 +278,17 @@ def table_of(
             raise InvalidInputError(
                 f"the frame has no column {shorten(missing[0])}; expected some of its columns"
             )
-        names = list(dict.fromkeys(wanted)) or names  # none is refused where types are known
+        names = (
+            list(dict.fromkeys(wanted)) or names
+        )  # an empty list is refused later, when the types are known
     return remote_table(workers, _partitions(frame[names], names), uses)
 
 
 def workers_of(client: Any) -> DaskWorkers:
     """Return the workers of a cluster, by its client or the address of its scheduler.
 
-    Raises
-    ------
-    ClusterError
-        It does not answer, or its workers have other versions.
-    InvalidInputError
-        There is no client.
-
-    Examples
-    --------
-    >>> workers_of("tcp://127.0.0.1:1")
-    Traceback (most recent call last):
-    erasable.core.errors.ClusterError: no cluster answers at 'tcp://127.0.0.1:1'; expected ...
+    Raise ClusterError if it does not answer, or its workers have other versions; InvalidInputError
+    if there is no client.
     """
     if isinstance(client, str):
         try:
@@ -362,7 +323,7 @@ def _refuse_versions(client: Client) -> None:
     told = _within(client, lambda: client.run(_versions, on_error="return"))
     own = _versions()
     for found in told.values():
-        if isinstance(found, OSError):  # it is gone meanwhile
+        if isinstance(found, OSError):  # it is gone by now
             continue
         if isinstance(found, Exception):
             raise ClusterError(

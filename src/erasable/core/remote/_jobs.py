@@ -1,7 +1,7 @@
-"""What a worker keeps of records that are spread over several, and how it is asked.
+"""Jobs of workers, and the blocks of records that a worker keeps.
 
-The law kept here: nothing that is printed of a job or of its answer has a value of a record, and no
-error is raised where it would be logged.
+The law kept here: nothing printed of a job or of its answer contains a value of a record, and
+errors are not raised where they would be logged.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ _BEFORE: list[pa.MemoryPool] = []
 
 
 def give_back() -> None:
-    """Do so as far as the allocators of C and of Arrow know how; elsewhere than in glibc, in part.
-
-    Examples
-    --------
-    >>> give_back()
-    """
+    """Return free memory to the system, as far as the allocators of C (glibc) and Arrow can."""
     pa.default_memory_pool().release_unused()
     trim = _of_c("malloc_trim")
     if trim is not None:
@@ -40,16 +35,9 @@ def give_back() -> None:
 
 @contextlib.contextmanager
 def traceless_memory() -> Iterator[None]:
-    """Have Arrow take memory from C, and C overwrite what is freed.
+    """Let Arrow take memory from C, and C overwrite it when it is freed (glibc only).
 
-    What Arrow's own allocators free, other threads cannot give back; and C gives back whole pages
-    only, and none of those at the end of what a thread has. Overwriting is glibc's.
-
-    Examples
-    --------
-    >>> with traceless_memory():
-    ...     pa.default_memory_pool().backend_name
-    'system'
+    Threads cannot release what Arrow's own allocators have freed in other threads.
     """
     with _CHANGING:
         if not _BEFORE:
@@ -60,9 +48,7 @@ def traceless_memory() -> Iterator[None]:
         yield
     finally:
         with _CHANGING:
-            before = _BEFORE.pop(
-                1 if len(_BEFORE) > 1 else 0
-            )  # the first is for the last that ends
+            before = _BEFORE.pop(1 if len(_BEFORE) > 1 else 0)  # the first is for the last to end
             if not _BEFORE:
                 pa.set_memory_pool(before)
                 _overwrite(False)
@@ -85,77 +71,36 @@ def _of_c(name: str) -> Any:
 
 
 class BlockSource(ABC):
-    """Where the records of a block come from; it can be pickled.
-
-    Examples
-    --------
-    >>> class Pair(BlockSource):
-    ...     def table(self):
-    ...         return pa.table({"age": [40, 50]})
-    >>> Pair().table().num_rows
-    2
-    """
+    """Origin of the records of a block; it can be pickled."""
 
     @abstractmethod
     def table(self) -> pa.Table:
-        """Read them; the same records in the same order each time."""
+        """Read the records: the same in the same order each time."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """What is kept of a table.
+    """Columns that a worker keeps, and columns that it returns once."""
 
-    Attributes
-    ----------
-    features, others : list of str
-        Columns of numbers, which the worker keeps, and columns such as ids and targets, which it
-        sends back once.
-    dtype : dtype
-        Of the numbers; object where there is text among them.
-    kinds : str
-        Of the features, see `erasable.core.stored_table.kinds_of`.
-
-    Examples
-    --------
-    >>> ColumnLayout(["age"], ["id"], np.dtype(float)).features
-    ['age']
-    """
-
-    features: list[str]
-    others: list[str]
-    dtype: np.dtype[Any]
-    kinds: str = ""
+    features: list[str]  # kept by the worker
+    others: list[str]  # such as ids and targets; returned once
+    dtype: np.dtype[Any]  # of the features; object where some are text
+    kinds: str = ""  # of the features, see `erasable.core.stored_table.kinds_of`
 
 
 @dataclass(frozen=True, repr=False)
 class BlockCall:
-    """What a pass needs to know of a block.
+    """State of a block that a pass needs."""
 
-    Attributes
-    ----------
-    first, rank : int
-        See `erasable.core.passes.Block`.
-    rows : ndarray of int64, or None
-        Positions of the rows that count, for this pass alone; None for those that count anyway.
-    before, version : int
-        Which word of the driver said last which rows count, before this and now.
-    toggled : ndarray of int64
-        Rows that count from now on, or no more.
-    mask : ndarray of uint8, or None
-        Bits of the rows that count, where it has to be said of all.
-    kept, passing : dict
-        Parts of row arrays, by their names: to be kept for other passes, and not.
-    """
-
-    first: int
+    first: int  # see `erasable.core.passes.Block`
     rank: int
-    rows: Ints | None
-    before: int
-    version: int
-    toggled: Ints
-    mask: Any
-    kept: dict[str, Any]
-    passing: dict[str, Any]
+    rows: Ints | None  # positions of the rows of this pass alone; None for all live rows
+    before: int  # version of the live rows before this call
+    version: int  # version of the live rows from now on
+    toggled: Ints  # rows that become live, or are no longer
+    mask: Any  # bits of the live rows, if `toggled` does not suffice
+    kept: dict[str, Any]  # parts of row arrays by name, kept for later passes
+    passing: dict[str, Any]  # parts of row arrays by name, for this pass alone
 
     def __repr__(self) -> str:
         """Show no values."""
@@ -164,32 +109,17 @@ class BlockCall:
 
 @dataclass(eq=False)
 class HeldBlock:
-    """Records that this process keeps.
+    """Records that this process keeps."""
 
-    Attributes
-    ----------
-    matrix : ndarray or Mixed, of shape (n_rows, n_features)
-    live : ndarray of shape (n_rows,), bool
-        Rows that count, as a driver said last.
-    version : int
-        Which of the driver's words that was.
-    parts : dict
-        Of row arrays, by their names.
-    rows : ndarray of int64 or None
-        Positions of the rows that count; None where all do.
-    finite : bool
-        Whether it was seen that all values are finite; those that overwrite them are, too.
-    """
-
-    matrix: Any
-    live: Flags
-    version: int = 0
-    parts: dict[str, Any] = field(default_factory=dict)
-    rows: Ints | None = None
-    finite: bool = False
+    matrix: Any  # an array or Mixed
+    live: Flags  # live rows, as the driver said last
+    version: int = 0  # of `live`
+    parts: dict[str, Any] = field(default_factory=dict)  # of row arrays, by name
+    rows: Ints | None = None  # positions of the live rows; None for all
+    finite: bool = False  # all values are known to be finite; overwritten rows are finite, too
 
     def change(self, call: BlockCall) -> bool:
-        """Bring it up to date; tell whether that could be done."""
+        """Update the live rows; return False if the block has missed a version."""
         if call.mask is not None:
             self.live = np.unpackbits(call.mask, count=len(self.live)).astype(np.bool_)
         elif call.toggled.size and self.version == call.before:
@@ -205,22 +135,10 @@ class HeldBlock:
 
 @dataclass
 class Shelf:
-    """The blocks that a process keeps of one set of records.
-
-    Attributes
-    ----------
-    blocks : dict of int to HeldBlock
-    tables : dict of int to pyarrow.Table
-        What is yet to be made into blocks, and then to be handed over.
-    lock : Lock
-
-    Examples
-    --------
-    >>> Shelf()
-    Shelf(n_blocks=0)
-    """
+    """Blocks of one set of records in this process."""
 
     blocks: dict[int, HeldBlock] = field(default_factory=dict)
+    # To be made into blocks, and then handed over.
     tables: dict[int, pa.Table] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -230,32 +148,19 @@ class Shelf:
 
 
 _SHELVES: dict[tuple[str, str], Shelf] = {}
-"""By the names of the worker, of which a process may have several, and of the records."""
+"""By worker, of which a process may have several, and by name of the records."""
 
 
 @dataclass(frozen=True)
 class Job(ABC):
-    """What a worker is asked to do; it is printed without values.
+    """A task of a worker; its text contains no values."""
 
-    Attributes
-    ----------
-    token : str
-        Name of the records.
-    loads : bool
-        Whether it has to do with tables, of which nothing may be left in memory afterwards.
-
-    Examples
-    --------
-    >>> Drop("7c")
-    Drop(7c)
-    """
-
-    loads: ClassVar[bool] = False
-    token: str
+    loads: ClassVar[bool] = False  # it reads tables, of which nothing may stay in memory
+    token: str  # name of the records
 
     @abstractmethod
     def run(self, shelf: Shelf, n_threads: int) -> Any:
-        """Do it with the blocks of this worker."""
+        """Do the job with the blocks of this worker."""
 
     def __repr__(self) -> str:
         """Show the name of the records."""
@@ -263,10 +168,8 @@ class Job(ABC):
 
 
 class Raised:
-    """An error of a job, which is not raised where it happened: there it would be logged.
+    """An error of a job, returned and not raised, as it would be logged.
 
-    Examples
-    --------
     >>> Raised(ValueError("of a value"))
     Raised(ValueError)
     """
@@ -280,12 +183,7 @@ class Raised:
 
 
 def do(job: Job, worker: str, n_threads: int) -> Any:
-    """Do a job as a worker; return its answer, or what it raised.
-
-    Examples
-    --------
-    >>> do(Drop("7c"), "worker 1", 1)
-    """
+    """Do a job as a worker; return its answer, or its error."""
     place = worker, job.token
     try:
         if isinstance(job, Drop):
@@ -305,7 +203,7 @@ def do(job: Job, worker: str, n_threads: int) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Drop(Job):
-    """Keep nothing of the records any more."""
+    """Drop the records."""
 
     def run(self, shelf: Shelf, n_threads: int) -> None:
-        """Do nothing: it is done where shelves are known."""
+        """Do nothing: `do` drops the shelf."""

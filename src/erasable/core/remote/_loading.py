@@ -1,7 +1,7 @@
-"""Have workers make blocks of the sources of records.
+"""Jobs that make blocks of the sources of records.
 
-The law kept here: a block is a function of its source. What was not read as it was before is not
-kept, and nothing is kept of rows that were deleted.
+The law kept here: a block is a function of its source. A block that differs from its first reading
+is not kept, and rows that were deleted are overwritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from erasable.core.threads import in_threads
 
 @dataclass(frozen=True, repr=False)
 class Describe(Job):
-    """Read sources, and say what columns they have, how many rows, and how many bytes."""
+    """Read sources; return their columns, and their numbers of rows and bytes."""
 
     loads = True
     sources: Mapping[int, BlockSource]
@@ -47,24 +47,14 @@ class Describe(Job):
 
 @dataclass(frozen=True, repr=False)
 class Keep(Job):
-    """Make blocks of the tables that were described, or of sources again; return their hashes.
-
-    Attributes
-    ----------
-    layout : Layout
-    sources : mapping of int to Source or None
-        None for those that were described.
-    hashes : mapping of int to str
-        What the blocks are expected to be; others are not kept.
-    gone : mapping of int to ndarray of int64
-        Rows that were deleted.
-    """
+    """Make blocks of the tables that were described, or of sources again; return their hashes."""
 
     loads = True
     layout: ColumnLayout
-    sources: Mapping[int, BlockSource | None]
+    sources: Mapping[int, BlockSource | None]  # None for those that were described
+    # Expected; blocks with other hashes are not kept.
     hashes: Mapping[int, str] = field(default_factory=dict)
-    gone: Mapping[int, Ints] = field(default_factory=dict)
+    gone: Mapping[int, Ints] = field(default_factory=dict)  # rows that were deleted
 
     def run(self, shelf: Shelf, n_threads: int) -> dict[int, str]:
         """See `Job`."""
@@ -97,13 +87,7 @@ class Keep(Job):
 
 @dataclass(frozen=True, repr=False)
 class Collect(Job):
-    """Hand over the columns that are not numbers to learn from, in Arrow's format.
-
-    Attributes
-    ----------
-    pad : int
-        What they are masked with, so that no buffer on their way has them as they are.
-    """
+    """Return the columns that are not features, in Arrow's format, masked with `pad`."""
 
     loads = True
     pad: int
@@ -120,7 +104,7 @@ class Collect(Job):
 
 
 def collected(data: Any, pad: int, number: int) -> pa.Table:
-    """Return the columns that a worker has handed over of a block."""
+    """Return the columns of a block in the answer of `Collect`."""
     data = np.array(data)
     mask(data, pad, number)
     return table_of(data.tobytes())
@@ -128,7 +112,7 @@ def collected(data: Any, pad: int, number: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A table that is in memory, as the one piece of stored columns."""
+    """A table in memory, as the only piece of stored columns."""
 
     table: pa.Table
     lasting = False
@@ -155,14 +139,7 @@ def _read(source: BlockSource) -> pa.Table:
 
 
 class UnreadableError(Exception):
-    """The records could not be read; its text is the type of the error.
-
-    Examples
-    --------
-    >>> raise UnreadableError("KeyError")
-    Traceback (most recent call last):
-    erasable.core.remote._loading.UnreadableError: KeyError
-    """
+    """The records could not be read; the message is the type of the error."""
 
 
 def _hash(matrix: Any, others: pa.Table) -> str:

@@ -1,4 +1,4 @@
-"""Mask values of records on their way between processes, so that no buffer has them as they are."""
+"""Masks for values of records on their way between processes, where buffers may keep them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from numpy.typing import NDArray
 from erasable.core._mixed import Mixed
 
 _WORDS = 2**13
-"""Words of a mask that are made at a time."""
+"""Words of a mask made at a time."""
 
 
 def mask(values: NDArray[Any], pad: int, number: int, part: int = 0) -> None:
-    """Mask the values of a block in place, or take the mask off.
-
-    Examples
-    --------
-    >>> values = np.array([[1.5, 2.5]])
-    >>> mask(values, 7, 0)
-    >>> 1.5 in values
-    False
-    >>> mask(values, 7, 0)
-    >>> values
-    array([[1.5, 2.5]])
-    """
+    """Mask the values of a block in place; a second call removes the mask."""
     bits = values.reshape(-1).view(np.uint8)
     stream = np.random.Philox(key=pad, counter=(number << 128) + (part << 120))
     for start in range(0, bits.size, 8 * _WORDS):  # new pages would take longer than the words
@@ -35,23 +24,15 @@ def mask(values: NDArray[Any], pad: int, number: int, part: int = 0) -> None:
 
 
 class Masked(NamedTuple):
-    """Values of a block, masked, so that no buffer on their way has them as they are.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (n_rows, n_columns)
-    kinds : str
-        Empty where there is no text; else see `Mixed`, and `texts` for its texts, pickled.
-    texts : ndarray of uint8
-    """
+    """Masked values of a block."""
 
     numbers: Any
-    kinds: str
-    texts: Any
+    kinds: str  # empty without text; else see `Mixed`
+    texts: Any  # pickled texts of a `Mixed`
 
 
 def masked(values: Any, pad: int, number: int) -> Masked:
-    """Mask values of a block in place, which are a copy; see `unmasked`."""
+    """Mask a copy of values of a block, in place; see `unmasked`."""
     numbers, kinds, texts = values, "", np.empty(0, np.uint8)
     if isinstance(values, Mixed):
         numbers, kinds = values.numbers, values.kinds
@@ -64,8 +45,6 @@ def masked(values: Any, pad: int, number: int) -> Masked:
 def unmasked(found: Masked, pad: int, number: int) -> Any:
     """Return the values of a block.
 
-    Examples
-    --------
     >>> words = {0: np.array(["", np.nan, "Bonn"], dtype=object)}
     >>> sent = masked(Mixed(np.array([[2.0]]), "t", words), 7, 0)
     >>> b"Bonn" in sent.texts.tobytes(), unmasked(sent, 7, 0).objects().tolist()

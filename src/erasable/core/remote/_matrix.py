@@ -1,9 +1,8 @@
-"""A matrix whose blocks lie in other processes, each in one of them.
+"""A matrix whose blocks are in other processes, each in one of them.
 
-The law kept here: what a pass finds is what it would find here. A block is brought to another
-process, from where its records come from, when the one that had it is gone; it comes with the same
-records in the same order, or it is refused. Rows that were deleted are overwritten in each block
-before anything is asked of it again.
+The law kept here: the result of a pass is that of a pass in this process. When the process that had
+a block is gone, another reads it again from its source; it has the same records in the same order,
+or it is refused. Deleted rows are overwritten in each block before its next use.
 """
 
 from __future__ import annotations
@@ -41,15 +40,10 @@ from erasable.core.threads import in_threads
 
 
 class CountedRows:
-    """Which rows count in a pass.
+    """Rows that count in a pass, as a `mask`, and the `blocks` that have some.
 
-    Attributes
-    ----------
-    mask : ndarray of shape (n_rows,), bool
-    blocks : list of int
-        Those in which rows count.
-    alone : ndarray of int64, or None
-        The rows that count, where these are fewer than what changes of those that blocks know.
+    `alone` are the positions of these rows if they are fewer than the changes of the live rows that
+    blocks know; otherwise None.
     """
 
     def __init__(self, live_rows: Ints | None, starts: Ints, said: Flags) -> None:
@@ -68,7 +62,7 @@ class CountedRows:
         self.blocks: list[int] = np.flatnonzero(self.sizes).tolist()
 
     def block(self, number: int) -> Block:
-        """Return a block without values, of which row arrays can be cut."""
+        """Return a block without values, for cutting row arrays."""
         first, stop = self._starts[number : number + 2].tolist()
         size = int(self.sizes[number])
         every = size == stop - first
@@ -80,22 +74,15 @@ class CountedRows:
 Bytes = NDArray[np.uint8]
 
 _TRIES = 6
-"""How often functions are sent out without any of them coming back."""
+"""Attempts to send functions, or to bring blocks, without any answer of a worker."""
 
 _ALONE = threading.Lock()
 
-_GIVEN, _RETURNED = 2, 3  # parts of a stream, of which blocks take others
+_GIVEN, _RETURNED = 2, 3  # parts of the stream of masks; blocks use other parts
 
 
 def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
-    """Pickle something, and mask that.
-
-    Examples
-    --------
-    >>> sent = hidden({"city": "Bonn"}, 7, 0)
-    >>> b"Bonn" in sent.tobytes(), shown(sent, 7, 0)
-    (False, {'city': 'Bonn'})
-    """
+    """Pickle and mask an object."""
     buffer = io.BytesIO()
     pickle.dump(thing, buffer, protocol=5)
     data = np.frombuffer(buffer.getbuffer(), np.uint8)
@@ -104,7 +91,7 @@ def hidden(thing: Any, pad: int, number: int, part: int = _RETURNED) -> Bytes:
 
 
 def shown(data: Bytes, pad: int, number: int, part: int = _RETURNED) -> Any:
-    """Return what was hidden; see `hidden`."""
+    """Undo `hidden`."""
     data = np.array(data)
     mask(data, pad, number, part)
     found = pickle.loads(data.data)
@@ -114,14 +101,7 @@ def shown(data: Bytes, pad: int, number: int, part: int = _RETURNED) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class Call(Job):
-    """Call functions; return what they return.
-
-    Attributes
-    ----------
-    pad : int
-        What they and what they return are masked with.
-    functions : mapping of int to ndarray of uint8
-    """
+    """Call functions, masked with `pad`; return their masked results."""
 
     loads = True
     pad: int
@@ -145,7 +125,7 @@ class Call(Job):
 
 @dataclass(frozen=True, repr=False)
 class RunHidden(RunPass):
-    """Find and write what has records as they are; return what `shown` takes."""
+    """Run a pass whose results and row arrays hold values of records; return them masked."""
 
     loads = True
 
@@ -158,32 +138,10 @@ class RunHidden(RunPass):
 
 
 def called(workers: Workers, token: str, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
-    """Have workers call functions; yield what these return, in their order.
+    """Call functions, which can be pickled, on workers; yield their results.
 
-    Parameters
-    ----------
-    workers : Workers
-    token : str
-        Name of the records.
-    functions : iterable of callable
-        They can be pickled. As many are here at once as workers have threads.
-
-    Raises
-    ------
-    ClusterError
-        Workers are lost again and again.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from erasable.core.remote import do
-    >>> class Here(Workers):
-    ...     def threads(self):
-    ...         return {"here": 2}
-    ...     def ask(self, jobs, aside=False):
-    ...         return {name: do(job, name, 2) for name, job in jobs.items()}
-    >>> list(called(Here(), "7c", [partial(pow, 2, n) for n in range(5)]))
-    [1, 2, 4, 8, 16]
+    As many are in this process at once as workers have threads. Raise ClusterError if workers are
+    lost again and again.
     """
     pad, rest = secrets.randbits(128), iter(enumerate(functions))
     waiting: dict[int, Bytes] = {}
@@ -219,7 +177,7 @@ def called(workers: Workers, token: str, functions: Iterable[Callable[[], Made]]
 
 
 def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int]]:
-    """Deal numbers to workers, one to each in turn, and no more than they have threads."""
+    """Deal numbers to workers in turn, at most as many as they have threads."""
     own: dict[str, list[int]] = {}
     rest = iter(numbers)
     for turn in range(max(threads.values())):
@@ -231,32 +189,14 @@ def _dealt(numbers: list[int], threads: Mapping[str, int]) -> dict[str, list[int
 
 
 _BRIEF = 2**23
-"""So many values are looked at in about the time that a scheduler takes for a task."""
-
-"""How often a block is brought to a worker that is lost before it has answered."""
+"""Values that a pass reads in about the time of a scheduler for a task."""
 
 
 class RemoteMatrix(Remote):
-    """Rows in blocks, of which each is in the memory of a worker.
+    """Rows in blocks, each in the memory of a worker.
 
-    Parameters
-    ----------
-    workers : Workers
-    token : str
-        Name of the records.
-    layout : Layout
-    sources : sequence of Source
-        Of each block.
-    hashes : sequence of str
-        Of each block, see `_loading.Keep`.
-    sizes : sequence of int
-        Rows of each block.
-    where : dict of int to str
-        Workers that have the blocks.
-
-    Notes
-    -----
-    Here is, for each row, a bit that says whether it counts, and one whether it was deleted.
+    `token` is the name of the records; `where` maps blocks to workers; `hashes` are those of
+    `_loading.Keep`. For each row this keeps a bit for live and one for deleted.
     """
 
     def __init__(
@@ -275,13 +215,13 @@ class RemoteMatrix(Remote):
         self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self.shape = int(self.starts[-1]), len(layout.features)
         self._lock = threading.RLock()
-        # What blocks were told: which rows count, for the how many-th time, and row arrays.
+        # The state of the blocks: live rows, their version, and row arrays.
         self._said: Flags = np.ones(self.shape[0], dtype=np.bool_)
         self._versions = [0] * len(self._sources)
         self._has: weakref.WeakKeyDictionary[RowArray, set[int]] = weakref.WeakKeyDictionary()
         self._doubtful: set[int] = set()
         self._behind: set[int] = set()  # blocks in which deleted rows may still be
-        self._strays = False  # whether workers may have blocks that others have now
+        self._strays = False  # whether workers may have blocks that moved to others
         self._last: LastRead | None = None
         weakref.finalize(self, _drop, workers, token).atexit = False
 
@@ -294,7 +234,7 @@ class RemoteMatrix(Remote):
         """See `Stored`."""
         return self._layout.kinds
 
-    # -- reading -----------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------
 
     def block(
         self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
@@ -308,7 +248,7 @@ class RemoteMatrix(Remote):
         return found
 
     def __getitem__(self, rows: Ints) -> Any:
-        """Copy rows, and remember them until `forget`: a deletion asks for them several times."""
+        """Copy rows, and cache them until `forget`: a deletion reads them several times."""
         last = self._last
         if last is not None and (known := last.of(rows)) is not None:
             return known
@@ -327,7 +267,7 @@ class RemoteMatrix(Remote):
         return found
 
     def prepare(self, rows: Ints) -> None:
-        """Read rows that are to be deleted."""
+        """Read rows before they are deleted."""
         self[rows]
 
     def drop_copies(self) -> None:
@@ -359,7 +299,7 @@ class RemoteMatrix(Remote):
             found |= answer.partial
         return {number: unmasked(values, pad, number) for number, values in found.items()}
 
-    # -- passes ------------------------------------------------------------------------------------
+    # -- passes --------------------------------------------------------------------------------
 
     def run(
         self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
@@ -405,7 +345,7 @@ class RemoteMatrix(Remote):
         return max(1, sum(self._workers.threads().values()))
 
     def _call(self, number: int, counts: CountedRows, arrays: Sequence[RowArray]) -> BlockCall:
-        """Say of a block what it does not know yet; from here on it is taken to know it."""
+        """Return the changes for a block since its last call, and record them as sent."""
         block = counts.block(number)
         first, stop = self.starts[number : number + 2].tolist()
         doubtful = number in self._doubtful
@@ -434,10 +374,10 @@ class RemoteMatrix(Remote):
             first, block.rank, rows, before, self._versions[number], toggled, mask, kept, passing
         )
 
-    # -- workers that come and go ------------------------------------------------------------------
+    # -- lost workers --------------------------------------------------------------------------
 
     def _rounds(self, numbers: Iterable[int], job_of: Any, aside: bool) -> Iterable[Answer]:
-        """Ask for all blocks, and again for those whose worker is lost; yield complete answers."""
+        """Call all blocks, and again those whose worker is lost; yield complete answers."""
         with self._lock:
             waiting = set(numbers)
             left = _TRIES
@@ -451,7 +391,7 @@ class RemoteMatrix(Remote):
                 jobs = {worker: job_of(blocks) for worker, blocks in own.items()}
                 try:
                     answers = self._workers.ask(jobs, aside)
-                except BaseException:  # who has not answered may still be at it
+                except BaseException:  # a worker without an answer may still be busy
                     self._lose(waiting)
                     raise
                 refuse_raised(answers)
@@ -477,13 +417,13 @@ class RemoteMatrix(Remote):
         return own
 
     def _lose(self, numbers: Iterable[int]) -> None:
-        """Take blocks for lost; they come back as they were made, but for deleted rows."""
+        """Mark blocks as lost; they come back in their first state, without deleted rows."""
         for number in numbers:
             self._where.pop(number, None)
             self._strays = True
 
     def _bring(self, numbers: Iterable[int]) -> None:
-        """Have blocks that no worker has read again by one."""
+        """Let workers read blocks again that no worker has."""
         left = _TRIES
         while lost := [number for number in numbers if number not in self._where]:
             if not left:
@@ -528,12 +468,12 @@ class RemoteMatrix(Remote):
         first, stop = self.starts[number : number + 2].tolist()
         return np.flatnonzero(self.gone[first:stop])
 
-    # -- deleting ----------------------------------------------------------------------------------
+    # -- deleting ------------------------------------------------------------------------------
 
     def forget(self, rows: Ints) -> None:
-        """Have rows overwritten that no model holds; what fails is done with the next call.
+        """Overwrite rows that no model holds; a failure is repaired by the next call.
 
-        It comes after a deletion, and so does not raise.
+        It follows a deletion, and so does not raise.
         """
         with self._lock:
             super().forget(rows)
@@ -589,7 +529,7 @@ def _refuse_copies() -> NoReturn:
 
 
 def _drop(workers: Workers, token: str) -> None:
-    """Have all workers drop the blocks of a matrix that is gone; nobody waits for it."""
+    """Let all workers drop the blocks of a matrix that is gone, without waiting."""
 
     def drop() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Make records of partitions that workers read and keep."""
+"""Records made of partitions that workers read and keep."""
 
 from __future__ import annotations
 
@@ -20,38 +20,9 @@ from erasable.core.stored_table import Uses, joint_type, kinds_of, refuse_others
 
 
 def remote_table(workers: Workers, sources: Sequence[BlockSource], uses: Uses) -> RecordArrays:
-    """Have workers read and keep sources; return the rest of the records.
+    """Make a table of a source for each block, whose matrix is a `RemoteMatrix`.
 
-    Parameters
-    ----------
-    workers : Workers
-    sources : sequence of Source
-        One for each block.
-    uses : Uses
-
-    Returns
-    -------
-    Table
-        Its matrix is a `RemoteMatrix`.
-
-    Raises
-    ------
-    ClusterError, InvalidDataError, InvalidInputError, InvalidIdsError
-        See `erasable.Records.from_dask`.
-
-    Examples
-    --------
-    >>> from erasable.core.remote import do
-    >>> class Here(Workers):
-    ...     def threads(self):
-    ...         return {"here": 1}
-    ...     def ask(self, jobs, aside=False):
-    ...         return {name: do(job, name, 1) for name, job in jobs.items()}
-    >>> class Visits(BlockSource):
-    ...     def table(self):
-    ...         return pa.table({"visit": ["a", "b"], "age": [40, 50]})
-    >>> remote_table(Here(), [Visits()], Uses("visit", None, None, None, None)).matrix
-    RemoteMatrix(shape=(2, 1), n_blocks=1)
+    It raises the errors of `erasable.Records.from_dask`.
     """
     token = secrets.token_hex(8)
     names = list(workers.threads())
@@ -108,7 +79,7 @@ def _table(
 
 
 def _all(workers: Workers, jobs: Mapping[str, Job], aside: bool = False) -> dict[int, Any]:
-    """Return what workers say of each block; no worker may be lost yet."""
+    """Return the answers of workers for each block; no worker may be lost yet."""
     answers = asked(workers, jobs, aside)
     if len(answers) < len(jobs):
         raise ClusterError(

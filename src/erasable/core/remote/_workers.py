@@ -1,4 +1,4 @@
-"""Workers, and where blocks are to be."""
+"""Interface of workers, and the placement of blocks."""
 
 from __future__ import annotations
 
@@ -13,53 +13,31 @@ from erasable.core.remote._loading import UnreadableError
 
 
 class Workers(ABC):
-    """Processes that do jobs; all that is to be written for another engine.
-
-    Examples
-    --------
-    >>> from erasable.core.remote import do
-    >>> from erasable.core.remote._jobs import Drop
-    >>> class Here(Workers):
-    ...     def threads(self):
-    ...         return {"here": 1}
-    ...     def ask(self, jobs, aside=False):
-    ...         return {name: do(job, name, 1) for name, job in jobs.items()}
-    >>> Here().ask({"here": Drop("7c")})
-    {'here': None}
-    """
+    """Processes that do jobs; another engine implements this class."""
 
     @abstractmethod
     def threads(self) -> dict[str, int]:
-        """Return the names of those that are there, and how many threads each may use."""
+        """Return the names of the present workers, and the number of threads of each."""
 
     @abstractmethod
     def ask(self, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-        """Have each worker do its job, by `erasable.core.remote.do`, at the same time.
+        """Let workers do jobs at the same time (`erasable.core.remote.do`); return their answers.
 
-        Parameters
-        ----------
-        jobs : mapping of str to Job
-            By the names of workers. No job is done twice, or by another worker.
-        aside : bool
-            Whether answers may be stored nowhere on their way, as they hold values of records, or
-            are wanted sooner than a scheduler would bring them.
-
-        Returns
-        -------
-        dict
-            Answers, by the names of workers, but for those that are lost.
+        Both are keyed by worker; a lost worker has no answer. No job is done twice, or by another
+        worker. With `aside`, answers are stored nowhere on their way: they hold values of records,
+        or are needed sooner than a scheduler would bring them.
         """
 
 
 def asked(workers: Workers, jobs: Mapping[str, Job], aside: bool = False) -> dict[str, Any]:
-    """Have workers do jobs, and raise what one of them has raised."""
+    """Let workers do jobs; raise an error of one of them."""
     answers = workers.ask(jobs, aside)
     refuse_raised(answers)
     return answers
 
 
 def refuse_raised(answers: Mapping[str, Any]) -> None:
-    """Raise what a worker has raised."""
+    """Raise the error of a worker."""
     for answer in answers.values():
         if isinstance(answer, Raised):
             if isinstance(answer.error, MemoryError):
@@ -76,13 +54,7 @@ def refuse_raised(answers: Mapping[str, Any]) -> None:
 
 
 def placed(numbers: Iterable[int], workers: Sequence[str], token: str) -> dict[int, str]:
-    """Return where blocks are to be: by their hashes, and as many in each place.
-
-    Examples
-    --------
-    >>> sorted(placed(range(4), ["a", "b"], "7c").values())
-    ['a', 'a', 'b', 'b']
-    """
+    """Return the worker of each block: by their hashes, and equally many for each."""
 
     def mark(text: Any) -> bytes:
         return sha256(f"{token} {text}".encode()).digest()

@@ -1,8 +1,8 @@
 """Edges of bins, and codes of values.
 
-The law they keep: the edges of a feature are those of its distinct values that have the lowest
-hashes. A hash depends on the value and the feature's name, so which values are edges is a function
-of the set of records, and a deletion changes it only where the last record of an edge goes.
+The edges of a feature are its distinct values with the lowest hashes. A hash depends on the value
+and the feature's name, so that edges are a function of the set of records, and a deletion changes
+them only where the last record of an edge goes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The features of records as codes between edges.
 
-The law it keeps: the edges of a feature are the distinct values with the lowest hashes of those
-records that trees learn from; of fewer values than there may be edges, all. Codes follow from them.
+The edges of a feature are the distinct values with the lowest hashes among the records that trees
+learn from; all values, if there are no more than edges. Codes follow from them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,6 @@ _NOT_COUNTED: Ints = np.empty(0, dtype=np.int64)
 class Features(NamedTuple):
     """What the columns of a table are, and how their cells are read as numbers.
 
-    Attributes
-    ----------
-    names : list of str or int
-    categorical : ndarray of shape (n_features,), bool
-
-    Examples
-    --------
     >>> features = Features(["dose", "city"], np.array([False, True]))
     >>> features.numbers(np.array([["0.5", "7"], [2, np.nan]], dtype=object))
     array([[0.5, 7. ],
@@ -50,7 +43,7 @@ class Features(NamedTuple):
     """
 
     names: list[Any]
-    categorical: Flags
+    categorical: Flags  # (n_features,)
 
     def numbers(self, table: Any) -> Floats:
         """Read an ndarray or `Mixed` of all columns."""
@@ -123,17 +116,7 @@ def without_negative(codes: Floats) -> Floats:
 
 
 class Edges(Pass[list[Floats]]):
-    """Find the distinct values with the lowest hashes, ascending, of some features.
-
-    Parameters
-    ----------
-    features : list of int
-    keys : ndarray of shape (n_features,), uint64
-        Of all features.
-    most : int
-        How many values, at most.
-    kinds : Features
-    """
+    """Find the distinct values with the lowest hashes, ascending, of some features."""
 
     takes_gaps = True
     finds_records = True
@@ -160,20 +143,7 @@ class Edges(Pass[list[Floats]]):
 
 
 class BinCodes(Pass[Ints]):
-    """Write the codes of some features; count the records whose value is an edge.
-
-    Parameters
-    ----------
-    features : list of int
-    edges : list of ndarray
-        Of each of these features.
-    kinds : Features
-    most : int
-        How many edges a feature may have.
-    learned : ndarray of shape (n_rows_that_count,), bool
-        Whether records are counted.
-    codes : ndarray of shape (n_rows_that_count, len(features)), uint8
-    """
+    """Write the codes of some features; count the records whose value is an edge."""
 
     takes_gaps = True
     finds_records = True
@@ -198,11 +168,11 @@ class BinCodes(Pass[Ints]):
         own, others = np.flatnonzero(learned), np.flatnonzero(~learned)
         for place, column in enumerate(_columns(block, self._features, self._kinds)):
             edges = self._edges[place]
-            told = edges, bool(self._kinds.categorical[self._features[place]]), place, codes
+            arguments = edges, bool(self._kinds.categorical[self._features[place]]), place, codes
             counted = counts[place, : edges.size]
-            find_codes(column[own] if others.size else column, own, *told, counted)
+            find_codes(column[own] if others.size else column, own, *arguments, counted)
             if others.size:
-                find_codes(column[others], others, *told, _NOT_COUNTED)
+                find_codes(column[others], others, *arguments, _NOT_COUNTED)
         return counts
 
     def merge(self, one: Ints, other: Ints) -> Ints:
@@ -214,18 +184,6 @@ class BinCodes(Pass[Ints]):
 class Binned:
     """Edges and codes, an accelerator.
 
-    Attributes
-    ----------
-    bins : Bins
-    edges : ndarray of shape (n_features, n_edges_at_most), float64
-    counts : ndarray of shape (n_features, n_edges_at_most), int64
-        How many records that are learned from have an edge as their value.
-    keys : ndarray of shape (n_features,), uint64
-        Of the features, by their names.
-    kinds : Features
-
-    Examples
-    --------
     >>> X = np.array([[0.5], [7.0], [0.5], [np.nan]])
     >>> learned = np.array([True, True, True, False])
     >>> kinds = Features(["height"], np.array([False]))
@@ -237,9 +195,11 @@ class Binned:
     """
 
     bins: Bins
-    edges: Floats
+    edges: Floats  # (n_features, n_edges_at_most)
+    # (n_features, n_edges_at_most); how many records that are learned from have an edge as their
+    # value
     counts: Ints
-    keys: Words
+    keys: Words  # (n_features,); of the features, by their names
     kinds: Features
 
     @classmethod
@@ -262,8 +222,8 @@ class Binned:
         )
         own = tape.child("feature")
         keys = np.array([own.key_of(name) for name in kinds.names], dtype=np.uint64)
-        room = d, max_bins - 1
-        found = cls(bins, np.zeros(room), np.zeros(room, np.int64), keys, kinds)
+        shape = d, max_bins - 1
+        found = cls(bins, np.zeros(shape), np.zeros(shape, np.int64), keys, kinds)
         bins.hashes[:, -1] = keys
         found.find(matrix, learned, others, np.arange(d))
         return found

@@ -1,9 +1,9 @@
-"""Rounds of trees that know what to do when a record goes.
+"""The rounds of boosting, with deletion.
 
-The law it keeps: round t is a function of the predictions after round t - 1, of the targets, and of
-the codes and keys. A record that goes is followed through the rounds. As long as no split and no
-leaf changes, all other predictions stay, and so do all later trees but for the record itself. From
-the first round on that changes, rounds are learned again.
+Round t is a function of the predictions after round t - 1, of the targets, and of the codes and
+keys. A record that goes is followed through the rounds. As long as no split and no leaf changes,
+all other predictions stay, and so do all later trees but for the record itself. From the first
+round that changes on, rounds are learned again.
 """
 
 from __future__ import annotations
@@ -83,12 +83,7 @@ def _copy(tree: TreeArrays, to: TreeArrays) -> None:
 
 @dataclass(eq=False, slots=True)
 class Trees(Persistent):
-    """Trees in order; of all but the last ones, which are cut off, everything stays where it is.
-
-    Attributes
-    ----------
-    flats : list of Flat
-    """
+    """Trees in order; of all but the last ones, which are cut off, everything stays where it is."""
 
     flats: list[FlatBoostedTree] = field(default_factory=list)
     _all: TreeArrays = field(default_factory=lambda: room_for(0, 0))
@@ -170,19 +165,7 @@ IGNORED, LEARNED, HELD_OUT = range(3)
 
 
 class RoundParameters(NamedTuple):
-    """The parameters of the rounds.
-
-    Attributes
-    ----------
-    learning_rate : float
-    max_iter, max_depth, max_leaves, min_leaf, n_thresholds : int
-    l2 : float
-        By the power of two above the largest weight.
-    patience : int
-        Rounds without a smaller loss of the rows held out, after which it ends; 0 for no end.
-    tol : float
-        What counts as smaller, of the loss of a row.
-    """
+    """The parameters of the rounds."""
 
     learning_rate: float
     max_iter: int
@@ -190,9 +173,10 @@ class RoundParameters(NamedTuple):
     max_leaves: int
     min_leaf: int
     n_thresholds: int
-    l2: float
+    l2: float  # by the power of two above the largest weight
+    # rounds without a smaller loss of the rows held out, after which it ends; 0 for no end
     patience: int
-    tol: float
+    tol: float  # what counts as smaller, of the loss of a row
 
     def rules(self, loss: Loss) -> BoostingRules:
         """Return the rules of trees."""
@@ -215,33 +199,19 @@ def _factors() -> Floats:
 
 @dataclass(eq=False)
 class Boosted(Persistent):
-    """What boosting has learned, an accelerator.
-
-    Attributes
-    ----------
-    plan : Plan
-    loss : Loss
-    given : Given
-    binned : Binned
-    use : ndarray of shape (n_rows,), uint8
-        `IGNORED`, `LEARNED` or `HELD_OUT`.
-    seed : int
-    trees : Trees
-        Round by round, in each of them one for each output.
-    losses : list of int
-        Of the rows held out, at the start and after each round.
-    before : list of ndarray of shape (n_outputs, n_rows), int32
-        Predictions before the rounds 0, 4, 8, ...
-    """
+    """What boosting has learned, an accelerator."""
 
     plan: RoundParameters
     loss: Loss
     given: Given
     binned: Binned
-    use: NDArray[np.uint8]
+    use: NDArray[np.uint8]  # (n_rows,); `IGNORED`, `LEARNED` or `HELD_OUT`
     seed: int
+    # round by round, in each of them one for each output
     trees: Trees = field(default_factory=Trees)
+    # of the rows held out, at the start and after each round
     losses: list[int] = field(default_factory=list)
+    # (n_outputs, n_rows); predictions before rounds 0, 4, 8, ...
     before: list[Ints32] = field(default_factory=list)
 
     # -- learning ------------------------------------------------------------------------------
@@ -407,13 +377,13 @@ class _Grower:
             lowest=np.zeros(rules.sample, dtype=np.uint64),
         )
         self.tree = room_for(n_nodes, tries)
-        self.told = np.zeros(2, dtype=np.int64)
+        self.report = np.zeros(2, dtype=np.int64)
 
     def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> BoostedTree:
         """Grow a tree, which the next one overwrites, and add what it says to `raws`."""
         work, tree, binned = self.work, self.tree, self.binned
         work.rows[:] = self.learned
         tree.keys[0] = key
-        grow(binned.bins, pairs, self.rules, _factors(), work, tree, raws, self.told)
-        own = part_of(tree, (0, 0), self.told.tolist())
+        grow(binned.bins, pairs, self.rules, _factors(), work, tree, raws, self.report)
+        own = part_of(tree, (0, 0), self.report.tolist())
         return BoostedTree(own, FlatBoostedTree.of(own, binned.edges, binned.bins.categorical))

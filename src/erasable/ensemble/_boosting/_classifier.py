@@ -1,4 +1,4 @@
-"""Boosting of classes."""
+"""Gradient boosting of classes."""
 
 from __future__ import annotations
 

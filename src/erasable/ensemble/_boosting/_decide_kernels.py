@@ -1,8 +1,8 @@
 """Decisions of nodes: their candidates, the gains of these, and the values of leaves.
 
-The law it keeps: which edges a node tries depends on its path and the edges' hashes alone; what
-they gain is computed from whole sums, by a fixed sequence of IEEE operations; what is drawn for a
-candidate or a leaf is a hash of it. So a node's decision is a function of the set of its records.
+A decision is a function of the set of the node's records: the edges it tries depend on its path and
+the hashes of edges, gains are computed from whole sums by a fixed sequence of IEEE operations, and
+the draw for a candidate or a leaf is a hash of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The base of boosting of classes and of numbers: it learns, forgets, is kept and is asked."""
+"""The base of boosting of classes and of numbers: learning, deletion, files and predictions."""
 
 from __future__ import annotations
 
@@ -253,20 +253,20 @@ class Boosting(Weighted):
         flats: list[FlatBoostedTree] = self._accelerator.trees.flats
         return flats
 
-    def _told(self) -> dict[str, Any]:
+    def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
-        told = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
-        return {**told, "categorical": self._declared} if self._reads_types() else told
+        found = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        return {**found, "categorical": self._declared} if self._reads_types() else found
 
     def _reads_types(self) -> bool:
         """Tell whether the types of columns say which are categories."""
         return isinstance(self._at_fit("categorical_features"), str)
 
     def _state(self) -> dict[str, Any]:
-        return {**self._told(), "trees": to_arrays(self._flats())}
+        return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
 
     def _digest_state(self) -> dict[str, Any]:
-        return {**self._told(), "trees": hash_of(self._flats())}
+        return {**self._state_beside_trees(), "trees": hash_of(self._flats())}
 
     def _schema(self) -> Fields:
         n_records = int(self._info.n_records or 0)
@@ -274,8 +274,8 @@ class Boosting(Weighted):
         refuse_unbounded(self)
         trees = flats_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
-        told = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
-        own = Fields({"trees": trees, "start": start, **told}, {"map": column_map()})
+        declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
+        own = Fields({"trees": trees, "start": start, **declared}, {"map": column_map()})
         return own.joined(self._target_schema(n_records))
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Trees of boosting as plain arrays in an order of their own: what is kept, hashed and asked."""
+"""Trees of boosting as plain arrays in an order of their own: for files, hashes and predictions."""
 
 from __future__ import annotations
 
@@ -92,19 +92,6 @@ def _descend(
 class FlatBoostedTree:
     """One tree.
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_nodes,), int32
-        What is asked; -1 in a leaf.
-    thresholds : ndarray of shape (n_splits,), float64
-        Records whose value is at most this, or is this, go to the left.
-    flags : ndarray of shape (n_splits,), uint8
-        1 where gaps go left, 2 where the value is to be equal.
-    values : ndarray of shape (n_leaves,), int32
-        In units.
-
-    Examples
-    --------
     >>> features = np.array([0, -1, -1], np.int32)
     >>> flags, values = np.array([1], np.uint8), np.array([-2, 3], np.int32)
     >>> stump = FlatBoostedTree(features, np.array([0.5]), flags, values)
@@ -114,10 +101,11 @@ class FlatBoostedTree:
     array([-2,  3, -2])
     """
 
-    features: Ints32
+    features: Ints32  # (n_nodes,); feature that is compared; -1 in a leaf
+    # (n_splits,); records whose value is at most this, or is this, go to the left
     thresholds: Floats
-    flags: NDArray[np.uint8]
-    values: Ints32
+    flags: NDArray[np.uint8]  # (n_splits,); 1 where gaps go left, 2 where the value is to be equal
+    values: Ints32  # (n_leaves,); in units
 
     @classmethod
     def of(cls, tree: TreeArrays, edges: Floats, categorical: NDArray[np.bool_]) -> FlatBoostedTree:

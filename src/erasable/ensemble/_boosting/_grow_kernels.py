@@ -1,8 +1,8 @@
-"""Growing a tree from pairs of whole numbers.
+"""Growth of a tree from pairs of whole numbers.
 
-The law it keeps: a tree is a function of the set of (codes, pair) of its records, of the edges and
-of the tree's key. Sums by code are whole numbers; those of the larger child are the parent's
-without the smaller one's, which is the same to the last bit.
+A tree is a function of the set of (codes, pair) of its records, of the edges and of the tree's key.
+Sums by code are whole numbers: those of the larger child are the parent's less the smaller one's,
+exactly.
 """
 
 from __future__ import annotations
@@ -185,11 +185,11 @@ def first_of(tree: TreeArrays, queue: Ints, n: int, rules: BoostingRules) -> int
 @kernel
 def grow(
     bins: Bins, pairs: Ints, rules: BoostingRules, table: Floats, work: BoostingScratch,
-    tree: TreeArrays, raws: Ints32, told: Ints,
+    tree: TreeArrays, raws: Ints32, report: Ints,
 ) -> None:  # fmt: skip
     """Grow a tree of the rows in `work.rows`; its key is in ``tree.keys[0]``.
 
-    What the leaves add goes to `raws`; `told` is how many nodes and candidates there are.
+    What the leaves add goes to `raws`; `report` is how many nodes and candidates there are.
     """
     nodes, sums, queue, rows = tree.nodes, tree.sums, work.waiting, work.rows
     n_nodes, used, n_leaves, least = 1, 0, 1, 2 * rules.min_leaf
@@ -273,4 +273,4 @@ def grow(
             n_free += 1
     for k in range(waiting):
         _end(tree, queue[k, 0], rules, work, queue[k, 1], queue[k, 2], raws)
-    told[0], told[1] = n_nodes, used
+    report[0], report[1] = n_nodes, used

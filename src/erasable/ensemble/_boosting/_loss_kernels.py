@@ -1,8 +1,8 @@
 """Gradients, Hessians and losses in whole numbers.
 
-The law they keep: what a record counts is a function of its prediction, which is a whole number of
-units, of its target and of its weight; where a weight makes a Hessian too small for its code, it is
-rounded by a draw keyed by the record and the round. Nothing here calls libm.
+They are functions of a record's prediction, a whole number of units, of its target and its weight.
+Where a weight makes a Hessian too small for its code, it is rounded by a draw keyed by the record
+and the round. Nothing here calls libm.
 """
 
 from __future__ import annotations
@@ -47,44 +47,26 @@ _MOST_LOSS = np.int64(1 << 36)
 
 
 class LossTables(NamedTuple):
-    """What a loss is to kernels.
+    """What a loss is to kernels."""
 
-    Attributes
-    ----------
-    kind : int
-        `LOGISTIC`, `SOFTMAX`, `SQUARES` or `POISSON`.
-    unit : float
-        Of predictions.
-    shares, hessians, losses : ndarray of shape (n_places,), int64
-        Of predictions from the lowest to the highest that counts, in units; empty for `SQUARES`.
-    powers : ndarray of shape (n_places,), float64
-        ``powers[k]`` is ``exp(-k unit)``.
-    """
-
-    kind: int
-    unit: float
+    kind: int  # `LOGISTIC`, `SOFTMAX`, `SQUARES` or `POISSON`
+    unit: float  # of predictions
+    # shares, hessians, losses: (n_places,); of predictions from the lowest to the highest that
+    # counts, in units; empty for `SQUARES`
     shares: Ints
     hessians: Ints
     losses: Ints
-    powers: Floats
+    powers: Floats  # (n_places,); ``powers[k]`` is ``exp(-k unit)``
 
 
 class Given(NamedTuple):
-    """Targets and weights of all rows, as whole numbers.
+    """Targets and weights of all rows, as whole numbers."""
 
-    Attributes
-    ----------
-    y : ndarray of shape (n_rows,), int64
-        Codes of classes, or numbers in ``2**-10`` units; in ``2**-16`` of the scale of `POISSON`.
-    weights : ndarray of shape (n_rows,) or (0,), int64
-        In ``2**-16`` of the power of two above the largest.
-    keys : ndarray of shape (n_rows,) or (0,), uint64
-        Of the records, where these have weights.
-    """
-
+    # (n_rows,); codes of classes, or numbers in ``2**-10`` units; in ``2**-16`` of the scale of
+    # `POISSON`
     y: Ints
-    weights: Ints
-    keys: Words
+    weights: Ints  # (n_rows,); in ``2**-16`` of the power of two above the largest
+    keys: Words  # (n_rows,); of the records, where these have weights
 
     def part(self, rows: Ints) -> Given:
         """Copy some rows."""

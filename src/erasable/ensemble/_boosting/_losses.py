@@ -1,7 +1,7 @@
-"""Losses that boosting reduces, of classes and of numbers, in whole numbers.
+"""Losses of boosting, of classes and of numbers, in whole numbers.
 
-The law it keeps: predictions are whole numbers of units, and the unit, the start and the scale of
-the weights are functions of the live records that are coarse, so that they seldom change.
+Predictions are whole numbers of units. The unit, the start and the scale of the weights are coarse
+functions of the live records, so that they seldom change.
 """
 
 from __future__ import annotations
@@ -94,20 +94,12 @@ def _tables(unit: float) -> LossTables:
 class LogLoss:
     """Of classes: one tree a round for two, otherwise one for each.
 
-    Attributes
-    ----------
-    unit : float
-        In log-odds.
-    start : ndarray of shape (n_outputs,), int64
-
-    Examples
-    --------
     >>> LogLoss.of(np.array([3, 1]), 0.2).start * LogLoss.of(np.array([3, 1]), 0.2).unit
     array([-1.])
     """
 
-    unit: float
-    start: Ints
+    unit: float  # in log-odds
+    start: Ints  # (n_outputs,)
     tables: LossTables
 
     hessian_one = float(1 << kernels.HESSIAN_BITS)
@@ -159,20 +151,11 @@ class LogLoss:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Of numbers, half their squared error.
+    """Of numbers, half their squared error."""
 
-    Attributes
-    ----------
-    unit : float
-        In what targets are in; a power of two.
-    start : ndarray of shape (1,), int64
-    spread : int
-        Exponent of the spread of the targets, in units.
-    """
-
-    unit: float
-    start: Ints
-    spread: int
+    unit: float  # in what targets are in; a power of two
+    start: Ints  # (1,)
+    spread: int  # exponent of the spread of the targets, in units
 
     hessian_one = 256.0
 
@@ -217,23 +200,12 @@ def _rates(unit: float) -> LossTables:
 
 @dataclass(frozen=True, eq=False)
 class Poisson:
-    """Of numbers from 0 on, half the deviance of Poisson; predictions are logarithms of rates.
+    """Of numbers from 0 on, half the deviance of Poisson; predictions are logarithms of rates."""
 
-    Attributes
-    ----------
-    unit : float
-        Of logarithms.
-    start : ndarray of shape (1,), int64
-    scale : float
-        The rate whose logarithm is 0: the power of two below the mean of the targets.
-    noise : float
-        A power of two below the variance of the targets, by the square of the scale.
-    """
-
-    unit: float
-    start: Ints
-    scale: float
-    noise: float
+    unit: float  # of logarithms
+    start: Ints  # (1,)
+    scale: float  # the rate whose logarithm is 0: the power of two below the mean of the targets
+    noise: float  # a power of two below the variance of the targets, by the square of the scale
 
     hessian_one = float(1 << kernels.RATE_BITS)
 

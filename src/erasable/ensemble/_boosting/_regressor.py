@@ -1,4 +1,4 @@
-"""Boosting of numbers."""
+"""Gradient boosting of numbers."""
 
 from __future__ import annotations
 
@@ -35,45 +35,15 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
     As scikit-learn's with squared errors, with trees that seldom change when a record goes. After
     `delete` the model is, bit for bit, the one that a fit without the records makes.
 
+    Parameters that are not described here are those of `HistGradientBoostingClassifier`.
+
     Parameters
     ----------
     loss : {"squared_error", "poisson"}, default="squared_error"
         What rounds make smaller. With "poisson", targets are 0 or more, and predictions are
         exponentials of what the trees say.
-    learning_rate : float, default=0.2
-        What the value of a leaf is multiplied by.
     max_iter : int, default=40
         Rounds, at most. Each has a tree.
-    max_leaf_nodes : int or None, default=None
-        Leaves of a tree, at most: the node whose best split scores highest is split first. As
-        which one that is depends on all, deletions change such trees more often.
-    max_depth : int or None, default=5
-        Splits between the root and a leaf, at most; 64 with None.
-    min_samples_leaf : int, default=20
-        Records each part of a split needs.
-    l2_regularization : float, default=0.0
-        Added to a leaf's sum of Hessians.
-    max_bins : int, default=255
-        Codes of a feature, at most, beside that of a missing value. With more distinct values the
-        ``max_bins - 1`` edges are those with the lowest hashes.
-    n_thresholds : int, default=16
-        Edges that a node tries in each feature, drawn by hashes.
-    categorical_features : "from_dtype", array-like of int, str or bool, default=None
-        Columns whose values are categories, text or numbers: their numbers or names, or one truth
-        value for each column; with "from_dtype", those that a frame declares to hold something
-        else than numbers. A split sends one category to the left, and all others to the right.
-        Numbers below 0 are gaps. Text is hashed; "7" is the category 7.
-    early_stopping : bool, default=False
-        Hold records out, and end once their loss gets no smaller. scikit-learn does by default
-        what depends on the number of records.
-    validation_fraction : float, default=0.1
-        Probability that a record is held out, drawn for its id.
-    n_iter_no_change : int, default=10
-        Rounds without a smaller loss, after which it ends.
-    tol : float, default=1e-7
-        By how much a loss has to be smaller to count as such.
-    random_state : int, RandomState or None, default=None
-        Seed of the tape. None draws one from the system, kept as ``seed_``.
 
     Attributes
     ----------
@@ -208,10 +178,10 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         self._spread.remove(self._targets.numbers[rows])
         return self._targets.remove(self._attached(), rows)
 
-    def _told(self) -> dict[str, Any]:
+    def _state_beside_trees(self) -> dict[str, Any]:
         if isinstance(self._loss, Poisson):
-            return {**super()._told(), "scale": self._loss.scale}
-        return {**super()._told(), "unit": self._loss.unit}
+            return {**super()._state_beside_trees(), "scale": self._loss.scale}
+        return {**super()._state_beside_trees(), "unit": self._loss.unit}
 
     def _target_schema(self, n_records: int) -> Fields:
         name = "scale" if self._at_fit("loss") == "poisson" else "unit"

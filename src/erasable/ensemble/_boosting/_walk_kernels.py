@@ -1,7 +1,7 @@
-"""Following records through trees that are there: what they say of them, and taking them out.
+"""Passes of records through existing trees: predictions, and deletion.
 
-The law it keeps: a tree from which records were taken out, of which that changes no split, is the
-tree that grows from the others. A tree of which it changes one has to be grown again.
+If the deletion of records changes no split, the tree left is the one that grows from the others; if
+it changes one, the tree has to be grown again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _grows_alike(tree: TreeArrays, rules: BoostingRules) -> bool:
             return False
         n_leaves, n_split = n_leaves + 1, n_split + 1
         if n_leaves == rules.max_leaves and left != nodes.shape[0] - 2:
-            return False  # the children of the node that was split last have not been asked
+            return False  # the children of the node that was split last have not been evaluated
         for child in range(left, left + 2):
             if nodes[child, BEST] >= 0:
                 queue[waiting, 0] = child
@@ -93,7 +93,7 @@ def _take_out(
     """Subtract rows from the sums on their ways; return what that changes of the tree.
 
     Line r of `pairs` is that of row r. What the tree said of the rows is added to `raws`. Splits
-    that are no longer the best stay as they are: a tree of which that is told is to be grown again.
+    that are no longer the best stay as they are: such a tree has to be grown again.
     Values of leaves are set.
     """
     nodes, sums, lefts, tried = tree.nodes, tree.sums, tree.lefts, tree.tried

@@ -1,7 +1,7 @@
-"""Methods that make a network forget about, in less time than training it again; none is exact.
+"""Approximate methods by which a network forgets, in less time than training again; none is exact.
 
 Each is called with a network, the records to forget and the records that are left, and returns
-another network and a report. `Retrain` is what they are held against.
+another network and a report. `Retrain` is the reference for the others.
 """
 
 from erasable.neural.approximate._descent import FineTune, NegGradPlus, Retrain, WeightedFineTune

@@ -1,4 +1,4 @@
-"""Methods that go on learning: from what is left alone, or against what is to be forgotten."""
+"""Methods that continue training: on what is left, or against what is to be forgotten."""
 
 from __future__ import annotations
 
@@ -208,6 +208,6 @@ class WeightedFineTune(NegGradPlus):
 
 
 def _endless(work: UnlearningRun, plan: TrainingPlan) -> Iterator[Any]:
-    """Yield batches of what is to be forgotten, again and again, in orders drawn anew."""
+    """Yield batches of what is to be forgotten without end, each round in a new order."""
     rounds = (work.batches(work.forget, plan.batch_size) for _ in iter(int, 1))
     return chain.from_iterable(rounds)

@@ -1,4 +1,4 @@
-"""What all methods have in common: their call, their report, and what they refuse."""
+"""Base of methods: their call, their report, and what they refuse."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ApproximateReport:
 
 
 class UnlearningRun:
-    """A network while it forgets, and the count of what that took."""
+    """A network while it forgets, with a count of the gradients computed."""
 
     def __init__(
         self, subject: NetworkToForget, forget: Batches, retain: Batches, seed: int
@@ -100,17 +100,14 @@ class UnlearningRun:
         return learning.parts_of(self.generator.permutation(len(data)), size)
 
     def mean_loss(self, data: Batches, places: Any, plan: TrainingPlan) -> Any:
-        """Return the mean loss of a batch, whose gradients are counted."""
+        """Return the mean loss of a batch; its gradients are counted."""
         self.n_gradients += len(places)
         return learning.mean_loss(self.network, data, places, self.loss, plan)
 
     def step(self, optimizer: torch.optim.Optimizer, loss: Any, kept: Any = None) -> None:
         """Change the weights down a loss; of parameters in `kept` only where it is true.
 
-        Raises
-        ------
-        UnlearnableError
-            The loss is no number any more, or beyond all bounds.
+        A loss that is not finite or beyond all bounds raises UnlearnableError.
         """
         value = float(loss.detach())
         if not abs(value) < _LARGEST_LOSS:
@@ -124,7 +121,7 @@ class UnlearningRun:
         self.n_steps += 1
 
     def descend(self, plan: TrainingPlan, n_epochs: int, kept: Any = None) -> None:
-        """Learn from the records that are left."""
+        """Train on the records that are left."""
         optimizer = plan.optimizer_of(self.network)
         self.network.train()
         for _ in range(n_epochs):
@@ -133,7 +130,7 @@ class UnlearningRun:
 
 
 def step_where(optimizer: torch.optim.Optimizer, kept: Any) -> None:
-    """Take a step, and put back weights of which `kept` is false."""
+    """Take a step, and restore the weights of which `kept` is false."""
     learning_ones = list(kept)
     before = [each.detach().clone() for each in learning_ones]
     optimizer.step()
@@ -143,7 +140,7 @@ def step_where(optimizer: torch.optim.Optimizer, kept: Any) -> None:
 
 
 def diverged(value: float) -> UnlearnableError:
-    """Make the error for a loss that has left all bounds."""
+    """Return the error for a loss beyond all bounds."""
     return UnlearnableError(
         f"the loss became {value:.3g}; expected one below {_LARGEST_LOSS:.0e}; the network is as "
         "it was; pass a smaller learning_rate or fewer epochs"
@@ -233,7 +230,7 @@ class Method(BaseEstimator):
         return TrainingPlan(**{name: given[name] for name in names if name in given})
 
     def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> Any:
-        """Change the network of the work; return what the report is to tell besides."""
+        """Change the network of the run; return further fields of the report."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _forget()")
 
     def _report(self, found: Any, told: dict[str, Any]) -> ApproximateReport:

@@ -1,4 +1,4 @@
-"""One Newton step on the loss of what is left; of a linear network, with a bound that is proven."""
+"""One Newton step on the loss of what is left, with a proven bound for linear networks."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class _System:
         self.weights = [each for each in work.network.parameters() if each.requires_grad]
 
     def flat(self, parts: Any) -> Any:
-        """Put parts that are shaped as the weights into one vector of float64."""
+        """Concatenate parts in the shapes of the weights into one vector of float64."""
         return torch.cat(
             [
                 (torch.zeros_like(each) if part is None else part).reshape(-1).double()
@@ -173,7 +173,7 @@ class _System:
         )
 
     def parts(self, vector: Any) -> Any:
-        """Shape a vector as the weights are."""
+        """Split a vector into the shapes of the weights."""
         split = torch.split(vector, [each.numel() for each in self.weights])
         return [part.reshape(each.shape) for part, each in zip(split, self.weights, strict=True)]
 
@@ -182,7 +182,7 @@ class _System:
         return self.flat([each.detach() for each in self.weights])
 
     def move(self, step: Any) -> Any:
-        """Add a step to the weights; return by how much they changed, which rounding made it."""
+        """Add a step to the weights; return the change, which differs from the step by rounding."""
         before = self.values()
         with torch.no_grad():
             for each, part in zip(self.weights, self.parts(step), strict=True):
@@ -199,7 +199,7 @@ class _System:
 
 
 class _Any(_System):
-    """Of any network: by differentiation, in its own precision."""
+    """Any network: by automatic differentiation, in the network's precision."""
 
     def __init__(self, work: UnlearningRun, plan: TrainingPlan, decay: float) -> None:
         super().__init__(work, decay)
@@ -236,7 +236,7 @@ class _Any(_System):
 
 
 class _Linear(_System):
-    """Of one linear layer: by its formulas, in float64, so that bounds hold."""
+    """One linear layer: by its formulas, in float64, so that bounds hold."""
 
     def __init__(self, work: UnlearningRun, decay: float, layer: Any) -> None:
         super().__init__(work, decay)
@@ -279,14 +279,14 @@ class _Linear(_System):
         return self._vector(along.T @ rows / len(rows)) + self.decay * vector
 
     def beyond(self, step: Any) -> float:
-        """Bound what the gradient after a step has beyond its linear part."""
+        """Bound the part of the gradient after a step that is beyond its linear approximation."""
         moved = (self.rows @ self._matrix(step).T)[:, : self.n_classes]
         sizes = self.rows.norm(dim=1)
         return float((0.5 * _THIRD * (moved**2).sum(dim=1) * sizes).mean())
 
 
 def _layer(network: torch.nn.Module) -> Any:
-    """Return the one linear layer that a network is, or None; all of its weights learn."""
+    """Return the linear layer of which a network consists, or None; all of its weights learn."""
     parts = _in_turn(network)
     linear = [each for each in parts if type(each) is torch.nn.Linear]
     if len(linear) != 1 or any(type(each) not in _STRAIGHT for each in parts):
@@ -295,7 +295,7 @@ def _layer(network: torch.nn.Module) -> Any:
 
 
 def _in_turn(network: torch.nn.Module) -> list[torch.nn.Module]:
-    """Return the layers that a record goes through; a module of another class may do anything."""
+    """Return the layers that a record passes; a module of any other class counts as one."""
     if type(network) is not torch.nn.Sequential:
         return [network]
     return [part for each in network for part in _in_turn(each)]

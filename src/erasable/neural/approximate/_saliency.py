@@ -14,7 +14,7 @@ from erasable.neural.approximate._method import OPTIMIZING, Method, UnlearningRu
 
 
 class _Salient(Method):
-    """What the two have in common."""
+    """Base of methods that change salient weights."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OPTIMIZING,
@@ -43,7 +43,7 @@ class _Salient(Method):
         self.random_state = random_state
 
     def _salient(self, work: UnlearningRun, plan: TrainingPlan) -> dict[torch.Tensor, torch.Tensor]:
-        """Return which weights have the largest gradients of the loss of what is to go."""
+        """Return masks of the weights with the largest gradients of the loss of what is to go."""
         learning_ones = [each for each in work.network.parameters() if each.requires_grad]
         total = [torch.zeros_like(each) for each in learning_ones]
         work.network.eval()
@@ -148,7 +148,7 @@ class SaliencyReset(_Salient):
 
 
 def _others(work: UnlearningRun) -> Any:
-    """Draw a target for each record that is to be forgotten, not its own."""
+    """Draw for each record to forget a target other than its own."""
     own, n = work.forget.targets, work.subject.n_classes
     if n is None:
         return work.retain.targets[work.generator.integers(len(work.retain), size=len(own))]

@@ -1,4 +1,4 @@
-"""SCRUB: away from the network as it was on what is to be forgotten, and close to it elsewhere."""
+"""SCRUB: away from the original network on what is to be forgotten, and close to it elsewhere."""
 
 from __future__ import annotations
 

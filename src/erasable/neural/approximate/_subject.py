@@ -1,4 +1,4 @@
-"""A network that is to forget: an estimator's, or one of torch; and the records it is shown."""
+"""A network that is to forget, from an estimator or a torch module, and the records for it."""
 
 from __future__ import annotations
 
@@ -25,35 +25,17 @@ _UNSEEN = 0  # classes of a network of torch, before it is shown a record
 
 @dataclass(frozen=True)
 class NetworkToForget:
-    """A network that is to forget.
+    """A network that is to forget."""
 
-    Attributes
-    ----------
-    network : torch.nn.Module
-        A copy.
-    loss : callable
-    plan : Plan
-        How it was trained, of which devices and threads are taken.
-    n_epochs : int
-        For which it was trained.
-    n_classes : int or None
-        None where it learns numbers.
-    read : callable
-        Makes batches of a pair of records and targets.
-    returned : callable
-        Makes what the caller is given, of a network that has changed.
-    fresh : callable
-        Makes a network that has learned nothing, of a seed.
-    """
-
-    network: torch.nn.Module
+    network: torch.nn.Module  # a copy
     loss: Loss
-    plan: TrainingPlan
-    n_epochs: int
-    n_classes: int | None
-    read: Callable[[Any, Any], Batches]
+    plan: TrainingPlan  # of its training; devices and threads are taken from it
+    n_epochs: int  # of its training
+    n_classes: int | None  # None where it learns numbers
+    read: Callable[[Any, Any], Batches]  # makes batches of a pair of records and targets
+    # makes the result for the caller from a network that has changed
     returned: Callable[[torch.nn.Module], Any]
-    fresh: Callable[[int], torch.nn.Module]
+    fresh: Callable[[int], torch.nn.Module]  # makes an untrained network by a seed
 
     @classmethod
     def of(cls, network: Any) -> NetworkToForget:
@@ -68,15 +50,7 @@ class NetworkToForget:
         )
 
     def records(self, given: Any, name: str) -> Batches:
-        """Read a set of records.
-
-        Raises
-        ------
-        InvalidInputError
-            It is no pair, or empty.
-        InvalidDataError
-            Records or targets that the network cannot take.
-        """
+        """Read a set of records: a pair of records and targets that is not empty."""
         if not isinstance(given, tuple | list) or len(given) != 2:
             raise InvalidInputError(
                 f"{name} is a {type(given).__name__}; expected records and their targets; pass "
@@ -94,13 +68,7 @@ class NetworkToForget:
             raise InvalidDataError(f"{name}: {error}") from error
 
     def shown(self, data: Batches) -> NetworkToForget:
-        """Return it with its number of classes, which a network of torch tells by a record.
-
-        Raises
-        ------
-        InvalidParameterError
-            It makes one number of a record.
-        """
+        """Return it with its number of classes, found by a record; one output is refused."""
         if self.n_classes != _UNSEEN:
             return self
         rows, _, _ = data.on(torch.device(self.plan.device), np.arange(1))
@@ -114,7 +82,7 @@ class NetworkToForget:
         return replace(self, n_classes=n)
 
     def other(self, plan: TrainingPlan) -> TrainingPlan:
-        """Return a plan with the device, the precision and the threads of the network's."""
+        """Return a plan with the device, the precision and the threads of the network."""
         mine = self.plan
         return replace(
             plan, device=mine.device, mixed_precision=mine.mixed_precision,
@@ -194,7 +162,7 @@ def _of_module(module: torch.nn.Module) -> NetworkToForget:
 
 
 def refuse_copies(forget: Batches, retain: Batches) -> None:
-    """Raise InvalidInputError for records that are in both sets."""
+    """Refuse records that are in both sets."""
     known = set(_keys(forget))
     n = sum(key in known for key in _keys(retain))
     if n:

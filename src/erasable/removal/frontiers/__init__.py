@@ -1,7 +1,6 @@
-"""How much removal costs at least: the frontier between removal and preservation, in closed form.
+"""Frontiers between removal and preservation, in closed form.
 
-The room obeys one law: a frontier is the least ``KL(p2, p)`` over *every* p of the family with
-``KL(p1, p) >= alpha``, as brute force finds it.
+A frontier is the least ``KL(p2, p)`` over *every* p of the family with ``KL(p1, p) >= alpha``.
 """
 
 from erasable.removal.frontiers._exponential import exponential_family_frontier

@@ -1,4 +1,4 @@
-"""The frontier of an exponential family: one line through the mean space, and how far along it."""
+"""The frontier of an exponential family: a search along one line of the mean space."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FAR = 700.0
 
 
 class Ray(Protocol):
-    """What the search for a point of the frontier asks of a line."""
+    """The methods of a line that the search for a point of the frontier uses."""
 
     def divergences(self, place: float) -> tuple[float, float]:
-        """Return KL(p1, p) and KL(p2, p) of the p at a place; the first one grows with it."""
+        """Return KL(p1, p) and KL(p2, p) of the p at a place; the first grows with the place."""
         ...
 
     def multiplier(self, place: float) -> float:
@@ -30,7 +30,7 @@ class Ray(Protocol):
 
 
 class _Line:
-    """Parameters in proportion to those of p2: each is ``1 + t step``, and above 0 to exist."""
+    """Parameters in proportion to those of p2: each is ``1 + t step``, which has to be above 0."""
 
     def __init__(self, step: Floats) -> None:
         falling = step < 0
@@ -66,7 +66,7 @@ class _LineRay:
 
 
 class CountRay(_LineRay):
-    """Poisson counts, and categories, whose probabilities add up to 1 all along the line."""
+    """Poisson counts, and categories, whose probabilities sum to 1 along the line."""
 
     def divergences(self, place: float) -> tuple[float, float]:
         log_ratio, t = self.line.log_ratio(place), self.line.t(place)
@@ -97,8 +97,8 @@ class GaussianRay:
 
     There ``cov1 = 1 - fall`` is diagonal, the means are ``shift`` apart, and the covariance at
     ``t`` is ``D - t (1 + t) shift shift'`` with ``D = 1 + t fall``: what is linear in the second
-    moment is quadratic in the covariance. It becomes singular where
-    ``shift' D^-1 shift t (1 + t)``, which grows with `t`, is 1, unless D is singular before.
+    moment is quadratic in the covariance. It becomes singular where ``shift' D^-1 shift t (1 +
+    t)``, which grows with `t`, is 1, unless D is singular before.
     """
 
     def __init__(self, shift: Floats, fall: Floats) -> None:
@@ -149,7 +149,7 @@ class GaussianRay:
         return self.line.t(place) if self.end is None else -self.end[0] * float(np.expm1(-place))
 
     def _singular(self) -> float | None:
-        """Return the place on the line of D where the covariance is singular and D is not."""
+        """Return the place where the covariance is singular and D is not."""
 
         def taken(place: float) -> float:
             t = self.line.t(place)
@@ -170,7 +170,7 @@ def _multiplier(t: float) -> float:
 
 
 def _excess(change: Floats, log_ratio: Floats) -> Floats:
-    """Return ``change - log(1 + change)``: by the one where it is small, by the other elsewhere."""
+    """Return ``change - log(1 + change)``, without cancellation where `change` is small."""
     far = ~(np.abs(change) <= 0.5)  # or nothing, where t is infinite
     found: Floats = excess(
         np.where(far, np.expm1(log_ratio), change),
@@ -180,7 +180,7 @@ def _excess(change: Floats, log_ratio: Floats) -> Floats:
 
 
 def _number(value: Any) -> float:
-    """Return a divergence: at least 0, and infinite where rounding says that it is nothing."""
+    """Return a divergence: at least 0, and infinite where rounding made it NaN."""
     return np.inf if np.isnan(value) else max(float(value), 0.0)
 
 
@@ -282,7 +282,7 @@ _MORE = 1e308  # than any target
 
 
 def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: Any) -> Any:
-    r"""Say what removal costs at least, within an exponential family.
+    r"""Return the least cost of removal within an exponential family.
 
     The best p has its mean on the line from p1 through p2, behind p2:
     :math:`E_p[T] = (E_2[T] - \lambda E_1[T]) / (1 - \lambda)`, where :math:`\lambda` between 0 and
@@ -298,7 +298,7 @@ def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: An
         mean and covariance are both free, ``(mean, covariance)``, which are ``(float, float)`` or
         of shapes (n_features,) and (n_features, n_features).
     alpha : float or array-like
-        Removal that is asked for, in nats; 0 or more.
+        Removal to reach, in nats; 0 or more.
 
     Returns
     -------
@@ -339,7 +339,7 @@ def exponential_family_frontier(family: str, theta1: Any, theta2: Any, alpha: An
         )
     targets = read_targets(alpha)
     ray = read(theta1, theta2)
-    if ray is None:  # p1 is p2, and whatever is far from the one is as far from the other
+    if ray is None:  # p1 is p2, so both divergences are equal
         return float(targets) if targets.ndim == 0 else targets
     least = ray.divergences(0.0)[0]
     costs = [0.0 if target <= least else _cost(ray, target) for target in targets.reshape(-1)]

@@ -10,15 +10,16 @@ from erasable.removal._inputs import read_number, read_targets
 
 
 def gaussian_frontier(alpha: Any, divergence: float) -> Any:
-    r"""Say what removal costs at least, where p1, p2 and p are Gaussians of one covariance.
+    r"""Return the least cost of removal where p1, p2 and p are Gaussians of one covariance.
 
     The least ``epsilon = KL(p2, p)`` over all p with ``KL(p1, p) >= alpha`` is
-    :math:`(\sqrt\alpha - \sqrt D)^2` with ``D = KL(p1, p2)``: p lies behind p2, seen from p1.
+    :math:`(\sqrt\alpha - \sqrt D)^2` with ``D = KL(p1, p2)``: p is on the line from p1 through p2,
+    beyond p2.
 
     Parameters
     ----------
     alpha : float or array-like
-        Removal that is asked for, in nats; 0 or more.
+        Removal to reach, in nats; 0 or more.
     divergence : float
         ``KL(p1, p2)`` of the unwanted and the wanted domain, in nats; of Gaussians half the
         squared Mahalanobis distance of their means.
@@ -27,13 +28,13 @@ def gaussian_frontier(alpha: Any, divergence: float) -> Any:
     -------
     float or ndarray of the shape of `alpha`
         The least epsilon. Below ``alpha = divergence`` it is 0.0: p2 itself, which is what is left
-        when the whole domain is deleted, removes more than was asked and costs nothing, so that
-        there is no reason to stop there. There is no largest alpha.
+        when the whole domain is deleted, removes more than alpha at no cost. There is no largest
+        alpha.
 
     Raises
     ------
     InvalidParameterError
-        A number below 0, infinite, or none at all.
+        A number that is negative or not finite.
 
     References
     ----------

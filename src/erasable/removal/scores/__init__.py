@@ -1,7 +1,7 @@
-"""Scores of the forget set by name: higher leaves first.
+"""Scores of the forget set by name; records of higher scores leave first.
 
-The law they keep: ties go to the earlier record, and a score by moments is the same in any order
-of the rows and any sharding.
+Ties go to the earlier record, and a score by moments is the same in any order of the rows and any
+sharding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Classifiers that a density ratio may be made of, and how a log ratio is read from one."""
+"""Classifiers for density ratios, and log ratios from fitted classifiers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GaussianPair(ClassifierMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any) -> GaussianPair:
-        """Fit one to the rows of each class, 0 and 1."""
+        """Fit one Gaussian to the rows of each class, 0 and 1."""
         groups = [np.ascontiguousarray(X[y == c]) for c in (0, 1)]
         sets = Sets(groups[1], groups[0])
         self.classes_ = np.array([0, 1])
@@ -65,7 +65,7 @@ class GaussianPair(ClassifierMixin, BaseEstimator):
 
 
 def candidates(sparse: bool, n: int, n_features: int) -> list[Any]:
-    """List what a ratio is chosen from, simplest first: linear, two Gaussians, radial kernels."""
+    """List the candidates for a ratio, simplest first: linear, two Gaussians, radial kernels."""
     if sparse:
         return [LogisticRegression(C=C, max_iter=1000) for C in _SPARSE_PENALTIES]
     solver = "newton-cholesky" if n_features < min(n, 1000) else "lbfgs"
@@ -83,7 +83,7 @@ def candidates(sparse: bool, n: int, n_features: int) -> list[Any]:
 
 
 def check_classifier(classifier: Any) -> None:
-    """Raise unless it is one of scikit-learn's kind, and no class of them."""
+    """Refuse anything but an instance of a classifier like scikit-learn's."""
     if (
         isinstance(classifier, type)
         or not hasattr(classifier, "fit")
@@ -96,7 +96,7 @@ def check_classifier(classifier: Any) -> None:
 
 
 def fitted(classifier: Any, X: Any, y: Any, seed: int) -> Any:
-    """Fit a clone, all of whose draws are from the seed."""
+    """Fit a clone, with all of its draws from the seed."""
     model = clone(classifier)
     draws = {k: seed % 2**32 for k in model.get_params() if k.endswith("random_state")}
     if draws:
@@ -108,15 +108,11 @@ def fitted(classifier: Any, X: Any, y: Any, seed: int) -> Any:
 
 
 def log_ratio(model: Any, rows: Any, correction: float) -> Floats:
-    """Return what a fitted classifier says of ``log p1(x) / p2(x)``.
+    """Return ``log p1(x) / p2(x)`` by a fitted classifier.
 
-    A decision function is taken where it is the log odds, or where there is nothing else:
-    probabilities near 1 are rounded to 1, and then records tie.
-
-    Parameters
-    ----------
-    correction : float
-        ``log(n_retain / n_forget)`` of the records it was fitted on.
+    `correction` is ``log(n_retain / n_forget)`` of its training records. A decision function is
+    taken where it is the log odds, or where there is nothing else: probabilities near 1 are rounded
+    to 1, and then records tie.
     """
     n = rows.shape[0]
     size = max(1, _BLOCK // max(1, rows.shape[1]))
@@ -139,13 +135,7 @@ def log_ratio(model: Any, rows: Any, correction: float) -> Floats:
 
 
 def shares(model: Any, rows: Any) -> Floats:
-    """Return the probabilities of both classes.
-
-    Raises
-    ------
-    InvalidInputError
-        They have another shape.
-    """
+    """Return the probabilities of both classes; another shape is refused."""
     found = as_numbers(model.predict_proba(rows))
     if found.shape != (rows.shape[0], 2):
         raise InvalidInputError(
@@ -166,7 +156,7 @@ def _is_log_odds(model: Any, rows: Any) -> bool:
 
 
 def _is_balanced(model: Any) -> bool:
-    """Whether it weighted the classes alike itself."""
+    """Tell whether the classifier weighted the classes equally itself."""
     if not hasattr(model, "get_params"):
         return False
     weights = (v for k, v in model.get_params().items() if k.endswith("class_weight"))

@@ -20,7 +20,7 @@ _COMPARED = 4_000  # records on which candidates are compared
 
 
 class DensityRatio(Score):
-    """Log density ratio ``log p1(x) / p2(x)``, the best score there is: ``density-ratio``.
+    """Log density ratio ``log p1(x) / p2(x)``, the optimal score: ``density-ratio``.
 
     Where it is known, deleting by it is optimal for removal at every budget: `alpha` is convex in
     what is kept, and a deleted record gains ``log(1 + n1 / n2 * p1 / p2)``. It is estimated by
@@ -121,7 +121,7 @@ class DensityRatio(Score):
 
 
 def _at_most(limit: int, own: Ints, other: Ints, rng: Any) -> tuple[Ints, Ints]:
-    """Draw from two sets at most `limit` rows: as many of each, as far as there are."""
+    """Draw at most `limit` rows from two sets: the same number of each, if possible."""
     if own.size + other.size <= limit:
         return own, other
     n_own = min(own.size, max(limit // 2, limit - other.size))
@@ -139,11 +139,10 @@ def _stacked(sets: Sets, own: Ints, other: Ints) -> tuple[Any, Ints]:
 
 
 def _simplest_first(sets: Sets, rng: Any) -> list[Any]:
-    """List the simplest candidate whose log-loss is not clearly worse than the least.
+    """List the simplest candidate of a log-loss not clearly above the least, then the simplest.
 
-    After it comes the simplest of all, which can be fitted to anything. Losses are of halves that
-    it was not fitted on; clearly is by more than a standard error of the difference, record by
-    record.
+    The simplest of all can be fitted to anything. Losses are on halves that the candidate was not
+    fitted on; clearly means by more than a standard error of the paired differences.
     """
     rows = _at_most(
         _COMPARED, np.arange(sets.forget.shape[0]), np.arange(sets.retain.shape[0]), rng

@@ -1,7 +1,7 @@
 """Scores by moments: distances to the retain mean, and margins to the forget mean.
 
-The law they keep: means and covariances are exact, and a row's score is a function of them and of
-the row alone. Any order of the rows and any sharding gives the same scores, bit for bit.
+Means and covariances are exact, and a row's score is a function of them and of the row alone. Any
+order of the rows and any sharding gives the same scores, bit for bit.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MeanDistance(RowScore):
 
 
 class MeanMargin(RowScore):
-    """How much farther a record is from the retain mean than from its own: ``lr-cos``, ``lr-maha``.
+    """Distance to the retain mean less that to the forget mean: ``lr-cos``, ``lr-maha``.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class CCS(Score):
     hardest : float, default=0.0
         Share of the hardest records that is kept out of the strata (the paper's beta).
     difficulty : callable, default=None
-        ``difficulty(forget)``, a number for each record. By default, where no model is at hand,
+        ``difficulty(forget)``, a number for each record. By default, without a model,
         the distance to the forget mean.
 
     References
@@ -77,7 +77,7 @@ class CCS(Score):
 
     @property
     def by_passes(self) -> bool:
-        """Whether it scores records where they lie: not by a function of all of them."""
+        """Whether it scores stored records: not with a `difficulty` of all of them."""
         return self.difficulty is None
 
     def rank(self, sets: Sets, seed: int) -> Ranking:

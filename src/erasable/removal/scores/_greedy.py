@@ -1,6 +1,6 @@
-"""Orders that are built greedily from the forget set alone: k-center, CRAIG and GradMatch.
+"""Orders built greedily from the forget set alone: k-center, CRAIG and GradMatch.
 
-Distances are computed when they are asked for: time is quadratic in the records, memory is not.
+Distances are computed when needed: time is quadratic in the records, memory is not.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class GradMatch(Score):
 
 
 def _pursue(rows: Any, most: int, lam: float) -> list[int]:
-    """Take records of one pursuit, up to a number."""
+    """Choose up to a number of records by one pursuit."""
     target = _gradient(rows)
     to_target = _products(target, rows)
     match = to_target.copy()
@@ -213,8 +213,8 @@ def _products(direction: Floats, rows: Any) -> Floats:
 def _solved(gram: Floats, right: Floats, guess: Floats) -> Floats | None:
     """Return the least ``w' gram w - 2 right' w`` with ``w >= 0``, if `guess` has its support.
 
-    Records seldom lose their weight when another is taken. Whether they have is told by the
-    conditions of Karush, Kuhn and Tucker, which are sufficient.
+    Records seldom lose their weight when another is taken. The conditions of Karush, Kuhn and
+    Tucker, which are sufficient, tell whether they have.
     """
     active = guess > 0
     weights = np.zeros(guess.size)
@@ -229,7 +229,7 @@ def _solved(gram: Floats, right: Floats, guess: Floats) -> Floats | None:
 
 
 def _non_negative(atoms: Any, target: Floats, lam: float) -> Floats:
-    """Return the weights of 0 or more that match a target best, regularised by `lam`."""
+    """Return the non-negative weights that match a target best, regularised by `lam`."""
     dense = atoms.toarray() if issparse(atoms) else atoms
     n = dense.shape[0]
     system = np.vstack([dense.T.astype(np.float64), np.ones((1, n)), np.sqrt(lam) * np.eye(n)])

@@ -1,4 +1,4 @@
-"""Scores that have a name."""
+"""Names of scores."""
 
 from __future__ import annotations
 

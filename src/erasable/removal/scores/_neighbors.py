@@ -1,4 +1,4 @@
-"""A ratio of nearest-neighbour densities."""
+"""The score `NeighborRatio`: a ratio of nearest-neighbour densities."""
 
 from __future__ import annotations
 

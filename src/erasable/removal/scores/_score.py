@@ -1,4 +1,4 @@
-"""What every score is: numbers for the forget set, and the order in which its records leave."""
+"""Base of scores: numbers for the forget set, and the order in which its records leave."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Floats, Ints
@@ -24,27 +25,14 @@ Reference = Callable[[Sets, Any, int], Floats]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Scores of the forget set.
+    """Scores of the forget set."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_forget,), float64
-        Higher leaves first.
-    order : ndarray of shape (n_forget,), int64
-        Rows, first to leave first; of equal ones the earlier.
-    weights : ndarray of shape (n_forget,), float64
-        Scores as shares of what there is to remove: none is negative.
-    reference : callable or None
-        ``reference(sets, rows, seed)``; None where no learning from samples is involved.
-    learns_from_forget : bool
-        Whether a score depends on the other records of the forget set.
-    """
-
-    scores: Floats
-    order: Ints
-    weights: Floats
+    scores: Floats  # higher leaves first
+    order: Ints  # rows, first to leave first; ties in their order
+    weights: Floats  # scores as shares of what there is to remove; none is negative
+    # ``reference(sets, rows, seed)``; None for scores that do not learn from samples
     reference: Reference | None = None
-    learns_from_forget: bool = False
+    learns_from_forget: bool = False  # whether a score depends on the other records of forget
 
 
 def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Ranking:
@@ -56,12 +44,7 @@ def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Rank
 
 
 def refuse_signature(function: Any, name: str, given: tuple[str, ...]) -> None:
-    """Raise unless it is a function that takes so many arguments.
-
-    Raises
-    ------
-    InvalidParameterError
-    """
+    """Refuse anything but a function that takes so many arguments."""
     try:
         signature(function).bind(*given)
     except ValueError:  # compiled functions may have none to look at
@@ -79,9 +62,9 @@ class Score(BaseEstimator):
     Attributes
     ----------
     needs_retain : bool
-        Whether it looks at the retain set; of a score that does not, `sets.retain` may be None.
+        Whether it uses the retain set; otherwise `sets.retain` may be None.
     by_passes : bool
-        Whether it scores `Records`, which are read where they lie: rows of the sets are then
+        Whether it scores stored `Records`: rows of the sets are then
         `erasable.core.record_rows.RecordRows`.
 
     Examples
@@ -134,7 +117,7 @@ class Score(BaseEstimator):
 
 
 class RowScore(Score):
-    """A score of rows, one by one, against what is known of the sets."""
+    """Base of scores of single rows, given statistics of both sets."""
 
     by_passes = True
     _contrasts = True
@@ -187,16 +170,14 @@ class Custom(Score):
         scores = as_numbers(given)
         n = forget.shape[0]
         if scores.shape != (n,) or not (np.abs(scores) <= _LARGEST).all():
-            told = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
+            result = f"an array of shape {scores.shape}" if scores.size else f"{shorten(given)}"
             raise InvalidInputError(
-                f"the score returned {told}; expected a finite number, up to {_LARGEST:g}, for "
+                f"the score returned {result}; expected a finite number, up to {_LARGEST:g}, for "
                 f"each of {n} records; return an array in the order of forget"
             )
         return scores
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
-        from scipy.sparse import issparse, vstack
-
         both = [rows, sets.forget]
         joined = vstack(both, format="csr") if issparse(rows) else np.concatenate(both)
         return self._call(joined, sets.retain)[: rows.shape[0]]

@@ -1,4 +1,4 @@
-"""How likely owners are to stay: the models that a selection anticipates deletions by."""
+"""Staying models: the probabilities with which owners stay."""
 
 from erasable.selection.staying._alike import BetaBinomial, Exchangeable, PointMass, Uniform
 from erasable.selection.staying._history import from_history
@@ -9,8 +9,7 @@ from erasable.selection.staying._independent import (
     PerClass,
     as_staying,
 )
-from erasable.selection.staying._model import Bound, Staying
-from erasable.selection.staying._sampling import Sampler
+from erasable.selection.staying._model import Bound, Sampler, Staying
 
 __all__ = [
     "BetaBinomial",

@@ -1,4 +1,4 @@
-"""Owners that are alike: only how many of them stay is uncertain (section 3.2)."""
+"""Staying models of exchangeable owners: only the number who stay is uncertain (section 3.2)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from erasable.selection.staying._sizes import BetaBinomialSizes, GivenSizes, Siz
 _SUM = 1e-6  # as far as probabilities may be from a sum of 1
 
 
-class _Alike(Staying):
-    """One law of sizes for all the records."""
+class _SizeModel(Staying):
+    """Base of models in which one distribution of sizes holds for all records."""
 
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
         law = self.sizes(n if k is None else k)
@@ -28,8 +28,8 @@ class _Alike(Staying):
 
 
 @dataclass(frozen=True)
-class Exchangeable(_Alike):
-    """You say how likely each number of owners is to stay.
+class Exchangeable(_SizeModel):
+    """Given probabilities of the number of owners who stay.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ class Exchangeable(_Alike):
         is_list = isinstance(self.r, Iterable) and not isinstance(self.r, np.ndarray)
         given = check_probabilities(list(self.r) if is_list else self.r, "r")
         if len(given) < 2 or abs(given.sum() - 1) > _SUM:
-            told = f"sums to {given.sum():.6g}" if len(given) >= 2 else f"has {len(given)} values"
+            fault = f"sums to {given.sum():.6g}" if len(given) >= 2 else f"has {len(given)} values"
             raise InvalidInputError(
-                f"r {told}; expected k + 1 probabilities that sum to 1; divide them by their sum"
+                f"r {fault}; expected k + 1 probabilities that sum to 1; divide them by their sum"
             )
         object.__setattr__(self, "r", tuple((given / given.sum()).tolist()))
 
@@ -73,8 +73,8 @@ class Exchangeable(_Alike):
 
 
 @dataclass(frozen=True)
-class Uniform(_Alike):
-    """Each number of owners from `low` to `high` is as likely to stay.
+class Uniform(_SizeModel):
+    """The number of owners who stay is uniform from `low` to `high`.
 
     ``Uniform(k - z, k)`` expects up to z deletions of k, ``Uniform(0, k - z - 1)`` more.
 
@@ -109,8 +109,8 @@ class Uniform(_Alike):
 
 
 @dataclass(frozen=True)
-class PointMass(_Alike):
-    """Exactly `a` of the chosen owners stay; each set of `a` is as likely.
+class PointMass(_SizeModel):
+    """Exactly `a` of the chosen owners stay; all sets of `a` are equally likely.
 
     Parameters
     ----------
@@ -136,12 +136,12 @@ class PointMass(_Alike):
 
 
 @dataclass(frozen=True)
-class BetaBinomial(_Alike):
+class BetaBinomial(_SizeModel):
     """All owners stay with one probability, which is itself uncertain: Beta(alpha, beta).
 
     The probability is alpha / (alpha + beta) on average, and the more certain the larger they are:
-    as if alpha owners had been seen to stay and beta to leave. Then one that leaves is a sign that
-    others will.
+    as if alpha owners had been observed to stay and beta to leave. So one that leaves makes it more
+    likely that others do.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What past requests say of the ones to come."""
+"""A staying model from the counts of past requests."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from erasable.selection.staying._model import Staying
 
 
 def from_history(requested: Any, held: Any, *, by: Any = None) -> Staying:
-    """Make a staying model of how many asked for deletion, of how many whose data you held.
+    """Make a staying model from the number of past deletion requests and of data owners.
 
-    The probability of staying has the posterior Beta(1 + stayed, 1 + left): what counts of past
-    requests say, before which all were held to be as likely. With few owners in the past it is
-    uncertain, and the selection anticipates that, too.
+    The probability of staying has the posterior Beta(1 + stayed, 1 + left), from a uniform prior.
+    With few owners in the past it is uncertain, and the selection anticipates that, too.
 
     Parameters
     ----------
     requested, held : int, or mapping of class to int
-        How many asked for deletion, of how many; over a time as long as the one to come.
+        Owners who requested deletion, and all owners, over a time as long as the one ahead.
     by : sequence of classes, default=None
         For counts in sequences: the class of each.
 
@@ -36,7 +35,7 @@ def from_history(requested: Any, held: Any, *, by: Any = None) -> Staying:
     Raises
     ------
     InvalidInputError
-        Counts that are none, more requests than owners, or classes that do not match.
+        Invalid counts, more requests than owners, or classes that do not match.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Owners that decide on their own, by probabilities that may differ (section 3.1)."""
+"""Staying models of owners that decide independently, with given probabilities (section 3.1)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from erasable.selection.staying._sizes import BinomialSizes, Sizes
 
 @dataclass(frozen=True, eq=False)
 class Independent(Staying):
-    """Each owner decides on their own whether to stay.
+    """Each owner stays or leaves independently of the others.
 
-    A staying probability can be read as credibility, too: how likely it is that a record is true
+    A staying probability can also be the credibility of a record: the probability that it is true
     (appendix I.3).
 
     Parameters
@@ -99,7 +99,7 @@ class Certain(Staying):
 
 @dataclass(frozen=True)
 class PerClass(Staying):
-    """Each class has a staying model of its own, and classes do not depend on each other.
+    """Each class has its own staying model, and classes are independent.
 
     Parameters
     ----------
@@ -224,13 +224,7 @@ def as_staying(given: Any) -> Staying:
 
 
 def rows_by_class(by: Mapping[Any, Any], labels: Any, n: int) -> dict[Any, NDArray[np.int64]]:
-    """Return the rows of each class that `by` names.
-
-    Raises
-    ------
-    InvalidInputError
-        There are no labels, or classes that `by` does not name, or that no record has.
-    """
+    """Return the rows of each class of `by`, which must have exactly the classes of the labels."""
     if labels is None:
         raise InvalidInputError(
             "the staying model differs by class, and there are no labels; expected one for each "
@@ -246,13 +240,13 @@ def rows_by_class(by: Mapping[Any, Any], labels: Any, n: int) -> dict[Any, NDArr
     present = set(classes)
     unknown, absent = sorted(present - by.keys(), key=str), sorted(by.keys() - present, key=str)
     if unknown or absent:
-        told = (
+        fault = (
             f"has no entry for the classes {name_some(unknown)}"
             if unknown
             else f"names the classes {name_some(absent)}, which no record has"
         )
         raise InvalidInputError(
-            f"the staying model {told}; expected one for each class of y; correct its keys"
+            f"the staying model {fault}; expected one for each class of y; correct its keys"
         )
     rows: dict[Any, list[int]] = {label: [] for label in by}
     for row, label in enumerate(classes):

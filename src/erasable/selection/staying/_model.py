@@ -1,4 +1,4 @@
-"""What every staying model offers, and what it says of the records at hand."""
+"""Base of staying models, their form for the records of one problem, and draws of who stays."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from erasable.selection.staying._sizes import Sizes
 
 @dataclass(frozen=True)
 class Bound:
-    """A staying model over n records: who decides for each, and by which law.
+    """A staying model for n records: the unit of each, and the distribution of units that stay.
 
-    Records of one `unit` stay or leave together. Units of block -1 decide on their own, with
-    `probability`; those of block b >= 0 are alike, and `laws[b]` says how many of them stay. What
-    blocks do is independent of each other. Where everybody stays, all models say the same, and are
-    kept as one: each record decides on its own. So their selections agree to the last bit.
+    Records of one `unit` stay or leave together. Units of block -1 are independent, with
+    `probability`; those of block b >= 0 are exchangeable, and `laws[b]` is the distribution of the
+    number who stay. Blocks are independent of each other. Models in which everybody stays have one
+    form, that of independent records, so that their selections agree to the last bit.
 
     Attributes
     ----------
     probability : ndarray of shape (n_records,), float64
-        That the record stays, whatever is known of the others: its marginal probability.
+        The marginal probability that the record stays.
     block : ndarray of shape (n_records,), int64
     laws : list of Sizes
     unit : ndarray of shape (n_records,), int64, or None
-        None where each record decides for itself.
+        None where each record is a unit of its own.
 
     Examples
     --------
@@ -57,11 +57,78 @@ class Bound:
         return bool((self.probability == 1).all())
 
 
-class Staying(ABC):
-    """How likely owners are to leave their data with you.
+class Sampler:
+    """Samples of which chosen records stay; each unit is drawn once.
 
-    A staying model says with which probability exactly a given part of the owners stays. Every one
-    here is a margin of one law over all the records, which is what keeps the expectation of a
+    Random numbers depend on the record alone, not on when it is chosen: common random numbers, so
+    that a difference of two selections comes from their records, not from chance. Two selections
+    of different records have none in common; for these, random numbers by the order of choice make
+    as many stay in one as in the other.
+
+    Parameters
+    ----------
+    bound : Bound
+    n_samples : int
+    random_state : int, sequence of int, Generator or None
+    by_order : bool, default=False
+        Whether numbers depend on when a record is chosen, not on which one it is.
+
+    Examples
+    --------
+    >>> from erasable.selection import Independent
+    >>> sampler = Sampler(Independent(0.5).bind(2), 4, 0)
+    >>> sampler.add(1).shape, sampler.probability(0)
+    ((4,), 0.5)
+    """
+
+    def __init__(
+        self, bound: Bound, n_samples: int, random_state: Any = None, *, by_order: bool = False
+    ) -> None:
+        self.bound, self.n_samples, self.by_order = bound, n_samples, by_order
+        self._seed = int(np.random.default_rng(random_state).integers(2**63))
+        self._stayed = np.zeros((len(bound.laws), n_samples), dtype=np.int64)
+        self._chosen = [0] * len(bound.laws)
+        self._n_drawn = 0
+        self._units: dict[int, Flags] = {}
+
+    def probability(self, j: int) -> float | Floats:
+        """Return the probability that record j stays, given who of the others does.
+
+        Returns
+        -------
+        float, or ndarray of shape (n_samples,)
+        """
+        unit = None if self.bound.unit is None else int(self.bound.unit[j])
+        if unit in self._units:
+            return self._units[unit].astype(np.float64)
+        block = int(self.bound.block[j])
+        if block < 0:
+            return float(self.bound.probability[j])
+        return self.bound.laws[block].next_stays(self._chosen[block], self._stayed[block])
+
+    def add(self, j: int) -> Flags:
+        """Choose record j; return in which samples it stays, shape (n_samples,)."""
+        unit = j if self.bound.unit is None else int(self.bound.unit[j])
+        if self.bound.unit is not None and unit in self._units:
+            return self._units[unit]
+        key = self._n_drawn if self.by_order else unit
+        self._n_drawn += 1
+        draws = np.random.default_rng([self._seed, key]).random(self.n_samples)
+        stays: Flags = draws < self.probability(j)
+        block = int(self.bound.block[j])
+        if block >= 0:
+            self._chosen[block] += 1
+            self._stayed[block] += stays
+        if self.bound.unit is not None:
+            self._units[unit] = stays
+        return stays
+
+
+class Staying(ABC):
+    """Base of the models of which owners let their data stay.
+
+    A staying model gives the probability that exactly a given part of the owners stays. Each of
+    them is a margin of one distribution over all the records; this keeps the expectation of a
     monotone and submodular utility monotone and submodular (propositions 1 and 2).
 
     Examples
@@ -73,21 +140,21 @@ class Staying(ABC):
 
     @abstractmethod
     def bind(self, n: int, *, k: int | None = None, labels: Any = None) -> Bound:
-        """Say what it means for n records, k of which will be chosen.
+        """Return its form for n records, k of which will be chosen.
 
         Raises
         ------
         InvalidParameterError, InvalidInputError
-            It does not suit them.
+            It does not fit these records.
         """
 
     def sizes(self, k: int | None = None) -> Sizes:
-        """Return the law of how many stay, where owners are alike.
+        """Return the distribution of the number who stay, where owners are exchangeable.
 
         Raises
         ------
         InvalidParameterError
-            They are not, so that sizes say too little.
+            They are not exchangeable.
         """
         raise InvalidParameterError(
             f"{self!r} has no probabilities by sizes alone, because owners differ in it; expected "
@@ -100,9 +167,9 @@ class Staying(ABC):
         Parameters
         ----------
         t : int
-            How many were chosen so far.
+            Number chosen so far.
         k : int, default=t
-            How many will be chosen in all; models that are given by numbers of owners need it.
+            Number to be chosen in all; models that are given by numbers of owners need it.
 
         Returns
         -------
@@ -167,8 +234,6 @@ class Staying(ABC):
         >>> PointMass(2).sample(5, 3, random_state=0).sum(axis=1)
         array([2, 2, 2])
         """
-        from erasable.selection.staying._sampling import Sampler
-
         check_size(n, "n")
         if not check_size(n_samples, "n_samples"):
             raise InvalidParameterError("n_samples=0; expected 1 or more")
@@ -178,13 +243,7 @@ class Staying(ABC):
 
 
 def check_size(value: Any, name: str) -> int:
-    """Return how many there are as an int.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is no whole number of 0 or more that an array can have.
-    """
+    """Return a count of owners as an int of 0 or more."""
     size = integer_below(value, 2**40)
     if size is None:
         raise InvalidParameterError(
@@ -194,13 +253,7 @@ def check_size(value: Any, name: str) -> int:
 
 
 def check_probability(value: Any, name: str) -> float:
-    """Return a probability as a float.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not a number from 0 to 1.
-    """
+    """Return a probability as a float."""
     if not is_number(value) or not 0 <= value <= 1:
         raise InvalidParameterError(
             f"{name}={shorten(value)}; expected a probability from 0 to 1; pass how likely it is "
@@ -210,13 +263,7 @@ def check_probability(value: Any, name: str) -> float:
 
 
 def check_probabilities(values: Any, name: str) -> Floats:
-    """Return probabilities as an array.
-
-    Raises
-    ------
-    InvalidInputError
-        They are none.
-    """
+    """Return probabilities as an array."""
     try:
         given = as_reals(values)
     except (TypeError, ValueError):
@@ -226,9 +273,11 @@ def check_probabilities(values: Any, name: str) -> Floats:
         ) from None
     wrong = int((~((given >= 0) & (given <= 1))).sum())
     if given.ndim != 1 or wrong:
-        told = f"has shape {given.shape}" if given.ndim != 1 else f"holds {wrong} outside of [0, 1]"
+        fault = (
+            f"has shape {given.shape}" if given.ndim != 1 else f"holds {wrong} outside of [0, 1]"
+        )
         raise InvalidInputError(
-            f"{name} {told}; expected probabilities from 0 to 1 in one dimension; pass one for "
+            f"{name} {fault}; expected probabilities from 0 to 1 in one dimension; pass one for "
             "each record"
         )
     return given

@@ -1,9 +1,9 @@
-"""How many of k owners stay, where all of them are alike: the paper's recursion, in logarithms.
+"""The number of k exchangeable owners who stay: the paper's recursion, in logarithms.
 
-`r_a` is the probability that `a` of `k` owners stay (section 3.2). That exactly a given subset of
-size `a` of `t` owners stays has then the probability `p_t(a)`, where ``p_k(a) = r_a / binom(k, a)``
-and ``p_t(a) = p_{t+1}(a) + p_{t+1}(a + 1)`` (corollary 1). For k in the hundreds these numbers
-leave the range of floats; the sums below have the same values and do not.
+`r_a` is the probability that `a` of `k` owners stay (section 3.2). The probability that exactly a
+given subset of size `a` of `t` owners stays is `p_t(a)`, with ``p_k(a) = r_a / binom(k, a)`` and
+``p_t(a) = p_{t+1}(a) + p_{t+1}(a + 1)`` (corollary 1). For k in the hundreds these numbers leave
+the range of floats; the sums below have the same values and do not.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from erasable.core.arrays import Floats, Ints
 
 
 class Sizes(ABC):
-    """The law of how many stay, of owners that are alike."""
+    """The distribution of the number of exchangeable owners who stay."""
 
     @abstractmethod
     def log_subset_pmf(self, t: int) -> Floats:
-        """Return log p_t(a) for a = 0..t, shape (t + 1,): minus infinity where it cannot be."""
+        """Return log p_t(a) for a = 0..t, shape (t + 1,); minus infinity for probabilities of 0."""
 
     @abstractmethod
     def rank_weights(self, n: int) -> Floats:
-        """Return p_r(1) for r = 1..n: that of r owners in a row only the last one stays."""
+        """Return p_r(1) for r = 1..n: the probability that of r owners only the last one stays."""
 
     @abstractmethod
     def next_stays(self, t: int, stayed: Ints) -> Floats:
-        """Return the probability that one more stays where `stayed` of t do."""
+        """Return the probability that one more owner stays where `stayed` of t do."""
 
     def subset_pmf(self, t: int) -> Floats:
         """Return p_t(a) for a = 0..t; the smallest become 0."""
@@ -47,7 +47,7 @@ class Sizes(ABC):
 
 
 class BinomialSizes(Sizes):
-    """Each stays with probability `s`, whatever the others do."""
+    """Each owner stays with probability `s`, independently."""
 
     def __init__(self, s: float) -> None:
         self.s = s
@@ -67,7 +67,7 @@ class BinomialSizes(Sizes):
 
 
 class BetaBinomialSizes(Sizes):
-    """Each stays with one probability, which is not known: it has a Beta(alpha, beta) law."""
+    """Each owner stays with one common probability, drawn from Beta(alpha, beta)."""
 
     def __init__(self, alpha: float, beta: float) -> None:
         self.alpha, self.beta = alpha, beta
@@ -90,7 +90,7 @@ class BetaBinomialSizes(Sizes):
 
 
 class GivenSizes(Sizes):
-    """`r[a]` is the probability that a of k stay; fewer than k are k of which some are unknown."""
+    """`r[a]` is the probability that a of k stay; fewer than k owners are any part of k."""
 
     def __init__(self, r: Floats) -> None:
         self.r, self.k = r, len(r) - 1

@@ -1,4 +1,4 @@
-"""What a selection is worth: the utilities that it maximises."""
+"""Utilities: the values of selections, which objectives maximise."""
 
 from erasable.selection.utilities._custom import Custom
 from erasable.selection.utilities._gaussian import MutualInformation, VarianceReduction

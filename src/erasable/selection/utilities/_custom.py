@@ -1,4 +1,4 @@
-"""A utility of the user's own."""
+"""A utility given by a function of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from erasable.selection.utilities._utility import Problem, Utility
 
 
 class Custom(Utility):
-    """A utility that you write: what a record adds to those that are there.
+    """A utility given by a function: what a record adds to those chosen before.
 
     Without deletions it is used as it is; with them its expectation is sampled, with one state for
     each sample.
@@ -29,9 +29,9 @@ class Custom(Utility):
     start : callable
         ``start(X, y)`` returns a state of no records, with two methods: ``gain(j)`` returns what
         record j would add, a float, and changes nothing; ``add(j)`` adds it. By default every
-        gain is looked at in each round. If gains never grow when records are added
-        (submodularity), ``optimizer="lazy"`` chooses the same, sooner; where they may be below 0,
-        take ``random-greedy``.
+        gain is computed in each round. If gains never grow when records are added
+        (submodularity), ``optimizer="lazy"`` makes the same choice, faster; where they may be below
+        0, take ``random-greedy``.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Custom(Utility):
 
 
 class CustomProblem(Problem):
-    """How a state is made, and of how many records."""
+    """The states and records of a custom utility."""
 
     def __init__(self, start: Callable[[], Any], n: int) -> None:
         self.start, self.n = start, n
@@ -80,20 +80,20 @@ class CustomProblem(Problem):
             )
 
     def expected(self, bound: Bound, k: int) -> SetFunction | None:
-        return _Plain(self.start(), self.n) if bound.is_certain else None
+        return _CustomFunction(self.start(), self.n) if bound.is_certain else None
 
     def samples(self, n_samples: int, k: int) -> Samples:
-        return _States([self.start() for _ in range(n_samples)])
+        return _CustomSamples([self.start() for _ in range(n_samples)])
 
     def value(self, chosen: Any) -> float:
-        function = _Plain(self.start(), self.n)
+        function = _CustomFunction(self.start(), self.n)
         for j in chosen:
             function.add(int(j))
         return function.value
 
 
-class _Plain(SetFunction):
-    """Without deletions."""
+class _CustomFunction(SetFunction):
+    """A custom utility without deletions."""
 
     def __init__(self, state: Any, n: int) -> None:
         self.state, self.n, self.value = state, n, 0.0
@@ -107,8 +107,8 @@ class _Plain(SetFunction):
         self.state.add(j)
 
 
-class _States(Samples):
-    """One state for each sample."""
+class _CustomSamples(Samples):
+    """A custom utility in samples, with one state for each."""
 
     is_monotone = False  # it is not known
 
@@ -125,13 +125,7 @@ class _States(Samples):
 
 
 def _gain(state: Any, j: int) -> float:
-    """Return what a state says that a record would add.
-
-    Raises
-    ------
-    InvalidInputError
-        That is not a finite number.
-    """
+    """Return the gain of a record by a state; a number that is not finite is refused."""
     value = state.gain(j)
     try:
         gain = None if isinstance(value, str | bytes) else float(value)

@@ -1,12 +1,13 @@
-"""The expected largest similarity where similarities are dense: gains in shares, and additions.
+"""Kernels for the expected largest similarity where similarities are dense.
 
-The formulas are those of `_ranked_kernels`. Targets are dealt with in groups of `width`, and what
-a record adds is the sum of its shares, one of each group, in a fixed order. A share that is out
-of date is a bound of what it would be now. So one share after another is brought up to date, until
-the record's bound falls below another's: most records are put off after a few shares.
+The formulas are those of `_ranked_kernels`. Targets are in groups of `width`, and the gain of a
+record is the sum of its shares, one of each group, in a fixed order. An old share is an upper bound
+of the present one. So one share after another is computed anew until the record's bound falls below
+another's: most records are put off after a few shares.
 
-Of how many of the chosen a similarity is exceeded is counted, and kept: the next time a share is
-computed only who was chosen since is compared, which is one pass over contiguous rows for each.
+The number of chosen records that are at least as similar to a target is kept with the share: to
+compute a share anew, only the records chosen since are compared, one pass over contiguous rows
+each.
 """
 
 from __future__ import annotations
@@ -22,54 +23,33 @@ from erasable.selection.utilities._heap_kernels import sink
 
 
 class DenseTargets(NamedTuple):
-    """The targets of one class in groups of some width, the last filled up with zeros.
+    """The targets of one class in groups of some width, the last filled up with zeros."""
 
-    Attributes
-    ----------
-    dense : ndarray of shape (n_records, n_targets), float32 or float64
-        Similarities.
-    near : ndarray of shape (n_groups, k, width), of the type of the similarities
-        Similarities to the chosen in the order of their choice, side by side. Of no groups where
-        one rank counts.
-    counts : ndarray of shape (n_records, n_targets), of an unsigned integer
-        How many of the chosen are at least as similar to the target, as of the share. Of one row
-        where there is no memory for all: then they are counted anew. Of none where one rank counts.
-    seen : ndarray of shape (n_records, n_groups), int32
-        How many were chosen when the share was computed; -1 before it was.
-    shares : ndarray of shape (n_records, n_groups), float64
-        What the record adds, or added, over the group, were it certain to stay.
-    ranks : ndarray of shape (n_groups, n_ranks, width), of the type of the similarities
-        Similarities to the chosen in descending order.
-    stays : ndarray of the shape of `ranks`, float64
-        With which probability they stay; of no groups where owners are alike.
-    a : ndarray of shape (n_groups, n_ranks + 1, width); or (1, n_ranks + 1, 1) for owners alike
-    t : ndarray of shape (n_groups, n_ranks + 1, width)
-    depth : ndarray of shape (n_groups,), int64
-        How many ranks are filled.
-    carry : ndarray of shape (2, width), float64
-        Room to work in.
-    """
-
-    dense: NDArray[np.floating]
+    dense: NDArray[np.floating]  # (n_records, n_targets), float32 or float64: similarities
+    # (n_groups, k, width), in the order of choice; no groups where one rank counts
     near: NDArray[np.floating]
+    # (n_records, n_targets): how many of the chosen were at least as similar when the share was
+    # computed; (1, n_targets) without memory for all; empty where one rank counts
     counts: NDArray[np.unsignedinteger]
-    seen: Ints32
+    seen: Ints32  # (n_records, n_groups): number of chosen when the share was computed, -1 before
+    # (n_records, n_groups): gain over the group if the record stayed, perhaps out of date
     shares: Floats
+    # (n_groups, n_ranks, width): similarities to the chosen, descending
     ranks: NDArray[np.floating]
-    stays: Floats
-    a: Floats
-    t: Floats
-    depth: Ints
-    carry: Floats
+    stays: Floats  # shape of `ranks`: their probabilities; no groups where owners are exchangeable
+    a: Floats  # (n_groups, n_ranks + 1, width); (1, n_ranks + 1, 1) for exchangeable owners
+    t: Floats  # (n_groups, n_ranks + 1, width)
+    depth: Ints  # (n_groups,): number of filled ranks
+    carry: Floats  # (2, width): working memory
 
 
 @inlined
 def _count(
     row: NDArray[np.floating], chosen: NDArray[np.floating], counts: NDArray[np.unsignedinteger]
 ) -> None:
-    """Count of how many of the chosen a record's similarities are exceeded, or equalled.
+    """Add to `counts` how many of the chosen are at least as similar to each target.
 
-    Eight of the chosen at a time: to read and write the counts takes as long as to compare one.
+    Eight of the chosen at a time: to read and write the counts takes as long as one comparison.
     """
     whole = len(chosen) - len(chosen) % 8
     for e in range(0, whole, 8):
@@ -92,8 +72,8 @@ def _above(w: float, best: float) -> float:
 
 
 @inlined
-def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) -> float:
-    """Return how much nearer than the best so far a record is, summed.
+def nearer(row: NDArray[np.floating], best: NDArray[np.floating], buffer: Floats) -> float:
+    """Return the sum over targets of how much nearer than the best so far a record is.
 
     In 32 sums side by side, which the processor adds to several at a time.
     """
@@ -101,19 +81,19 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
     total = 0.0
     if lanes > 0:
         for lane in range(32):
-            room[lane] = 0.0
+            buffer[lane] = 0.0
         for low in range(0, whole, 128):
             w, b = row[low : low + 128], best[low : low + 128]
             for i in range(32):
-                room[i] += (_above(w[i], b[i]) + _above(w[i + 32], b[i + 32])) + (
+                buffer[i] += (_above(w[i], b[i]) + _above(w[i + 32], b[i + 32])) + (
                     _above(w[i + 64], b[i + 64]) + _above(w[i + 96], b[i + 96])
                 )
         for low in range(whole, lanes, 32):
             w, b = row[low : low + 32], best[low : low + 32]
             for i in range(32):
-                room[i] += _above(w[i], b[i])
+                buffer[i] += _above(w[i], b[i])
         for lane in range(32):
-            total += room[lane]
+            total += buffer[lane]
     for i in range(lanes, len(row)):
         total += _above(row[i], best[i])
     return total
@@ -121,7 +101,7 @@ def nearer(row: NDArray[np.floating], best: NDArray[np.floating], room: Floats) 
 
 @inlined
 def _share(j: int, b: int, n_chosen: int, of: DenseTargets) -> float:
-    """Return what record j adds over a group of targets, were it certain to stay."""
+    """Return what record j would add over a group of targets if it stayed."""
     low = b * of.t.shape[2]
     high = min(of.dense.shape[1], low + of.t.shape[2])
     row = of.dense[j, low:high]
@@ -174,7 +154,7 @@ def _oldest(seen: Ints32) -> int:
 
 @borrowing
 def gains(items: Ints, factor: Floats, n_chosen: int, of: DenseTargets, out: Floats) -> None:
-    """Write into `out` what each of some records adds, `factor` times, all shares up to date."""
+    """Write the gain of some records times `factor` into `out`, with all shares up to date."""
     for e in range(len(items)):
         j = items[e]
         for b in range(of.seen.shape[1]):
@@ -185,25 +165,10 @@ def gains(items: Ints, factor: Floats, n_chosen: int, of: DenseTargets, out: Flo
 
 @borrowing
 def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: DenseTargets) -> int:
-    """Bring the record of the largest gain to the top of the heap, share by share.
+    """Bring the record of the largest gain to the top of the heap; return how many shares it took.
 
-    Parameters
-    ----------
-    n : int
-        How many entries of the heap there are.
-    bound : ndarray of shape (n_records,)
-        Changed: of records that are looked at, to the sum of shares, some of them older.
-    heap : ndarray of shape (n_records,)
-        Changed.
-    factor : ndarray of shape (n_records,)
-        What the sum of shares is taken times.
-    n_chosen : int
-    of : DenseTargets
-
-    Returns
-    -------
-    int
-        How many shares were computed.
+    `n` is the length of the heap; `bound` and `heap` are changed. Bounds of records that are looked
+    at become the sums of their shares, some of them older, times `factor`.
     """
     count = 0
     while n > 0:
@@ -220,7 +185,7 @@ def pick(n: int, bound: Floats, heap: Ints, factor: Floats, n_chosen: int, of: D
 
 @inlined
 def _insert_alike(b: int, n: int, of: DenseTargets) -> None:
-    """Insert what is carried among n ranks, and sum from the last: no gain grows by rounding."""
+    """Insert what is carried among n ranks; sums from the last let no gain grow by rounding."""
     carry = of.carry[0]
     for r in range(n):
         ranks = of.ranks[b, r]
@@ -278,16 +243,8 @@ def _insert_independent(b: int, n: int, of: DenseTargets) -> None:
 def add(j: int, s: float, n_chosen: int, negligible: float, of: DenseTargets) -> None:
     """Choose record j, which stays with probability s, into the order of each target.
 
-    Parameters
-    ----------
-    j : int
-    s : float
-    n_chosen : int
-        How many were chosen before.
-    negligible : float
-        Ranks that count less are left out.
-    of : DenseTargets
-        `near`, `ranks`, `stays`, `a`, `t` and `depth` are changed.
+    `n_chosen` counts the records chosen before; ranks of a weight below `negligible` are left out.
+    Changed in place: `near`, `ranks`, `stays`, `a`, `t` and `depth`.
     """
     n_ranks, width = of.ranks.shape[1], of.t.shape[2]
     for b in range(of.t.shape[0]):

@@ -1,4 +1,4 @@
-"""How much a Gaussian process learns from the chosen: information, and variance taken away."""
+"""Utilities of Gaussian processes: mutual information and variance reduction."""
 
 from __future__ import annotations
 
@@ -29,39 +29,21 @@ _WIDTH = 256  # samples that are dealt with together: what they take fits into a
 
 
 class _Factors(NamedTuple):
-    """Inverse Cholesky factors, and what they leave of each record, in each sample.
+    """Inverse Cholesky factors, and the remaining variance of each record, in each sample."""
 
-    Attributes
-    ----------
-    K, Q : ndarray of shape (n_records, n_records)
-        As for one factor; Q may be empty.
-    noise : float
-    rows : ndarray of shape (k (k + 1) / 2, n_samples)
-        The lower triangles of the inverse factors, row by row: weights of the chosen.
-    sides : ndarray of the shape of `rows`, or (0, 0)
-        Further weights of the chosen: of what a row takes from the products.
-    seen : ndarray of shape (n_records,), int64
-    variance : ndarray of shape (n_records, n_samples)
-    moved : ndarray of shape (n_records, n_samples), or (0, 0)
-    chosen : ndarray of shape (k,), int64
-    """
-
-    K: Floats
+    K: Floats  # (n_records, n_records)
     noise: float
-    Q: Floats
-    rows: Floats
-    sides: Floats
+    Q: Floats  # (n_records, n_records), or empty; as in `_Factor`
+    rows: Floats  # (k (k + 1) / 2, n_samples): lower triangles of the inverse factors, row by row
+    sides: Floats  # shape of `rows`, or (0, 0): what a row takes from the products
     seen: Ints
-    variance: Floats
-    moved: Floats
-    chosen: Ints
+    variance: Floats  # (n_records, n_samples)
+    moved: Floats  # (n_records, n_samples), or (0, 0)
+    chosen: Ints  # (k,)
 
 
 class FactorSamples(Samples):
-    """What is learned from those of the chosen who stay.
-
-    The parameters and errors are those of `FactorFunction`, with how many samples there are.
-    """
+    """The information or variance reduction by those of the chosen who stay, in samples."""
 
     def __init__(self, K: Floats, noise: float, Q: Floats | None, n_samples: int, k: int) -> None:
         n, triangle = len(K), k * (k + 1) // 2
@@ -91,7 +73,7 @@ class FactorSamples(Samples):
         if not len(items):
             return
         size, n_samples = self.size, of.rows.shape[1]
-        # What is found in a sample depends on no other: how they are shared out does not show.
+        # Samples are independent: the result does not depend on how threads share them.
         share = n_samples
         if items.size * size**2 * n_samples > _MUCH:
             share = -(-n_samples // (_WIDTH * n_threads(self.n_jobs))) * _WIDTH
@@ -122,7 +104,7 @@ class FactorSamples(Samples):
 
 @inlined
 def _add(weights: Floats, rows: Floats, out: Floats) -> None:
-    """Add rows times their weights: four of them at a time, in the order that they have."""
+    """Add rows times their weights, four at a time, in their order."""
     whole = len(rows) - len(rows) % 4
     for a in range(0, whole, 4):
         q, r, s, t = rows[a], rows[a + 1], rows[a + 2], rows[a + 3]
@@ -137,7 +119,7 @@ def _add(weights: Floats, rows: Floats, out: Floats) -> None:
 
 @inlined
 def _entries(near: Floats, t: int, low: int, high: int, of: _Factors, c: Floats, h: Floats) -> None:
-    """Write what row t has of a record in some samples: its entry in the factor, and its side.
+    """Write the entry of a record in row t of the factor, and its side, in samples `low` to `high`.
 
     `near` has the kernel of the record with the chosen, and their products.
     """
@@ -161,14 +143,14 @@ def _read(j: int, size: int, of: _Factors, near: Floats) -> None:
 
 @kernel
 def _refresh(items: Ints, size: int, first: int, stop: int, of: _Factors) -> None:
-    """Take from some records what was chosen since they were last brought up to date.
+    """Subtract from some records what was chosen since their last update.
 
-    In the samples from `first` to `stop`; `seen` is left to the caller.
+    In samples `first` to `stop`; the caller updates `seen`.
     """
-    room, near = np.empty((2, _WIDTH)), np.empty((2, size))
+    buffer, near = np.empty((2, _WIDTH)), np.empty((2, size))
     for low in range(first, stop, _WIDTH):
         high = min(low + _WIDTH, stop)
-        c, h = room[0, : high - low], room[1, : high - low]
+        c, h = buffer[0, : high - low], buffer[1, : high - low]
         for at in range(len(items)):
             j = items[at]
             if of.seen[j] < size:
@@ -188,12 +170,12 @@ def _refresh(items: Ints, size: int, first: int, stop: int, of: _Factors) -> Non
 def _append(j: int, size: int, stays: Flags, of: _Factors) -> None:
     """Append the row of record j, number `size`, to the samples in which it stays."""
     first = size * (size + 1) // 2
-    room, near = np.empty((2, _WIDTH)), np.empty((2, size))
+    buffer, near = np.empty((2, _WIDTH)), np.empty((2, size))
     _read(j, size, of, near)
     weights, others = np.empty((size, _WIDTH)), np.empty((size, _WIDTH))
     for low in range(0, of.rows.shape[1], _WIDTH):
         high = min(low + _WIDTH, of.rows.shape[1])
-        c, h = room[0, : high - low], room[1, : high - low]
+        c, h = buffer[0, : high - low], buffer[1, : high - low]
         weights[:] = 0.0
         others[:] = 0.0
         for t in range(size):
@@ -224,7 +206,7 @@ def _append(j: int, size: int, stays: Flags, of: _Factors) -> None:
 
 
 class MutualInformation(Utility):
-    """What observing the chosen tells of a Gaussian process: how diverse they are.
+    """Information of the chosen about a Gaussian process: a measure of their diversity.
 
     ``log det(I + gamma K_S)``. It is exact without deletions; its expected value after deletions
     is sampled.
@@ -259,7 +241,7 @@ class MutualInformation(Utility):
 
 
 class InformationProblem(Problem):
-    """A kernel, and its scale: as if what is observed had noise of variance 1 / gamma."""
+    """A kernel and its scale gamma: observations have noise of variance 1 / gamma."""
 
     def __init__(self, K: Floats, gamma: float) -> None:
         self.K, self.gamma, self.n = K, gamma, len(K)
@@ -276,7 +258,7 @@ class InformationProblem(Problem):
 
 
 class VarianceReduction(Utility):
-    """By how much the chosen lower the variance of a Gaussian process, summed over targets.
+    """Reduction of the variance of a Gaussian process by the chosen, summed over targets.
 
     It is exact without deletions; its expected value after deletions is sampled.
 
@@ -352,7 +334,7 @@ class VarianceProblem(Problem):
 
 
 def _products(cross: Floats) -> Floats:
-    """Return the products of rows, shape (n_records, n_records): equal rows have equal ones.
+    """Return the products of rows, shape (n_records, n_records); equal rows have equal products.
 
     A matrix product rounds by where a row is, and then records that are worth the same differ.
     """
@@ -366,13 +348,7 @@ def _products(cross: Floats) -> Floats:
 
 
 def read_kernel(X: Any, kernel: Any) -> Floats:
-    """Return a kernel matrix of shape (n_records, n_records), float64.
-
-    Raises
-    ------
-    InvalidInputError, InvalidDataError, InvalidParameterError
-        No kernel, not square, not symmetric, or not positive semi-definite.
-    """
+    """Return a symmetric positive semi-definite kernel of shape (n_records, n_records), float64."""
     if isinstance(kernel, str) and kernel == "precomputed":
         K = read_numbers(X).astype(np.float64, copy=False)
         if K.shape[0] != K.shape[1]:
@@ -403,7 +379,7 @@ def read_kernel(X: Any, kernel: Any) -> Floats:
 
 
 def _asymmetry(K: Floats) -> float:
-    """Return the largest difference of K and its transpose, without a copy of either."""
+    """Return the largest difference of K and its transpose, without copies."""
     worst, width = 0.0, 256
     for low in range(0, len(K), width):
         rows, columns = K[low : low + width, low:], K[low:, low : low + width]
@@ -412,13 +388,7 @@ def _asymmetry(K: Floats) -> float:
 
 
 def read_cross(targets: Any, K: Floats) -> Floats:
-    """Return the kernel of the records with targets that was given, by default that of records.
-
-    Raises
-    ------
-    InvalidInputError, InvalidDataError
-        There is not a row for each record.
-    """
+    """Return the kernel of records with targets, by default that of the records themselves."""
     if targets is None:
         return K
     cross = read_numbers(targets).astype(np.float64)
@@ -431,13 +401,7 @@ def read_cross(targets: Any, K: Floats) -> Floats:
 
 
 def read_noise(value: Any) -> float:
-    """Return the variance of the noise, above 0.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not a number above 0.
-    """
+    """Return the variance of the noise, above 0."""
     return _positive(value, "noise", "the variance of what is observed")
 
 
@@ -461,43 +425,22 @@ _ROUNDING = 1e-6  # of the largest entry, in each entry: that of float32, and of
 
 
 def is_definite_by_form(kernel: Any) -> bool:
-    """Say whether a kernel is positive semi-definite whatever the features are.
-
-    Examples
-    --------
-    >>> is_definite_by_form(2.0 * kernels.RBF()), is_definite_by_form(kernels.ExpSineSquared())
-    (True, False)
-    """
+    """Tell whether a kernel is positive semi-definite for all features."""
     if type(kernel) in (kernels.Sum, kernels.Product):
         return is_definite_by_form(kernel.k1) and is_definite_by_form(kernel.k2)
     return type(kernel) in _DEFINITE
 
 
 def largest(K: Floats) -> float:
-    """Return the largest entry without its sign; NaN if there is one. No copy is made.
-
-    Examples
-    --------
-    >>> largest(np.array([[1.0, -2.0], [-2.0, 1.0]]))
-    2.0
-    """
+    """Return the largest absolute entry, without a copy; NaN if there is one."""
     return float(np.maximum(K.max(initial=0.0), -K.min(initial=0.0)))
 
 
 def refuse_indefinite(K: Floats) -> None:
-    """Refuse a symmetric matrix with an eigenvalue below 0, as far as rounding cannot explain it.
+    """Refuse a symmetric matrix with an eigenvalue below 0 by more than rounding explains.
 
-    A determinant or a variance would not be one, and a record could take away what others add.
-
-    Raises
-    ------
-    InvalidDataError
-
-    Examples
-    --------
-    >>> refuse_indefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidDataError: the kernel has the eigenvalue -1; expected ...
+    With one, a determinant or a variance could be negative, and a record could have a negative
+    gain.
     """
     n = len(K)
     check_memory(8.0 * n**2, "a factor of the kernel", "choose from fewer records")

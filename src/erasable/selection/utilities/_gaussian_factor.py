@@ -1,8 +1,8 @@
 """A Gaussian process observed at records that all stay: one Cholesky factor.
 
-The factor of ``K_SS + noise I`` has a row for each record that was chosen; of every other record
-the row is kept that it would get. A choice appends one entry to each of these rows, and takes its
-square from the variance of the record (Chen, Zhang and Zhou, 2018). Then all gains are known.
+The factor of ``K_SS + noise I`` has a row for each chosen record; for every other record the row is
+kept that it would get. A choice appends one entry to each of these rows, and subtracts its square
+from the variance of the record (Chen, Zhang and Zhou, 2018). So all gains are known.
 """
 
 from __future__ import annotations
@@ -23,53 +23,25 @@ _WIDTH = 2048  # records that are dealt with together: their sums fit into the f
 
 
 class _Factor(NamedTuple):
-    """A Cholesky factor and what it leaves of each record.
+    """A Cholesky factor and the remaining variance of each record."""
 
-    Attributes
-    ----------
-    K : ndarray of shape (n_records, n_records)
-    noise : float
-    Q : ndarray of shape (n_records, n_records), or (0, 0)
-        Products of the records' kernels with the targets, summed over targets; empty where only
-        the variance of the records themselves counts.
-    rows : ndarray of shape (k, n_records)
-        The entry of each record by each choice.
-    sides : ndarray of shape (k, n_records), or (0, 0)
-        What each choice takes from the products: those of records i and j shrink by
-        ``rows[:, i] sides[:, j] + sides[:, i] rows[:, j]``.
-    variance : ndarray of shape (n_records,)
-        What is left of the record's variance, without noise.
-    moved : ndarray of shape (n_records,), or (0,)
-        The squared covariance of the record with the targets, as far as it is left, summed.
-    """
-
-    K: Floats
+    K: Floats  # (n_records, n_records)
     noise: float
-    Q: Floats
-    rows: Floats
+    Q: Floats  # products of kernels with the targets, summed over these; (0, 0) without targets
+    rows: Floats  # (k, n_records): the entry of each record by each choice
+    # (k, n_records) or (0, 0): what each choice takes from the products; those of records i and j
+    # shrink by ``rows[:, i] sides[:, j] + sides[:, i] rows[:, j]``
     sides: Floats
-    variance: Floats
-    moved: Floats
+    variance: Floats  # (n_records,): the remaining variance, without noise
+    moved: Floats  # (n_records,) or (0,): remaining squared covariances with the targets, summed
 
 
 class FactorFunction(SetFunction):
-    """What is learned from the chosen, all of whom stay.
+    """The information or variance reduction by the chosen, all of whom stay.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n_records, n_records)
-    noise : float
-        Above 0.
-    Q : ndarray of shape (n_records, n_records), or None
-        None for the information that the chosen have, ``log det(I + K_SS / noise)``; else products
-        of the records' kernels with targets, for the variance that they take from the targets.
-    k : int
-        The most that will be added.
-
-    Raises
-    ------
-    InvalidInputError
-        It would not fit into memory.
+    Without `Q`, the information of the chosen, ``log det(I + K_SS / noise)``; with the products `Q`
+    of the records' kernels with targets, the variance that they take from the targets. At most `k`
+    records are added.
     """
 
     sweeps = True
@@ -110,17 +82,10 @@ class FactorFunction(SetFunction):
 
 
 def worth(variance: Floats, noise: float, moved: Floats | None = None, whole: Any = None) -> Floats:
-    """Return what records add, by what is left of them.
+    """Return the gains of records by their remaining variance, which rounding may make negative.
 
-    Parameters
-    ----------
-    variance : ndarray
-        Of records, without noise; below 0 only by rounding.
-    noise : float
-    moved : ndarray, default=None
-        Squared covariances with the targets, summed; None for information.
-    whole : ndarray or float
-        What `moved` was before anything was chosen; a share `NOTHING` of it is rounding.
+    `moved` is None for information; `whole` is its value before any choice, of which a share
+    `NOTHING` is rounding.
     """
     left = np.maximum(variance, 0.0)
     if moved is None:
@@ -130,7 +95,7 @@ def worth(variance: Floats, noise: float, moved: Floats | None = None, whole: An
 
 @inlined
 def _subtract(weights: Floats, rows: Floats, out: Floats) -> None:
-    """Subtract rows times their weights: four of them at a time, in the order that they have."""
+    """Subtract rows times their weights, four at a time, in their order."""
     whole = len(rows) - len(rows) % 4
     for s in range(0, whole, 4):
         a, b, c, d = rows[s], rows[s + 1], rows[s + 2], rows[s + 3]
@@ -147,7 +112,7 @@ def _subtract(weights: Floats, rows: Floats, out: Floats) -> None:
 def _subtract_both(
     weights: Floats, others: Floats, rows: Floats, sides: Floats, out: Floats, side: Floats
 ) -> None:
-    """Subtract rows times weights from `out`; sides times weights and rows times others, too."""
+    """Subtract ``weights @ rows`` from `out`, ``weights @ sides + others @ rows`` from `side`."""
     whole = len(rows) - len(rows) % 2
     for s in range(0, whole, 2):
         a, b, c, d = rows[s], rows[s + 1], sides[s], sides[s + 1]

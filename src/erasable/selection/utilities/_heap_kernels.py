@@ -1,4 +1,4 @@
-"""A heap of records by bounds of their gains: the largest first, ties by their numbers."""
+"""Kernels of a heap of records by upper bounds of their gains; ties go to the lower number."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make_heap(bound: Floats, heap: Ints) -> None:
 
 @borrowing
 def remove_top(n: int, bound: Floats, heap: Ints) -> None:
-    """Take the first of n entries out; n - 1 are left."""
+    """Remove the first of n entries; n - 1 are left."""
     heap[0] = heap[n - 1]
     if n > 1:
         sink(0, n - 1, bound, heap)

@@ -1,4 +1,4 @@
-"""What utilities read: numbers, categories, classes; checked, and never kept."""
+"""Inputs of utilities: numbers, categories and classes, checked and not kept."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CALLER = 5  # frames from here to `fit`, or to who called it
 
 
 class _Numbers(BaseEstimator):
-    """Takes finite numbers."""
+    """Stands in for an estimator that takes finite numbers."""
 
 
 class _Categories(BaseEstimator):
-    """Takes categories: numbers or texts."""
+    """Stands in for an estimator that takes categories: numbers or texts."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -34,40 +34,17 @@ class _Categories(BaseEstimator):
 
 
 def read_numbers(X: Any) -> NDArray[np.floating]:
-    """Return a table of finite numbers, float32 or float64.
-
-    Raises
-    ------
-    InvalidDataError
-        It is not a table of finite numbers.
-    """
+    """Return a table of finite numbers, float32 or float64."""
     return np.asarray(read_table(X, estimator=_Numbers()).matrix)
 
 
 def read_categories(X: Any) -> NDArray[Any]:
-    """Return a table of categories: numbers, or objects where a column holds text.
-
-    Raises
-    ------
-    InvalidDataError
-        It is not a table, or numbers are missing.
-    """
+    """Return a table of categories: numbers, or objects where a column holds text."""
     return np.asarray(read_table(X, estimator=_Categories()).matrix)
 
 
 def read_classes(y: Any, n: int) -> NDArray[np.int64]:
-    """Return the class of each record as a number from 0.
-
-    Raises
-    ------
-    InvalidInputError
-        There is not one for each record, some are missing, or they are measurements.
-
-    Warns
-    -----
-    SelectionWarning
-        More than half of the records are of a class of their own.
-    """
+    """Return classes as numbers from 0; warn where over half of the records have their own."""
     labels = as_labels(y, "y")
     if labels.shape != (n,):
         raise InvalidInputError(
@@ -85,28 +62,10 @@ def read_classes(y: Any, n: int) -> NDArray[np.int64]:
 def refuse_measurements(
     values: NDArray[Any], codes: NDArray[np.int64], name: str, expected: str, advice: str
 ) -> None:
-    """Refuse numbers with a fraction where classes or categories are expected.
+    """Refuse numbers with a fraction as classes; warn where nearly all values are single.
 
-    That is what scikit-learn's `type_of_target` calls continuous. Each would be a class of its
-    own, and nothing could stand for it.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_records,)
-        None of them is missing.
-    codes : ndarray of shape (n_records,), int64
-        The values as numbers from 0.
-    name, expected, advice : str
-        For the message.
-
-    Raises
-    ------
-    InvalidInputError
-
-    Warns
-    -----
-    SelectionWarning
-        Nearly every value occurs once, as measurements do that were rounded.
+    These are values that scikit-learn's `type_of_target` calls continuous; each would be a class of
+    its own. `name`, `expected` and `advice` are parts of the message.
     """
     n, different = len(values), int(codes.max(initial=-1)) + 1
     numbers = _floats(values)

@@ -1,4 +1,4 @@
-"""How many of each class the chosen show of each value of each feature: naive Bayes."""
+"""The utility `NaiveBayes`: counts of the chosen by class, feature and value."""
 
 from __future__ import annotations
 
@@ -22,20 +22,13 @@ from erasable.selection.utilities._utility import Problem, Utility
 
 
 class ExpectedCounts(SetFunction):
-    """The expected logarithm of how many of each cell stay.
+    """The expected logarithm of the number in each cell who stay.
 
-    Where owners decide on their own, the law of how many stay is kept for each cell, and grows by
-    one convolution when one is chosen; where they are alike it is a table by how many were chosen.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_records, n_features), int64
-    weights : ndarray of shape (n_cells,), float64
-        How many of all the records count in a cell.
-    logarithms : ndarray of shape (most + 1,), float64
-        What 0..most records of a cell are worth; `most` is one more than can be chosen.
-    bound : Bound
-        Without units, and with one law for all the records of a cell.
+    Where owners decide independently, the distribution of this number is kept for each cell, and
+    grows by one convolution with a choice; where they are exchangeable it is a table by the number
+    chosen. `weights` counts all records of each cell; `logarithms`, shape (most + 1,), has the
+    values of 0..most records of a cell, where `most` is one more than can be chosen. `bound` is
+    without units, and has one law for all records of a cell.
     """
 
     sweeps = True
@@ -54,7 +47,7 @@ class ExpectedCounts(SetFunction):
             self._weigh(cell)
 
     def _weigh(self, cell: int) -> None:
-        """Compute what one more of the cell, who stays, adds."""
+        """Compute the gain of one more record of the cell, if it stays."""
         block = self.block_of[cell]
         if block >= 0:
             step = self.tables[block][self.chosen[cell]]
@@ -80,10 +73,7 @@ class ExpectedCounts(SetFunction):
 
 
 class CountSamples(Samples):
-    """How many of each cell stay, in each sample, and what one more would add there.
-
-    The parameters are those of `ExpectedCounts`, with how many samples there are.
-    """
+    """The number in each cell who stay, in each sample; parameters as of `ExpectedCounts`."""
 
     def __init__(self, cells: Ints, weights: Floats, logarithms: Floats, n_samples: int) -> None:
         check_memory(
@@ -114,7 +104,7 @@ class CountSamples(Samples):
 
 @kernel
 def _gains_of_rows(items: Ints, cells: Ints, worth: Floats, factor: Floats, out: Floats) -> None:
-    """Write what each of some records would add."""
+    """Write the gain of each of some records."""
     for at in range(len(items)):
         j = items[at]
         total = 0.0
@@ -132,21 +122,9 @@ def _add_rows(table: Floats, rows: Ints, out: Floats) -> None:
 
 
 class ExpectedGroupCounts(SetFunction):
-    """The expected logarithm of how many of each cell stay, of groups that decide on their own.
+    """The expected logarithm of the number in each cell who stay, of independent groups.
 
-    Parameters
-    ----------
-    cells : ndarray of shape (n_records, n_features), int64
-    weights : ndarray of shape (n_cells,), float64
-    logarithms : ndarray of shape (most + 1,), float64
-        What 0..most records of a cell are worth; `most` is one more than can be chosen.
-    bound : Bound
-        With units, and without blocks.
-
-    Raises
-    ------
-    InvalidInputError
-        It would not fit into memory.
+    Parameters are those of `ExpectedCounts`, but `bound` has units and no blocks.
     """
 
     sweeps = True
@@ -193,7 +171,7 @@ class ExpectedGroupCounts(SetFunction):
 
 @kernel
 def _gains_of_groups(items: Ints, cells: Ints, rows: Ints, worth: Floats, out: Floats) -> None:
-    """Write what each of some records would add, were they to stay."""
+    """Write the gain of each of some records, if it stays."""
     for at in range(len(items)):
         total = 0.0
         for feature in range(cells.shape[1]):
@@ -203,11 +181,11 @@ def _gains_of_groups(items: Ints, cells: Ints, rows: Ints, worth: Floats, out: F
 
 @kernel
 def _weigh(counts: Ints, stays: Floats, steps: Floats, out: Floats) -> None:
-    """Write what one more record of a cell adds: for each of its groups, then for any other.
+    """Write the gain of one more record of a cell: of each of its groups, then of any other.
 
-    A group of which one more is chosen stays where that counts, and its own count is sure. For the
-    others before it the law of how many stay is kept, and for those after it the expected step as
-    a function of how many there are without them.
+    A gain counts where the group of the record stays, so the group's own count is certain. For the
+    groups before it the distribution of the number who stay is kept, and for those after it the
+    expected step as a function of the number without them.
     """
     n, total = len(counts), counts.sum()
     after = np.empty((n + 1, total + 1))
@@ -237,26 +215,26 @@ _LEAST = 1e-200  # of a smoothing, by which counts are divided
 
 
 class NaiveBayes(Utility):
-    """How often each value of a feature is among the chosen of a class, in logarithms.
+    """Logarithms of the counts of each value of a feature among the chosen of a class.
 
     The sum over classes, features and values of ``|M| log(1 + |S| / smoothing)``, where `M` is all
-    the records of that class and value, and `S` those chosen. A selection that is worth much by it
+    the records of that class and value, and `S` those chosen. A selection of a high utility
     trains a good naive Bayes classifier. It needs classes and categories; bin numbers first. Its
-    expected value after deletions is exact where owners of a class decide on their own, or are
-    alike, or decide for groups of records.
+    expected value after deletions is exact where owners of a class are independent or exchangeable,
+    also with groups of records.
 
     Parameters
     ----------
     smoothing : float, default=1.0
-        How many records of each class and value are thought to be held already. The smaller it is,
-        the more is it worth that a value has any record at all, against that it has several. To
-        select for a classifier with a small `alpha`, pass that.
+        Number of records of each class and value that are assumed to be held already. The smaller
+        it is, the more does the first record of a value count against further ones. To select for a
+        classifier with a small `alpha`, pass that.
 
     Notes
     -----
     The paper prints ``log |S|``, which is not defined for values that no chosen record has. Its
     numbers are those of ``log(|S| + 0.01)``: this utility with ``smoothing=0.01``, but for a
-    constant, which is taken away here so that nothing is worth nothing.
+    constant, which is subtracted here so that the empty selection has the value 0.
 
     References
     ----------
@@ -302,15 +280,7 @@ class NaiveBayes(Utility):
 
 
 class NaiveBayesProblem(Problem):
-    """Which cells, of a class, a feature and a value, each record counts in.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_records, n_features), int64
-    n_cells : int
-    classes : ndarray of shape (n_records,), int64
-    smoothing : float
-    """
+    """The cells, each of a class, a feature and a value, in which each record counts."""
 
     def __init__(self, cells: Ints, n_cells: int, classes: Ints, smoothing: float) -> None:
         self.cells, self.n_cells, self.classes = cells, n_cells, classes
@@ -340,5 +310,5 @@ class NaiveBayesProblem(Problem):
         return float(self.weights @ np.log1p(counts / self.smoothing))
 
     def logarithms(self, most: int) -> Floats:
-        """Return what 0..most records of a cell are worth, shape (most + 1,)."""
+        """Return the values of 0..most records of a cell, shape (most + 1,)."""
         return np.asarray(np.log1p(np.arange(most + 1) / self.smoothing))

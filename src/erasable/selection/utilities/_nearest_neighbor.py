@@ -1,4 +1,4 @@
-"""How well the chosen records stand for all of their class: nearest neighbours."""
+"""The utility `NearestNeighbor`: similarity of records to the nearest chosen of their class."""
 
 from __future__ import annotations
 
@@ -34,13 +34,7 @@ from erasable.selection.utilities._utility import Problem, Utility
 
 
 class NearestSamples(Samples):
-    """The largest similarity of each target to who stays, in each sample.
-
-    Parameters
-    ----------
-    blocks : list of ClassBlock
-    n_samples : int
-    """
+    """The largest similarity of each target to those who stay, in each sample."""
 
     def __init__(self, blocks: list[ClassBlock], n_samples: int) -> None:
         n_targets = sum(block.n_targets for block in blocks)
@@ -53,7 +47,7 @@ class NearestSamples(Samples):
         # The largest of some numbers is one of them: their type holds it.
         self.best = [np.zeros((n_samples, b.n_targets), dtype=b.dense.dtype) for b in blocks]
         self.is_empty = [True] * len(blocks)
-        self.room = np.zeros(32)
+        self.buffer = np.zeros(32)
         self.part_of, self.place_of = places_of(blocks)
 
     def gains(self, j: int) -> Floats:
@@ -63,10 +57,10 @@ class NearestSamples(Samples):
         out = np.empty(len(which))
         part = self.part_of[j]
         if self.is_empty[part]:  # then all samples are alike
-            _gains(*self._row(j), self.best[part], which[:1], self.room, out[:1])
+            _gains(*self._row(j), self.best[part], which[:1], self.buffer, out[:1])
             out[1:] = out[:1].sum()
         else:
-            _gains(*self._row(j), self.best[part], which, self.room, out)
+            _gains(*self._row(j), self.best[part], which, self.buffer, out)
         return out
 
     def add(self, j: int, stays: Flags) -> None:
@@ -74,7 +68,7 @@ class NearestSamples(Samples):
         self.is_empty[self.part_of[j]] = False
 
     def _row(self, j: int) -> tuple[Any, Any]:
-        """Return the targets that a record is similar to (none for all), and how similar."""
+        """Return the targets to which a record is similar (empty: all), and its similarities."""
         block, place = self.blocks[self.part_of[j]], self.place_of[j]
         if not len(block.starts):
             return block.targets, block.dense[place]
@@ -88,13 +82,13 @@ def _gains(
     row: NDArray[np.floating],
     best: NDArray[np.floating],
     which: Ints,
-    room: Floats,
+    buffer: Floats,
     out: Floats,
 ) -> None:
     for e in range(len(which)):
         of_sample = best[which[e]]
         if len(targets) == 0:
-            out[e] = nearer(row, of_sample, room)
+            out[e] = nearer(row, of_sample, buffer)
             continue
         total = 0.0
         for i in range(len(targets)):
@@ -117,9 +111,9 @@ def _add(
 
 
 class NearestNeighbor(Utility):
-    """The similarity of each record of a class to the nearest one chosen of it, summed.
+    """Sum of the similarities of each record to the nearest chosen record of its class.
 
-    A selection that is worth much by it trains a good classifier by nearest neighbours. With one
+    A selection of a high utility trains a good classifier by nearest neighbours. With one
     class it is known as facility location. Its expected value after deletions is exact.
 
     Parameters
@@ -145,12 +139,12 @@ class NearestNeighbor(Utility):
 
     Notes
     -----
-    `Records` are read where they lie: candidates come into memory, all others are targets in their
-    files or on their workers, and each choice takes a pass over them. Distances are rounded to
-    whole units, of at most 44 bits and so few that all sums are exact, so that what is chosen does
-    not depend on where records lie or how they are cut into blocks; with arrays, where sums round,
-    near-ties may be decided otherwise. The largest distance is that of a candidate and a record.
-    Owners of a class have to be alike.
+    `Records` are read where they are stored: candidates come into memory, all others are targets
+    in their files or on their workers, and each choice takes a pass over them. Distances are
+    rounded to whole units, of at most 44 bits and so few that all sums are exact. So the choice
+    does not depend on where records are stored or how they are divided into blocks; with arrays,
+    where sums round, near-ties may be decided otherwise. The largest distance is that of a
+    candidate and a record. Owners of a class have to be exchangeable.
 
     References
     ----------
@@ -278,20 +272,10 @@ def _classes(y: Any, n: int) -> Ints | None:
 def semivalues(block: ClassBlock, bound: Bound) -> Floats:
     """Return what each record of a block adds to a random part of the others of its class.
 
-    Exactly, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
-    target, where `M` is the largest similarity of the others that are there. Of owners that are
-    alike, ``z_q w - sum over p > q of c_p w_p``, where all of `q` others are absent with
+    Exact, by sorting each target's similarities. A record of rank `q` adds ``E (w - M)+`` to a
+    target, where `M` is the largest similarity of the others that are there. For exchangeable
+    owners this is ``z_q w - sum over p > q of c_p w_p``, where all of `q` others are absent with
     probability `z_q`, and of `p` only the last is there with `c_p`.
-
-    Parameters
-    ----------
-    block : ClassBlock
-    bound : Bound
-        Over all the records, those of the block of one kind.
-
-    Returns
-    -------
-    ndarray of shape (n_records,), float64
     """
     n = len(block.records)
     out = np.zeros(n)

@@ -1,4 +1,4 @@
-"""Which records are the nearest of each: searched among all pairs, or by what the user brings."""
+"""Nearest neighbours of records: found among all pairs, or by a transformer of the user."""
 
 from __future__ import annotations
 
@@ -26,28 +26,15 @@ _ROUNDING = 1e-3  # of the largest distance, in which float32 may tell a record 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest records of each target, itself included.
+    """A search for the nearest records of each target, itself included."""
 
-    Attributes
-    ----------
-    metric : {"euclidean", "sqeuclidean", "cosine"}
-    n_neighbors : int or None
-        How many, each target's own record counted; None where a transformer does not say.
-    transformer : object with a method fit_transform, or None
-        By default all pairs are compared.
-    """
-
-    metric: str
+    metric: str  # "euclidean", "sqeuclidean" or "cosine"
+    # the target's own record counted; None where a transformer does not say
     n_neighbors: int | None
-    transformer: Any
+    transformer: Any  # an object with fit_transform; None: all pairs are compared
 
     def check_memory(self, n: int) -> None:
-        """Refuse what would not fit into memory, as far as that is known.
-
-        Raises
-        ------
-        InvalidInputError
-        """
+        """Refuse distances that would not fit into memory, as far as their size is known."""
         if self.n_neighbors is not None:
             check_memory(
                 _BYTES * n * min(n, self.n_neighbors),
@@ -56,27 +43,21 @@ class Neighbors:
             )
 
     def has_all(self, n: int) -> bool:
-        """Say whether all of n records are among the nearest."""
+        """Tell whether all of n records are among the nearest."""
         return self.n_neighbors is not None and self.n_neighbors >= n
 
     def distances(self, X: NDArray[Any]) -> Any:
-        """Return distances from each target, a row of a sparse matrix, to those nearest to it.
-
-        Raises
-        ------
-        InvalidInputError
-            A transformer returned something else.
-        """
+        """Return distances from each target to its nearest records, as rows of a sparse matrix."""
         if self.transformer is None:
             return kneighbors_graph(
                 X, self.n_neighbors, mode="distance", metric=self.metric, include_self=True
             )
         found = clone(self.transformer, safe=False).fit_transform(X)
-        return _with_oneself(found, len(X), type(self.transformer).__name__)
+        return _with_self_distances(found, len(X), type(self.transformer).__name__)
 
 
-def _with_oneself(found: Any, n: int, name: str) -> Any:
-    """Check distances that a transformer returned, and add those of records to themselves: 0."""
+def _with_self_distances(found: Any, n: int, name: str) -> Any:
+    """Check the distances of a transformer, and add those of records to themselves: 0."""
     if not scipy.sparse.issparse(found) or found.shape != (n, n):
         got = f"shape {found.shape}" if hasattr(found, "shape") else shorten(found)
         raise InvalidInputError(
@@ -106,13 +87,7 @@ def _with_oneself(found: Any, n: int, name: str) -> Any:
 
 
 def read_neighbors(n_neighbors: Any, transformer: Any, metric: str) -> Neighbors | None:
-    """Return how the nearest are found; None where all pairs are kept.
-
-    Raises
-    ------
-    InvalidParameterError
-        No number of 1 or more, no transformer, both, or one of another metric.
-    """
+    """Return the search for nearest records; None where all pairs are kept."""
     if n_neighbors is None and transformer is None:
         return None
     name = f"n_neighbors={shorten(n_neighbors)}"

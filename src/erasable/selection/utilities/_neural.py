@@ -1,4 +1,4 @@
-"""How much a wide neural network learns from the chosen: the variance of its tangent kernel."""
+"""The utility `NeuralVariance`: variance reduction by the tangent kernel of a neural network."""
 
 from __future__ import annotations
 
@@ -26,19 +26,10 @@ _AT_ONCE = 256  # records whose gradients are computed together
 
 
 class TangentKernel:
-    """The tangent kernel of one model, between any two sets of records.
+    """The tangent kernel of one torch module, between any two sets of records.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Takes a float tensor of shape (n, ...) and returns one of shape (n,) or (n, n_outputs).
-
-    Raises
-    ------
-    ImportError
-        torch is not installed.
-    InvalidParameterError
-        No module, nothing to learn in it, or one whose outputs depend on more than the record.
+    The module takes a float tensor of shape (n, ...) and returns one of shape (n,) or (n,
+    n_outputs); a module whose output for a record depends on other records is refused.
     """
 
     def __init__(self, model: Any) -> None:
@@ -56,22 +47,10 @@ class TangentKernel:
         self.device = next(iter(self.learned.values())).device
 
     def __call__(self, X: NDArray[Any], Z: NDArray[Any] | None = None) -> Floats:
-        """Return the kernel of the records X with the targets Z, by default with themselves.
+        """Return the kernel of records X with targets Z, by default X; shape (n, m).
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, ...)
-        Z : ndarray of shape (m, ...), default=None
-
-        Returns
-        -------
-        ndarray of shape (n, n) or (n, m), float64
-
-        Raises
-        ------
-        InvalidInputError, InvalidDataError
-            It would not fit into memory; the model does not take the records, returns another
-            shape, or has gradients that are not finite.
+        A kernel that would not fit into memory is refused, and so are gradients that are not
+        finite.
         """
         n, m = len(X), len(X if Z is None else Z)
         of_record = 8.0 * self.n_parameters * self._n_outputs(X)
@@ -102,7 +81,7 @@ class TangentKernel:
         return K
 
     def _gradients(self, X: NDArray[Any], rows: int) -> Iterator[tuple[slice, Any]]:
-        """Yield blocks of records with their gradients, (n_rows, n_outputs * n_parameters)."""
+        """Yield blocks of records and gradients, shape (n_rows, n_outputs * n_parameters)."""
         func = self.torch.func
         each = func.vmap(func.jacrev(self._of_one), in_dims=(None, 0), chunk_size=_AT_ONCE)
         for start in range(0, len(X), rows):
@@ -140,13 +119,7 @@ class TangentKernel:
 
 
 def read_inputs(X: Any) -> NDArray[np.floating]:
-    """Return what a model takes: a table of finite numbers, or an array of more dimensions.
-
-    Raises
-    ------
-    InvalidDataError
-        It is not a table of finite numbers.
-    """
+    """Return the input of a model: a table of finite numbers, or an array of more dimensions."""
     if np.ndim(X) <= 2:
         return read_numbers(X)
     array = np.asarray(X)
@@ -207,16 +180,16 @@ def _product(left: Any, right: Any) -> Floats:
 
 
 def _failure(X: NDArray[Any], error: Exception) -> InvalidInputError:
-    told = (str(error).strip() or type(error).__name__).splitlines()[0]
+    message = (str(error).strip() or type(error).__name__).splitlines()[0]
     return InvalidInputError(
-        f"the model fails on records of shape {X.shape[1:]}: {told}; expected a module of one "
+        f"the model fails on records of shape {X.shape[1:]}: {message}; expected a module of one "
         "float64 tensor (n_records, ...) without chance in it; check it with model(x) for two of "
         "them"
     )
 
 
 class NeuralVariance(Utility):
-    """By how much the chosen lower the variance of what a neural network predicts (EVGP).
+    """Reduction of the variance of a neural network's predictions by the chosen (EVGP).
 
     A wide network, trained, predicts as a Gaussian process whose kernel is its neural tangent
     kernel; the variance is that over initialisations. It needs no labels and no training. The

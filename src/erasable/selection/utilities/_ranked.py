@@ -1,4 +1,4 @@
-"""The expected nearest neighbour utility, exactly, for every staying model of one kind a class."""
+"""The expected nearest neighbour utility, exactly, for staying models of one kind in each class."""
 
 from __future__ import annotations
 
@@ -20,22 +20,10 @@ NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13
 
 
 def ranks_needed(bound: Bound, block: ClassBlock, k: int) -> tuple[int, Floats | None, Floats]:
-    """Return how many ranks matter, their weights, and what the records' gains are taken times.
+    """Return the number of ranks that matter, their weights, and factors of the records' gains.
 
-    Parameters
-    ----------
-    bound : Bound
-        Over all the records, those of the block of one kind.
-    block : ClassBlock
-    k : int
-        The most that will be chosen.
-
-    Returns
-    -------
-    n_ranks : int
-    weights : ndarray of shape (n_ranks + 1,), or None
-        The last is 0. None where owners stay with different probabilities.
-    factor : ndarray of shape (n_records,)
+    At most `k` records will be chosen. Weights have the shape (n_ranks + 1,) and end with 0; None
+    where owners stay with different probabilities.
     """
     probability = np.ascontiguousarray(bound.probability[block.records])
     k = max(1, min(k, len(probability)))
@@ -60,7 +48,7 @@ def ranks_needed(bound: Bound, block: ClassBlock, k: int) -> tuple[int, Floats |
 
 
 def _leave_all(s: float) -> int:
-    """Return of how many owners it is negligible that all leave."""
+    """Return the number of owners from which on the probability that all leave is negligible."""
     return 1 if s == 1.0 else math.ceil(math.log(NEGLIGIBLE) / math.log1p(-s))
 
 
@@ -71,18 +59,10 @@ _WIDTH, _WIDTH_OF_ONE_RANK = 896, 8192
 
 
 class DenseRanks:
-    """One class: the chosen in the order of their similarity to each target.
+    """The chosen of one class in the order of their similarity to each target, owners independent.
 
-    Each record decides for itself.
-
-    Parameters
-    ----------
-    block : ClassBlock
-        Dense.
-    bound : Bound
-    k : int
-    width : int, default=None
-        How many targets are dealt with together; by default a size that is fast.
+    At most `k` records will be added; `width` targets are dealt with together, by default a fast
+    number.
     """
 
     def __init__(self, block: ClassBlock, bound: Bound, k: int, width: int | None = None) -> None:
@@ -113,7 +93,7 @@ class DenseRanks:
 
     @staticmethod
     def bytes_of(block: ClassBlock, bound: Bound, k: int) -> float:
-        """Return what it takes at least, without what can be done without."""
+        """Return the least memory it takes, without what it can do without."""
         n_ranks, weights, _ = ranks_needed(bound, block, k)
         n, m = block.dense.shape
         item: float = block.dense.itemsize
@@ -144,13 +124,13 @@ class DenseRanks:
 
 
 def _even(m: int, most: int) -> int:
-    """Return the width of the fewest groups of at most `most` targets, which are about alike."""
+    """Return the width of the fewest groups of at most `most` targets, of about equal sizes."""
     n_groups = -(-m // most)
     return -(-m // (8 * n_groups)) * 8
 
 
 def _rows_of_counts(block: ClassBlock, simple: bool) -> int:
-    """Return how many rows of counts are kept: of all records, if half of the memory takes them."""
+    """Return the number of rows of counts: all records if half of the memory holds them, else 1."""
     if simple:
         return 0
     n, m = block.dense.shape
@@ -158,15 +138,10 @@ def _rows_of_counts(block: ClassBlock, simple: bool) -> int:
 
 
 class ClassHeap(ABC):
-    """The records of one class by bounds of their gains.
+    """The records of one class by upper bounds of their gains, times `weights` if given.
 
-    Parameters
-    ----------
-    part : DenseRanks, or another class with `block`, `factor` and `gains`
-    places : ndarray of int64
-        Of the records in the class.
-    weights : ndarray of shape (n_records,), or None
-        What gains are taken times.
+    `part` is `DenseRanks` or another class with `block`, `factor` and `gains`; `places` are those
+    of the records in the class.
     """
 
     def __init__(self, part: Any, places: Ints, weights: Floats | None) -> None:
@@ -183,7 +158,7 @@ class ClassHeap(ABC):
 
     @abstractmethod
     def next_round(self) -> None:
-        """Say that a record of the class was added."""
+        """Mark gains as out of date, after a record of the class was added."""
 
     def top(self) -> tuple[float, int]:
         place = self.places[0]
@@ -195,7 +170,7 @@ class ClassHeap(ABC):
 
 
 class DenseHeap(ClassHeap):
-    """Gains are sums of shares, which are computed one by one."""
+    """A heap of gains that are sums of shares, computed one by one."""
 
     n_shares = 0
 
@@ -208,24 +183,16 @@ class DenseHeap(ClassHeap):
         return int(self.n_shares // n_groups - before)
 
     def next_round(self) -> None:
-        """Shares know when they were computed."""
+        """Do nothing: shares know when they were computed."""
 
 
 def has_closed_form(blocks: list[ClassBlock], bound: Bound) -> bool:
-    """Say whether of each class all owners decide on their own, or all are alike."""
+    """Tell whether the owners of each class are all independent or all exchangeable."""
     return all(len(np.unique(bound.block[block.records])) <= 1 for block in blocks)
 
 
 class ExpectedNearest(SetFunction):
-    """What the chosen are worth after deletions; a class at a time.
-
-    Parameters
-    ----------
-    blocks : list of ClassBlock
-    bound : Bound
-    k : int
-        The most that will be added.
-    """
+    """The expected nearest neighbour utility of at most `k` chosen records, class by class."""
 
     def __init__(self, blocks: list[ClassBlock], bound: Bound, k: int) -> None:
         self.n = sum(len(block.records) for block in blocks)
@@ -256,15 +223,15 @@ class ExpectedNearest(SetFunction):
 
 
 def _kind(block: ClassBlock, bound: Bound) -> type[SparseRanks] | type[DenseRanks]:
-    """Say how the nearest are kept: what dense similarities gain by needs a comparison with all."""
+    """Return the class for a block: gains of dense similarities compare with all chosen."""
     return SparseRanks if len(block.starts) or bound.unit is not None else DenseRanks
 
 
 class SparseRanks:
-    """One class: the nearest of the chosen, of each target, as far as they matter.
+    """The nearest of the chosen of one class, for each target, as far as they matter.
 
-    For similarities that are sparse, and for records whose owners decide for several: there the
-    nearest of each owner counts alone.
+    For sparse similarities, and for owners of several records, of whom the nearest record alone
+    counts.
     """
 
     def __init__(self, block: ClassBlock, bound: Bound, k: int) -> None:
@@ -312,7 +279,7 @@ class SparseRanks:
 
 
 class _SparseHeap(ClassHeap):
-    """Gains are computed anew in each round, as far as they are looked at."""
+    """A heap of gains that are computed anew in each round, as far as they are looked at."""
 
     def __init__(self, part: SparseRanks, places: Ints, weights: Floats | None) -> None:
         super().__init__(part, places, weights)

@@ -1,14 +1,14 @@
-"""The expected largest similarity of each target to who stays: marginal gains and additions.
+"""Kernels of the expected largest similarity of each target to those who stay: gains and additions.
 
-Of each target `i` the similarities to the chosen are kept in descending order. Then the expected
-maximum is an ordered weighted sum, and what record `j` adds depends on its rank `q` alone::
+For each target `i` the similarities to the chosen are kept in descending order. The expected
+maximum is an ordered weighted sum, and the gain of record `j` depends on its rank `q` alone::
 
     gain_ij = a_q w_ij - t_q
 
-Where owners decide on their own, ``a_q`` is the probability that all who are nearer than `q` leave
-and ``t_q = sum over r >= q of a_r s_r w_r``; the gain is then taken `s_j` times. Where owners are
-alike, ``a_q = c_q`` and ``t_q = sum over r >= q of (c_r - c_{r+1}) w_r``. Without deletions only
-rank 0 counts. Sums are over targets in a fixed order, so that a selection can be repeated.
+Where owners decide independently, ``a_q`` is the probability that all who are nearer than `q` leave
+and ``t_q = sum over r >= q of a_r s_r w_r``; the gain is then multiplied by `s_j`. For exchangeable
+owners, ``a_q = c_q`` and ``t_q = sum over r >= q of (c_r - c_{r+1}) w_r``. Without deletions only
+rank 0 counts. Sums over targets have a fixed order, so that a selection can be repeated.
 """
 
 from __future__ import annotations
@@ -24,44 +24,28 @@ from erasable.selection.utilities._heap_kernels import sink
 
 
 class Ranks(NamedTuple):
-    """The nearest of the chosen, of each target of one class.
+    """The nearest of the chosen, for each target of one class."""
 
-    Attributes
-    ----------
-    dense : ndarray of shape (n_records, n_targets), float32 or float64
-        Similarities; of no records where they are sparse.
-    starts, targets, values : ndarray
-        The same in rows, compressed; `starts` is empty where they are dense.
-    unit_of : ndarray of shape (n_records,)
-        The unit of each record; empty if no unit has two.
-    ranks, stays, units : ndarray of shape (n_targets, n_ranks)
-        Similarities to the chosen in descending order, their probabilities and units, -1 for none;
-        what is free is 0.
-    sizes : ndarray of shape (n_targets,)
-        How many ranks are filled.
-    a : ndarray of shape (n_targets, n_ranks + 1); or (1, n_ranks + 1) for owners that are alike
-    t : ndarray of shape (n_targets, n_ranks + 1)
-    """
-
+    # (n_records, n_targets): similarities; no records where they are sparse
     dense: NDArray[np.floating]
-    starts: Ints
+    starts: Ints  # of compressed rows of the same; empty where they are dense
     targets: Ints32
     values: NDArray[np.floating]
-    unit_of: Ints
-    ranks: Floats
-    stays: Floats
-    units: Ints
-    sizes: Ints
-    a: Floats
-    t: Floats
+    unit_of: Ints  # (n_records,): empty if no unit has two records
+    ranks: Floats  # (n_targets, n_ranks): similarities to the chosen, descending; 0 where free
+    stays: Floats  # shape of `ranks`: their probabilities
+    units: Ints  # shape of `ranks`: their units, -1 for none
+    sizes: Ints  # (n_targets,): number of filled ranks
+    a: Floats  # (n_targets, n_ranks + 1); (1, n_ranks + 1) for exchangeable owners
+    t: Floats  # (n_targets, n_ranks + 1)
 
 
 @inlined
 def _rank(w: float, i: int, ranks: Floats, n: int) -> int:
     """Return how many of the first n are at least w.
 
-    All are looked at, several at a time: a search by halves takes three times as long, because
-    every other of its branches is foretold wrongly.
+    All are compared, several at a time: binary search takes three times as long, because every
+    other of its branches is mispredicted.
     """
     count = 0
     for r in range(n):
@@ -96,7 +80,7 @@ def _gain_at(w: float, i: int, unit: int, of: Ranks) -> float:
 
 @borrowing
 def _gain(j: int, of: Ranks) -> float:
-    """Return what record j adds over all the targets, were it certain to stay."""
+    """Return what record j would add over all targets if it stayed."""
     total, unit = 0.0, _unit(j, of)
     if len(of.starts) > 0:
         for e in range(of.starts[j], of.starts[j + 1]):
@@ -109,9 +93,9 @@ def _gain(j: int, of: Ranks) -> float:
 
 @inlined
 def _insert(w: float, s: float, i: int, unit: int, of: Ranks) -> int:
-    """Put a record into the order of target i; return from which rank on the order has changed.
+    """Insert a record into the order of target i; return the first rank that changed.
 
-    Of an owner who is in the order already the nearest record counts.
+    Only the nearest record of an owner counts.
     """
     ranks, stays, units, sizes = of.ranks, of.stays, of.units, of.sizes
     n, most = sizes[i], ranks.shape[1]
@@ -166,9 +150,9 @@ def _weigh_alike(i: int, of: Ranks) -> None:
 
 @borrowing
 def add(j: int, s: float, negligible: float, of: Ranks) -> None:
-    """Choose record j, which stays with probability s; the order of its targets changes.
+    """Choose record j, which stays with probability s, into the order of its targets.
 
-    Ranks that count less than `negligible` are left out.
+    Ranks of a weight below `negligible` are left out.
     """
     sparse, unit = len(of.starts) > 0, _unit(j, of)
     first, last = (of.starts[j], of.starts[j + 1]) if sparse else (0, of.dense.shape[1])
@@ -186,7 +170,7 @@ def add(j: int, s: float, negligible: float, of: Ranks) -> None:
 
 @borrowing
 def gains(items: Ints, factor: Floats, of: Ranks, out: Floats) -> None:
-    """Write into `out` what each of some records adds, `factor` times."""
+    """Write the gain of each of some records times `factor` into `out`."""
     for e in range(len(items)):
         out[e] = factor[items[e]] * _gain(items[e], of)
 
@@ -195,30 +179,11 @@ def gains(items: Ints, factor: Floats, of: Ranks, out: Floats) -> None:
 def pick(
     n: int, bound: Floats, heap: Ints, factor: Floats, of: Ranks, rounds: Ints, this_round: int
 ) -> int:
-    """Bring the record of the largest gain to the top of the heap (Minoux's lazy greedy).
+    """Bring the record of the largest gain to the top of the heap; return how many gains it took.
 
-    Gains never grow, so that an old gain is a bound: only records are looked at whose bound is
-    larger than the largest gain seen.
-
-    Parameters
-    ----------
-    n : int
-        How many entries of the heap there are.
-    bound : ndarray of shape (n_records,)
-        Changed: gains, where they were computed anew.
-    heap : ndarray of shape (n_records,)
-        Changed.
-    factor : ndarray of shape (n_records,)
-        What gains are taken times.
-    of : Ranks
-    rounds : ndarray of shape (n_records,)
-        In which round each gain was computed; changed.
-    this_round : int
-
-    Returns
-    -------
-    int
-        How many gains were computed.
+    `n` is the length of the heap; `bound`, `heap` and `rounds`, the round of each gain, are
+    changed. Gains never grow, so an old gain is an upper bound (Minoux's lazy greedy): only records
+    whose bound exceeds the largest gain so far are looked at.
     """
     count = 0
     while n > 0 and rounds[heap[0]] != this_round:

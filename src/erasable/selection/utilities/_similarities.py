@@ -1,7 +1,7 @@
-"""Similarities between records of a class: dense, or of the nearest alone; memory checked first.
+"""Similarities between records of a class, dense or of the nearest alone; memory is checked first.
 
-Rows are records, columns are targets, so that what a record adds is read in one piece. Nothing is
-copied that was given in this order, with one class.
+Rows are records and columns are targets, so that the gain of a record reads contiguous memory. A
+matrix given in this order, of one class, is not copied.
 """
 
 from __future__ import annotations
@@ -28,22 +28,12 @@ _NO_ROWS: Any = {
 
 @dataclass(frozen=True)
 class ClassBlock:
-    """Similarities of the records of one class to its targets.
+    """Similarities of the records of one class to its targets."""
 
-    Attributes
-    ----------
-    records : ndarray of shape (n_records,), int64
-        Which records these are.
-    n_targets : int
-    dense : ndarray of shape (n_records, n_targets), or (0, n_targets) where it is sparse
-    starts, targets, values : ndarray
-        Compressed rows; empty where it is dense.
-    """
-
-    records: Ints
+    records: Ints  # the numbers of these records
     n_targets: int
-    dense: NDArray[Any]
-    starts: Ints
+    dense: NDArray[Any]  # (n_records, n_targets); (0, n_targets) where it is sparse
+    starts: Ints  # of compressed rows; empty where it is dense
     targets: Ints32
     values: NDArray[Any]
 
@@ -71,20 +61,10 @@ def places_of(blocks: list[ClassBlock]) -> tuple[Ints, Ints]:
 
 
 def given_blocks(similarity: Any, classes: Ints | None, targets: Ints | None) -> list[ClassBlock]:
-    """Cut a matrix that was given into blocks by class.
+    """Split a matrix of shape (n_records, n_targets) into blocks by class.
 
-    Parameters
-    ----------
-    similarity : array or sparse matrix of shape (n_records, n_targets)
-    classes : ndarray of shape (n_records,), or None
-        Codes of classes; None for one class.
-    targets : ndarray of shape (n_targets,), or None
-        Codes of the targets' classes; by default they are the records.
-
-    Raises
-    ------
-    InvalidInputError, InvalidDataError
-        Of another shape, NaN, or negative.
+    `classes` is None for one class; `targets` has the classes of the targets, by default the
+    records'. Negative similarities and NaN are refused.
     """
     n_records, n_targets = similarity.shape
     values = similarity.data if scipy.sparse.issparse(similarity) else similarity
@@ -134,7 +114,7 @@ def _check_values(values: Any) -> None:
 def made_blocks(
     X: NDArray[Any], classes: Ints | None, metric: str, neighbors: Neighbors | None
 ) -> list[ClassBlock]:
-    """Make similarities of features, class by class, of all pairs or of the nearest alone."""
+    """Compute similarities from features, class by class, of all pairs or of the nearest alone."""
     n = len(X)
     codes = np.zeros(n, dtype=np.int64) if classes is None else classes
     counts = np.bincount(codes).astype(float)
@@ -193,7 +173,7 @@ _DENSE = {"euclidean": pairwise.euclidean_distances, "sqeuclidean": _squared, "c
 
 
 def check_metric(metric: Any) -> None:
-    """Refuse a metric that is not known."""
+    """Refuse an unknown metric."""
     known = [*_DENSE, "precomputed"]
     if not isinstance(metric, str) or metric not in known:
         raise InvalidParameterError(

@@ -1,8 +1,8 @@
-"""Kernels over records that stay where they are: what candidates add to each, in whole units.
+"""Kernels over stored records: distances to candidates and gains, in whole units.
 
-The law kept here: the distance of a record to a candidate is computed from these two alone, column
-after column, and rounded to a whole number of units. Sums of whole numbers below ``2**53`` are
-exact in float64, in any order.
+The distance of a record to a candidate is computed from these two alone, column after column, and
+rounded to a whole number of units. Sums of whole numbers below ``2**53`` are exact in float64, in
+any order.
 """
 
 from __future__ import annotations
@@ -16,41 +16,23 @@ from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 
 EUCLIDEAN, SQEUCLIDEAN, COSINE = 0, 1, 2
-"""Which distance is meant."""
+"""Kinds of distances."""
 
 
 class StoredPoints(NamedTuple):
-    """Records that distances are measured to.
+    """Records to which distances are measured."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_features, n_points), float64
-    norms : ndarray of shape (n_points,), float64
-        For cosines.
-    codes : ndarray of shape (n_points,), int32
-        Their classes; empty where there is one.
-    """
-
-    columns: Floats
-    norms: Floats
-    codes: Ints32
+    columns: Floats  # (n_features, n_points)
+    norms: Floats  # (n_points,), for cosines
+    codes: Ints32  # (n_points,): classes; empty where there is one
 
 
 class StoredTargets(NamedTuple):
-    """Records of a block.
+    """Records of a block."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_rows, n_features)
-    rows : ndarray of int64
-        Positions of those that count.
-    codes : ndarray of shape (n_rows,), int32
-        Classes; empty where there is one.
-    """
-
-    matrix: Matrix
-    rows: Ints
-    codes: Ints32
+    matrix: Matrix  # (n_rows, n_features)
+    rows: Ints  # positions of those that count
+    codes: Ints32  # (n_rows,): classes; empty where there is one
 
 
 @subroutine
@@ -92,7 +74,7 @@ def _measure(row: Floats, points: StoredPoints, kind: int, per_unit: float, out:
 
 @subroutine
 def _distance(row: Floats, points: StoredPoints, b: int, kind: int, per_unit: float) -> float:
-    """Return what `_measure` finds for one of the points."""
+    """Return the distance that `_measure` computes for one of the points."""
     total = square = 0.0
     for j in range(row.size):
         x = np.float64(row[j])
@@ -110,7 +92,7 @@ def _distance(row: Floats, points: StoredPoints, b: int, kind: int, per_unit: fl
 
 @kernel
 def norms(columns: Floats, out: Floats) -> None:
-    """Fill `out` with the norms of points, summed as those of targets are."""
+    """Fill `out` with the norms of points, summed in the order of those of targets."""
     for b in range(out.size):
         square = 0.0
         for j in range(columns.shape[0]):
@@ -122,9 +104,9 @@ def norms(columns: Floats, out: Floats) -> None:
 def add_distances(
     targets: StoredTargets, points: StoredPoints, kind: int, per_unit: float, found: Floats
 ) -> None:
-    """Add, for each point, the distances of targets of its class, and how many; keep the largest.
+    """Update, for each point, the sum, number and maximum of distances of targets of its class.
 
-    `found` has the shape (3, n_points): sums, numbers and largest distances.
+    `found` has the shape (3, n_points) and is changed in place.
     """
     n = points.norms.size
     apart = np.empty(n)
@@ -154,10 +136,10 @@ def update_distances(
     farthest: float,
     nearest: Floats,
 ) -> None:
-    """Bring the distances of targets to the nearest of the chosen up to date.
+    """Update the distances of targets to the nearest of the chosen.
 
-    `nearest` has the shape (n_rows, n_ranks + 1): ascending distances, `farthest` where there are
-    no more, and how many of the chosen were looked at; infinity where nothing was done yet.
+    `nearest` has the shape (n_rows, n_ranks + 1): ascending distances, filled up with `farthest`,
+    and the number of chosen records that were looked at; infinity where nothing was done yet.
     """
     n, last = chosen.norms.size, nearest.shape[1] - 1
     classes = targets.codes.size > 0

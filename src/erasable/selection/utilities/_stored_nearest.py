@@ -1,8 +1,8 @@
-"""The nearest of the chosen, of records that stay where they are: a pass for each choice.
+"""The nearest neighbour utility over stored records: a pass for each choice.
 
-The law kept here: what is chosen is a function of the set of records and their order, wherever they
-lie and however they are cut into blocks. Distances are whole numbers of units, sums of them are
-exact, and so are the gains that are made of the sums.
+The choice is a function of the set of records and their order, wherever they are stored and however
+they are divided into blocks: distances are whole numbers of units, so sums of them, and gains made
+of the sums, are exact.
 """
 
 from __future__ import annotations
@@ -37,30 +37,22 @@ _NO_CODES: Ints32 = np.zeros(0, dtype=np.int32)
 
 
 class Measure(NamedTuple):
-    """How distances are measured.
+    """A distance: its kind, and the units of a distance of 1."""
 
-    Attributes
-    ----------
-    kind : int
-        Euclidean, squared or of cosines.
-    per_unit : float
-        Units of a distance of 1.
-    """
-
-    kind: int
+    kind: int  # Euclidean, squared Euclidean or cosine
     per_unit: float
 
 
 def as_points(rows: Any, codes: Ints32 | None) -> StoredPoints:
-    """Return records as points that distances are measured to."""
+    """Return records as points to which distances are measured."""
     columns = np.ascontiguousarray(np.asarray(rows, dtype=np.float64).T)
     sizes = np.empty(columns.shape[1])
     kernels.norms(columns, sizes)
     return StoredPoints(columns, sizes, _NO_CODES if codes is None else codes)
 
 
-class _OfTargets(Pass[Floats]):
-    """A pass that adds up whole numbers."""
+class _TargetPass(Pass[Floats]):
+    """A pass over targets that adds up whole numbers."""
 
     def __init__(self, measure: Measure, codes: PerRow | None) -> None:
         self._measure, self._codes = measure, codes
@@ -75,8 +67,8 @@ class _OfTargets(Pass[Floats]):
         return one
 
 
-class Distances(_OfTargets):
-    """Sums, numbers and largest of the distances to each of some points, as of `add_distances`."""
+class Distances(_TargetPass):
+    """Sums, numbers and maxima of the distances to each of some points; see `add_distances`."""
 
     def __init__(self, measure: Measure, codes: PerRow | None, points: StoredPoints) -> None:
         super().__init__(measure, codes)
@@ -98,11 +90,11 @@ class Distances(_OfTargets):
         return one
 
 
-class _OfChosen(_OfTargets):
-    """A pass that follows what was chosen since the last one.
+class _ChosenPass(_TargetPass):
+    """A pass that updates each row by what was chosen since the last one.
 
-    What a row has of it says how many of the chosen it has seen: so it may be done twice, and is
-    done from the beginning where a block was lost.
+    A row holds the number of chosen records it has seen, so a pass may run twice on it, and starts
+    from the beginning where a block was lost.
     """
 
     def __init__(
@@ -118,8 +110,8 @@ class _OfChosen(_OfTargets):
         return nearest
 
 
-class Gains(_OfChosen):
-    """What each of some points would add, by rank: of shape (n_points, n_ranks)."""
+class Gains(_ChosenPass):
+    """The gains of some points, by rank: shape (n_points, n_ranks)."""
 
     def __init__(self, *followed: Any, points: StoredPoints, n_ranks: int) -> None:
         super().__init__(*followed)
@@ -136,8 +128,8 @@ class Gains(_OfChosen):
         return found
 
 
-class Totals(_OfChosen):
-    """What the chosen are worth, by class and rank: of shape (n_classes, n_ranks)."""
+class Totals(_ChosenPass):
+    """The value of the chosen, by class and rank: shape (n_classes, n_ranks)."""
 
     def __init__(self, *followed: Any, shape: tuple[int, int]) -> None:
         super().__init__(*followed)
@@ -174,28 +166,10 @@ _BATCH = 32
 
 
 class StoredNearest(Problem):
-    """Records where they lie, and candidates among them; see `NearestNeighbor`.
+    """Stored records, and candidates among them; see `NearestNeighbor`.
 
-    Parameters
-    ----------
-    records : Records
-    metric : str
-    n_candidates : int or None
-    held : ndarray of int64
-        Places of records that are held, among those that no model has deleted.
-    seed : int
-        Candidates are drawn by.
-    n_jobs : int or None
-        Threads.
-
-    Attributes
-    ----------
-    n : int
-        Number of candidates, those held among them.
-    places : ndarray of shape (n,), int64
-        Theirs, among the records that no model has deleted.
-    n_passes : int
-        How often the records were read.
+    `held` and `places`, shape (n,), are places among the records that no model has deleted; the `n`
+    candidates include those held, and the others are drawn by `seed`. `n_passes` counts the passes.
     """
 
     places: Ints
@@ -235,7 +209,7 @@ class StoredNearest(Problem):
 
     @property
     def n_records(self) -> int:
-        """How many records no model has deleted."""
+        """The number of records that no model has deleted."""
         return len(self.rows)
 
     def run(self, pass_: Any) -> Any:
@@ -244,7 +218,7 @@ class StoredNearest(Problem):
         return self.rows.run(pass_, self._n_jobs)
 
     def points(self, items: Ints) -> Any:
-        """Return some candidates; read from where they lie, and not kept."""
+        """Read some candidates from where they are stored; they are not kept."""
         codes = None if self.classes is None else self.classes[items].astype(np.int32)
         return as_points(self.rows[self.places[items]], codes)
 
@@ -264,12 +238,7 @@ class StoredNearest(Problem):
         return function.value
 
     def check_passes(self, k: int, n_ranks: int) -> None:
-        """Refuse so many passes, or so much memory, as nobody would wait for.
-
-        Raises
-        ------
-        InvalidInputError
-        """
+        """Refuse a selection that would take too many passes or too much memory."""
         matrix = self.rows.records.matrix
         n, width = self.rows.shape
         if not isinstance(matrix, Remote):
@@ -286,7 +255,7 @@ class StoredNearest(Problem):
         self._refuse_work(float(k) * _BATCH * n * width, f"{k:,} choices", "choose fewer")
 
     def _refuse_costly(self, y: Ints | None) -> None:
-        """Refuse too many pairs of a record and a candidate, before any is compared."""
+        """Refuse too many pairs of a record and a candidate before any is compared."""
         n, width = self.rows.shape
         pairs = float(n) * self.n
         if y is not None and self.classes is not None:
@@ -311,7 +280,7 @@ class StoredNearest(Problem):
             )
 
     def _units(self, metric: str) -> tuple[Measure, float]:
-        """Return how distances are measured, and what a unit is."""
+        """Return the distance and its unit."""
         extremes = Extremes.fit(self.rows.records.matrix, self.rows.rows, n_jobs=self._n_jobs)
         self.n_passes += 1
         low, high = extremes.low, extremes.high
@@ -331,15 +300,9 @@ class StoredNearest(Problem):
 
 
 class ExpectedStored(SetFunction):
-    """What the chosen are worth after deletions, in passes.
+    """The expected utility of the chosen, computed in passes, for at most `k` records.
 
-    Parameters
-    ----------
-    problem : StoredNearest
-    bound : Bound
-        Over the candidates.
-    k : int
-        The most that will be added.
+    `bound` is over the candidates.
     """
 
     def __init__(self, problem: StoredNearest, bound: Bound, k: int) -> None:
@@ -397,7 +360,7 @@ class ExpectedStored(SetFunction):
 
     @property
     def _factors(self) -> list[int]:
-        """What the gains of candidates of each class are taken times."""
+        """Factors of the gains of the candidates of each class."""
         made = [_ONE] * self._shape[0]
         for code, factor in zip(self._code.tolist(), self._factor, strict=True):
             if factor:
@@ -405,7 +368,7 @@ class ExpectedStored(SetFunction):
         return made
 
     def _worth(self, code: Any, by_rank: list[float], factor: int) -> float:
-        """Return a gain: whole numbers until the end, so that rounding changes no order."""
+        """Return a gain; numbers are whole until the end, so that rounding changes no order."""
         pairs = zip(self._weights[code], by_rank, strict=True)
         whole: int = sum(w * int(x) for w, x in pairs) * factor
         return whole / _ONE**2 * self._problem.unit
@@ -421,11 +384,11 @@ class ExpectedStored(SetFunction):
 
 
 class _Batches(Queue):
-    """Records by bounds of their gains, of which a pass brings many up to date.
+    """Records by upper bounds of their gains, many of which a pass brings up to date.
 
-    If none of these is the largest of all then, as many follow; in the next round as many come
-    first as had bounds above the largest gain. What is chosen is what looking at one bound after
-    the other would choose.
+    If none of these has the largest gain then, the next pass takes as many more; the next round
+    begins with as many as had bounds above the largest gain. The choice is that of one bound at a
+    time.
     """
 
     size = _BATCH
@@ -449,7 +412,7 @@ class _Batches(Queue):
 
 
 def _drawn(ids: Any, n_candidates: int | None, held: Ints, seed: int) -> Ints:
-    """Return places of candidates, ascending: by the least keys of their ids, and those held."""
+    """Return ascending places of candidates: those of the least keys of ids, and those held."""
     if n_candidates is None or n_candidates >= len(ids):
         return np.arange(len(ids), dtype=np.int64)
     keys = Tape(seed).child("candidates").record_keys(ids)
@@ -465,7 +428,7 @@ def _per_row(y: Ints, rows: RecordRows, n_rows: int) -> PerRow:
 def _weights(
     problem: StoredNearest, bound: Bound, code: Ints, k: int
 ) -> tuple[list[list[int]], Floats]:
-    """Return what each rank counts in each class, in whole numbers, and factors of candidates."""
+    """Return the weight of each rank in each class, in whole numbers, and factors of candidates."""
     made: list[list[int]] = []
     factor = np.zeros(problem.n)
     for label in range(problem.n_classes):

@@ -1,4 +1,4 @@
-"""What a utility says of some records: its value for any part of them, and how it is expected."""
+"""Base of utilities, and their form for the records of one problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from erasable.selection.staying import Bound
 
 
 class Problem(ABC):
-    """A utility with the data it is about.
+    """A utility with its data.
 
     Attributes
     ----------
@@ -63,16 +63,16 @@ class Problem(ABC):
 
 
 class Utility(BaseEstimator, ABC):
-    """How much a set of records is worth for training.
+    """Base of utilities: the value of a set of records for training.
 
     Utilities are parameters of a selection, and take their data when it is fitted.
 
     Attributes
     ----------
     is_submodular : bool
-        Whether a record never adds more to some records than to a part of them, and never takes
-        anything away. Then the lazy optimiser chooses what the greedy one does, and that is worth
-        at least 1 - 1/e of the best. A class that does not say so is held not to be.
+        Whether a record never adds more to some records than to a part of them, and never less than
+        0. Then the lazy optimiser makes the choice of the greedy one, which reaches at least
+        1 - 1/e of the best. False by default.
 
     Examples
     --------
@@ -90,13 +90,13 @@ class Utility(BaseEstimator, ABC):
         Raises
         ------
         InvalidInputError, InvalidParameterError
-            Data or parameters that it cannot be computed of.
+            Data or parameters from which it cannot be computed.
         """
 
     def problem_of_records(
         self, records: Records, held: Ints, seed: int, n_jobs: int | None = None
     ) -> Problem:
-        """Read `Records` where they lie, in passes, and choose candidates among them.
+        """Read stored `Records` in passes, and choose candidates among them.
 
         Parameters
         ----------
@@ -120,19 +120,7 @@ class Utility(BaseEstimator, ABC):
 
 
 def check_utility(given: Any) -> Utility:
-    """Return a utility.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not a utility.
-
-    Examples
-    --------
-    >>> check_utility("nearest")
-    Traceback (most recent call last):
-    erasable.core.errors.InvalidParameterError: utility='nearest'; expected a utility; pass ...
-    """
+    """Return a utility; anything else is refused."""
     if not isinstance(given, Utility):
         raise InvalidParameterError(
             f"utility={shorten(given)}; expected a utility; pass NearestNeighbor() or another of "

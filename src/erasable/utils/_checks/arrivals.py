@@ -1,4 +1,4 @@
-"""The twin law: adding and correcting records equals having fitted on them."""
+"""Checks of the twin law: adding and correcting records equals a fit on them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_add_and_delete(estimator: Any, data: DataSet, model: Any) -> None:
 
 @model_check
 def check_correct_equals_fit(estimator: Any, data: DataSet, model: Any) -> None:
-    """Correct records, and correct them back: each time the model is a fit on what they are."""
+    """Correct records, and correct them back: each time the model is a fit on them."""
     before = model.digest()
     other = _corrected(data)
     try:
@@ -118,7 +118,7 @@ def check_mixed_changes(estimator: Any, data: DataSet, model: Any) -> None:
 
 @model_check
 def check_bad_additions(estimator: Any, data: DataSet, model: Any) -> None:
-    """Refuse records that are there, that are other tables, unknown ones: nothing changes."""
+    """Refuse existing records, other tables and unknown ids: nothing changes."""
     snapshot = Snapshot(model, data)
     one = data.take(np.array([0]))
     told = _groups(one)
@@ -188,7 +188,7 @@ def check_shared_records_grow(estimator: Any, data: DataSet, model: Any) -> None
     demand(models[1].digest() == model.digest(), f"another model deleted with the first {told}")
 
 
-# -- doing -----------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------
 
 
 def add(model: Any, data: DataSet, ids: Any) -> Any:
@@ -198,7 +198,7 @@ def add(model: Any, data: DataSet, ids: Any) -> Any:
 
 
 def correct(model: Any, data: DataSet, ids: Any) -> Any:
-    """Have records be what they are in a data set."""
+    """Correct records to their values in a data set."""
     new = data.take(_rows_of(data, ids))
     y = new.y if model.__sklearn_tags__().target_tags.required else None
     return model.correct(new.ids, new.X.copy(), y)
@@ -214,7 +214,7 @@ def _groups(data: DataSet) -> dict[str, Any]:
 
 
 def _without(estimator: Any, data: DataSet, ids: Any = None) -> Any:
-    """Fit on a data set without its doomed records; None where these are too few."""
+    """Fit on a data set without its doomed records; None if too few are left."""
     try:
         return fit(estimator, data.without(data.doomed_ids if ids is None else ids))
     except TooFewRecordsError:

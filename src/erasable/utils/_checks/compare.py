@@ -1,4 +1,4 @@
-"""Whether two models are the same, bit for bit, and if not, where they differ."""
+"""Comparison of two models, bit for bit, with the first difference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Check: TypeAlias = Callable[..., None]
 
 
 def law_check(check: Check) -> Check:
-    """Prefix what a check reports with its name, and report whatever an estimator raises."""
+    """Prefix the messages of a check with its name, and report errors of the estimator."""
 
     @functools.wraps(check)
     def named(estimator: Any, *args: Any, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ def law_check(check: Check) -> Check:
 
 
 def model_check(check: Callable[[Any, DataSet, Any], None]) -> Check:
-    """Make a check of an estimator of one that looks at a data set and a model fitted on it."""
+    """Make a check of an estimator from one of a data set and a model fitted on it."""
 
     def of_all(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
         for data, model in trained(estimator, data_sets):
@@ -88,24 +88,9 @@ def _copy(groups: NDArray[Any] | None) -> NDArray[Any] | None:
 
 
 def trained(estimator: Any, data_sets: Iterable[DataSet]) -> Iterator[tuple[DataSet, Any]]:
-    """Fit a clone on each data set, leaving out those too small for the estimator.
+    """Fit a clone on each data set, made suitable for the estimator; yield data set and model.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Not changed.
-    data_sets : iterable of DataSet
-        They are suited to the estimator first.
-
-    Yields
-    ------
-    tuple of (DataSet, estimator)
-        The data set as it was used, and the model.
-
-    Raises
-    ------
-    AssertionError
-        If every data set is too small: then nothing would have been checked.
+    Data sets that are too small are left out; raise AssertionError if all are.
     """
     tried = []
     fitted = 0
@@ -131,7 +116,7 @@ def leaves(state: object, prefix: str = "") -> dict[str, Any]:
 
 
 def differing(left: object, right: object) -> str | None:
-    """Say in a few words how two values differ in type, shape or bits; None if they do not."""
+    """Describe how two values differ in type, shape or bits; None if they do not."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return _differing_arrays(left, right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -183,21 +168,9 @@ def saved(model: Any) -> bytes:
 
 
 def assert_same(left: Any, right: Any, told: str, *, save: bool = False) -> None:
-    """Demand that two models have equal states and digests and, if asked, equal saved bytes.
+    """Assert that two models have equal states and digests and, if asked, equal saved bytes.
 
-    Parameters
-    ----------
-    left, right : estimator
-        Fitted models.
-    told : str
-        What was done, for the message: "after deleting 3 records from 'skewed'".
-    save : bool, default=False
-        Also compare the bytes of ``save``.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first component that differs, and how.
+    `told` says what was done, for the message: "after deleting 3 records from 'skewed'".
     """
     assert_same_state(left, right, told)
     demand(
@@ -266,15 +239,7 @@ def attributes(model: Any) -> dict[str, Any]:
 
 
 class Snapshot:
-    """What a model is, as far as its public side shows, to prove that nothing changed it.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    data : DataSet
-        What it is asked to predict.
-    """
+    """Public state and predictions of a fitted model, to prove that nothing changed it."""
 
     def __init__(self, model: Any, data: DataSet) -> None:
         self._model, self._data = model, data
@@ -289,18 +254,7 @@ class Snapshot:
         return seen | attributes(model)
 
     def assert_unchanged(self, told: str) -> None:
-        """Demand that the model is what it was when the snapshot was taken.
-
-        Parameters
-        ----------
-        told : str
-            What was done in between: "a deletion that raised".
-
-        Raises
-        ------
-        AssertionError
-            Naming what changed.
-        """
+        """Assert that the model is unchanged; `told` says what was done, for the message."""
         try:
             after = self._look()
         except Exception as error:
@@ -321,24 +275,7 @@ def assert_raises(
     *args: Any,
     **kwargs: Any,
 ) -> None:
-    """Demand a named error with a message of one line.
-
-    Parameters
-    ----------
-    expected : type or tuple of types
-        Class of the error.
-    told : str
-        What is asked: "deleting an unknown id".
-    call : callable
-        What must raise, given the remaining arguments.
-    *args, **kwargs
-        Handed to `call`.
-
-    Raises
-    ------
-    AssertionError
-        If nothing, or something else, is raised, or the message says nothing.
-    """
+    """Assert that a call raises an error with a message of one line; `told` says what it does."""
     kinds = expected if isinstance(expected, tuple) else (expected,)
     names = " or ".join(kind.__name__ for kind in kinds)
     try:

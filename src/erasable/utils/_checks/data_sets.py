@@ -1,9 +1,9 @@
-"""The data on which the law is checked: small, fixed, and of the kinds that break sums and ties.
+"""Data for the checks of the law: small, fixed, and of the kinds that break sums and ties.
 
-Every data set carries ids of its own kind, sometimes groups, and names the records that are to
-go: an extreme of each column, a copy of another row, and a few in the crowd. `suited` makes of them
-what an estimator takes: classes, counts, gaps, categories, documents. What a record becomes depends
-on that record alone, so that a data set without some records is still what these make of the rest.
+Every data set has ids of its own kind, sometimes groups, and names of the records to delete: an
+extreme of each column, a copy of another row, and a few in the middle. `suited` adapts them to an
+estimator: classes, counts, gaps, categories, documents. The adapted record depends on the record
+alone, so that removing records and adapting commute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class DataSet:
-    """Records to learn from, and those of them that will be deleted.
+    """Records, and the positions of those that will be deleted.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class DataSet:
     doomed: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Protect the arrays: one check must not change the data of the next."""
+        """Make the arrays read-only: a check must not change the data of the next."""
         for name in ("X", "y", "ids", "groups", "doomed"):
             array = getattr(self, name)
             if array is not None:
@@ -160,12 +160,9 @@ def _marked() -> tuple[DataSet, DataSet]:
     """Return two equal data sets of unmistakable values and ids, integer ids and string ids.
 
     Every value is an odd whole number of 25 bits, which a grid of 26 bits holds unchanged, and
-    every id is 63 bits (or 32 letters) long, so that a trace of a record is no coincidence.
-
-    Returns
-    -------
-    tuple of 2 DataSet
-        Doomed: the largest of the first column, one in the crowd, the smallest of the last.
+    every id is 63 bits (or 32 letters) long, so that a trace of a record is no coincidence. The
+    records to delete are the largest of the first column, one in the middle, and the smallest of
+    the last.
     """
     rng = np.random.default_rng(1234567)
     n = 41
@@ -180,7 +177,7 @@ def _marked() -> tuple[DataSet, DataSet]:
 
 
 MARKED = _marked()
-"""Records that can be recognised wherever they are."""
+"""Records that can be recognised anywhere."""
 
 
 _IN_WORDS = ("skewed", "duplicated rows", "tiny", "marked, string ids")
@@ -188,21 +185,11 @@ _WITH_GAPS = ("skewed", "integers", "large")
 
 
 def suited(data_sets: Sequence[DataSet], estimator: Any) -> list[DataSet]:
-    """Adapt data sets to what an estimator's scikit-learn tags ask for.
+    """Adapt data sets to the scikit-learn tags of an estimator, in the same order.
 
-    Parameters
-    ----------
-    data_sets : sequence of DataSet
-        As they are.
-    estimator : estimator
-        Its tags decide: three classes for a classifier, no negative values where it wants none,
-        documents where it reads texts; in some data sets, gaps where it takes NaN and words where
-        it takes categories.
-
-    Returns
-    -------
-    list of DataSet
-        In the same order.
+    These are three classes for a classifier, values that are not negative where it wants these,
+    documents where it reads texts; in some data sets gaps where it takes NaN, and words where it
+    takes categories.
     """
     tags, accepts = estimator.__sklearn_tags__(), Accepts.of(estimator)
     positive, coded = tags.input_tags.positive_only, tags.input_tags.categorical

@@ -1,4 +1,4 @@
-"""The law itself: a deletion is a refit, in whatever order, portions and groups it comes."""
+"""Checks of the law itself: a deletion is a refit, in any order, portions and groups."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def _accepted(model: Any, order: Any) -> int:
 @model_check
 def check_fitted_attributes(estimator: Any, data: DataSet, model: Any) -> None:
     """Compare every public attribute (``labels_``) after deletions with a refit's."""
-    attributes(model)  # what is computed lazily is now there, and must not go stale
+    attributes(model)  # lazily computed attributes now exist, and must not go stale
     model.delete(data.doomed_ids)
     mine, other = attributes(model), attributes(fit(estimator, data.without(data.doomed_ids)))
     told = f"from a refit after {len(data.doomed)} deletions from {data.name!r}"

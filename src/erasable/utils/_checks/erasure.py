@@ -1,4 +1,4 @@
-"""Nothing is left of a deleted record, in a model or in the records that models share."""
+"""Checks that a model and shared records contain nothing of a deleted record."""
 
 from __future__ import annotations
 

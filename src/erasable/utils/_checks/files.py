@@ -1,4 +1,4 @@
-"""Models that keep their records in files: what is deleted from there is deleted, and is gone."""
+"""Checks of models that keep their records in files: deleted records are gone from the files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_deletes_from_files(estimator: Any, data: DataSet, model: Any) -> None:
 
 @law_check
 def check_nothing_left_in_files(estimator: Any, data_sets: Sequence[DataSet] = MARKED) -> None:
-    """Delete from files: no trace of a record in them, nor in what they are loaded to."""
+    """Delete from files: no trace of a record in them, or in the loaded objects."""
     for data, model in trained(estimator, data_sets):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
@@ -102,7 +102,7 @@ def files_showing(path: Path, marks: Any) -> set[str]:
 
 
 def _is_unmistakable(marks: Any) -> bool:
-    """Tell whether an id is found nowhere by chance: files hold digits of times and hashes."""
+    """Return whether an id is too long to occur by chance in times and hashes."""
     return len(str(marks.record)) > _SHORT
 
 

@@ -1,4 +1,4 @@
-"""Ids, groups, refusals and reports: what a deletion accepts, what it raises, what it tells."""
+"""Checks of ids, groups, refusals and reports of deletions."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def check_bad_fit_changes_nothing(estimator: Any, data_sets: Sequence[DataSet] =
 
 
 def _spoilt(estimator: Any, X: Any) -> Iterator[tuple[str, Any]]:
-    """Make data of good data that the estimator does not take, and say what is wrong with it."""
+    """Make invalid data from valid data; yield it with the mistake."""
     accepts = Accepts.of(estimator)
     if accepts.documents:
         gaps = X.copy()

@@ -1,4 +1,4 @@
-"""The same values give the same model, in whatever container, layout or width they come."""
+"""Checks that the same values give the same model, in any container, layout or width."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _assert_kept(estimator: Any, data: DataSet, exponent: int) -> None:
 
 @law_check
 def check_memory_layout(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
-    """Learn the same from equal values, however they lie in memory, and from -0.0 as from 0.0."""
+    """Learn the same from equal values, in any memory layout, and from -0.0 as from 0.0."""
     for data, model in _numeric(estimator, data_sets):
         X = data.X
         wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)

@@ -1,4 +1,4 @@
-"""A model's life: cloned, pickled, copied, saved, loaded and fitted again, it keeps the law."""
+"""Checks that a model cloned, pickled, copied, saved, loaded or fitted again keeps the law."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _records(data: DataSet) -> Records:
 
 @law_check
 def check_fit_again(estimator: Any, data_sets: Sequence[DataSet] = STANDARD) -> None:
-    """Fit the same object again after deletions: nothing is left of its former life."""
+    """Fit the same object again after deletions: nothing is left of the former fit."""
     former: Any = None
     for data, model in trained(estimator, data_sets):
         model.delete(data.doomed_ids)

@@ -1,4 +1,4 @@
-"""What of a record is left in a model: every object and array that can be reached from it.
+"""Traces of a record in a model: a search of every object and array that can be reached from it.
 
 A trace is recognised whatever power of two it was scaled by (a grid, a mantissa in integers), as
 text, as bytes in a buffer, and as the record's key on the model's own tape.
@@ -30,21 +30,11 @@ _CLOSED = (
 
 @dataclass(frozen=True)
 class Marks:
-    """What gives a record away.
+    """Values by which a record is recognised."""
 
-    Attributes
-    ----------
-    record : int or str
-        Its id.
-    values : tuple of float
-        Its values: odd whole numbers of at least 20 bits, see `data_sets.marked`.
-    keys : tuple of int
-        Its 64-bit keys on the tapes of the model.
-    """
-
-    record: int | str
-    values: tuple[float, ...]
-    keys: tuple[int, ...] = ()
+    record: int | str  # its id
+    values: tuple[float, ...]  # odd whole numbers of at least 20 bits, see `data_sets.marked`
+    keys: tuple[int, ...] = ()  # its 64-bit keys on the tapes of the model
 
     def known_to(self, model: Any) -> Marks:
         """Add the record's key on the tape of a model that draws."""
@@ -61,12 +51,12 @@ class Marks:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """How the record reads in text."""
+        """The record in text."""
         return (str(self.record), *(str(int(abs(value))) for value in self.values))
 
     @property
     def patterns(self) -> tuple[bytes, ...]:
-        """How the record looks in a buffer."""
+        """The record in a buffer."""
         whole = [key.to_bytes(8, "little") for key in self.keys]
         if isinstance(self.record, int):
             whole.append(self.record.to_bytes(8, "little", signed=True))
@@ -80,19 +70,9 @@ class Marks:
 
 
 def reachable(root: object) -> Iterator[tuple[str, object]]:
-    """Walk every object that can be reached from one, each once, with the path to it.
+    """Yield every object that can be reached from `root`, each once, with its path, "" for `root`.
 
-    Classes, modules and weak references are not entered: what they hold is not the object's.
-
-    Parameters
-    ----------
-    root : object
-        Where to start.
-
-    Yields
-    ------
-    tuple of (str, object)
-        The path in Python's notation, "" for `root` itself, and the object.
+    Classes, modules and weak references are not entered: their contents are not the object's.
     """
     seen: set[int] = set()
     waiting: list[tuple[str, object]] = [("", root)]
@@ -127,8 +107,8 @@ def _inside(path: str, thing: object) -> list[tuple[str, object]]:
     else:
         named = getattr(thing, "__dict__", {})
         found = [(f"{path}.{name}", value) for name, value in named.items()]
-    # Whatever else the interpreter knows it to hold: slots, cells, queues, partial calls.
-    # The last is walked first: a thing that has a name is told by its name.
+    # All other references that the interpreter knows: slots, cells, queues, partial calls.
+    # The last is walked first, so that named objects are reported by name.
     return [(f"{path}.<held>", other) for other in gc.get_referents(thing)] + found[::-1]
 
 
@@ -171,19 +151,9 @@ def _in_number(value: float, marks: Marks) -> bool:
 
 
 def traces(model: Any, marks: Marks) -> set[str]:
-    """Find every place where a model, its state, its pickle or its file shows a record.
+    """Return the places where a model, its state, its pickle or its file shows a record.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    marks : Marks
-        Of the record.
-
-    Returns
-    -------
-    set of str
-        "model._held.rows[3]", "state()['centers']", "the pickle", "the bytes of save()".
+    They are such as "model._held.rows[3]", "state()['centers']", "the pickle".
     """
     marks = marks.known_to(model)
     pickled = pickle.dumps(model, protocol=5)
@@ -195,6 +165,6 @@ def traces(model: Any, marks: Marks) -> set[str]:
         for path, thing in reachable(root)
         if shows(thing, marks)
     }
-    # What the pickle holds may be packed; what it unpacks to is not.
+    # The contents of a pickle may be compressed; the unpickled object is not.
     unpickled = pickle.loads(pickled)
     return found | {f"unpickled{p}" for p, t in reachable(unpickled) if shows(t, marks)}

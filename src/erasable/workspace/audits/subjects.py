@@ -177,7 +177,7 @@ def given(
     """
     known, wanted = subject.datasets[0], list(subject.columns)
     with context.ledger.reading() as connection:
-        named = {each.name: each for each in data.every(connection)}
+        named = {each.name: each for each in data.all_datasets(connection)}
     found = named.get(source)
     if found is None:
         table = read_source(source, known, wanted, subject.name)

@@ -1,8 +1,8 @@
-"""The file of a backup: a tar archive of one form, which any tar unpacks.
+"""Archives: tar files of one form for backups, which any tar unpacks.
 
-The law kept here: what the reader takes is what the writer wrote. Headers, padding and end have
-one form, and the last member lists the others with their hashes: whatever byte is altered, added
-or missing, the file is refused.
+The law kept here: the reader takes only what the writer wrote. Headers, padding and end have one
+form, and the last member lists the others with their hashes: if any byte is altered, added or
+missing, the file is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from erasable.core.errors import EvidenceError, NotInWorkspaceError
 from erasable.workspace.evidence.envelope import peek, seal, unseal
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
-from erasable.workspace.ledger.kinds import fits
+from erasable.workspace.ledger.kinds import fits_shape
 from erasable.workspace.store.disk import disk_errors
 
 MANIFEST = "manifest.json"
@@ -31,38 +31,15 @@ _END = bytes(2 * _BLOCK)
 
 
 class Member(NamedTuple):
-    """What the manifest says of a member.
-
-    Attributes
-    ----------
-    name : str
-    size : int
-        Bytes.
-    sha256 : str
-        Hexadecimal.
-    """
+    """A member in the manifest."""
 
     name: str
-    size: int
-    sha256: str
+    size: int  # bytes
+    sha256: str  # hexadecimal
 
 
 class Writer:
-    """Writes an archive, member by member.
-
-    Parameters
-    ----------
-    write : callable
-        Takes bytes.
-
-    Examples
-    --------
-    >>> pieces = []
-    >>> writer = Writer(pieces.append)
-    >>> writer.add("a", b"abc")
-    >>> writer.members[0].size, sum(map(len, pieces))
-    (3, 1024)
-    """
+    """Writes an archive, member by member."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
@@ -82,21 +59,10 @@ class Writer:
 
 
 class Archive:
-    """An archive that is read; its form is checked, and that it is whole.
+    """An archive that is read, with checks of its form and that it is whole.
 
-    Parameters
-    ----------
-    path : path-like
-        In messages as it was given.
-
-    Raises
-    ------
-    NotInWorkspaceError
-        There is no such file.
-    EvidenceError
-        It is no archive of ours, was altered, or is not whole.
-    WorkspaceDiskError
-        It cannot be read.
+    Raise NotInWorkspaceError without the file, EvidenceError if it is no archive of ours, was
+    altered or is not whole, and WorkspaceDiskError if it cannot be read.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -105,10 +71,10 @@ class Archive:
         with self._opened() as file:
             for offset, member in self._walk(file):
                 if member.name in self._places:
-                    raise damaged(path, f"it holds {member.name!r} twice")
+                    raise damaged_backup(path, f"it holds {member.name!r} twice")
                 self._places[member.name] = offset, member
         if not self._places or list(self._places)[-1] != MANIFEST:
-            raise damaged(path, "it does not end with its manifest")
+            raise damaged_backup(path, "it does not end with its manifest")
 
     @property
     def members(self) -> list[Member]:
@@ -121,13 +87,13 @@ class Archive:
     def read(self, name: str) -> bytes:
         """Return a member; raise EvidenceError if it is missing, or changed since opening."""
         if name not in self._places:
-            raise damaged(self.path, f"it lacks {name!r}")
+            raise damaged_backup(self.path, f"it lacks {name!r}")
         offset, member = self._places[name]
         with self._opened() as file:
             file.seek(offset)
             data = file.read(member.size)
         if hashlib.sha256(data).hexdigest() != member.sha256:
-            raise damaged(self.path, f"{name!r} has changed while it was read")
+            raise damaged_backup(self.path, f"{name!r} has changed while it was read")
         return data
 
     @contextmanager
@@ -153,12 +119,12 @@ class Archive:
                 left -= len(piece)
             padding = file.read(-size % _BLOCK)
             if left or len(padding) != -size % _BLOCK:
-                raise damaged(self.path, "it is cut off")
+                raise damaged_backup(self.path, "it is cut off")
             if any(padding):
-                raise damaged(self.path, f"there is something behind {name!r}")
+                raise damaged_backup(self.path, f"there is something behind {name!r}")
             yield offset, Member(name, size, sha256.hexdigest())
         if len(header) < _BLOCK or header + file.read(_BLOCK + 1) != _END:
-            raise damaged(self.path, "it is cut off, or something was added to it")
+            raise damaged_backup(self.path, "it is cut off, or something was added to it")
 
     def _named(self, header: bytes) -> tuple[str, int]:
         try:
@@ -167,15 +133,11 @@ class Archive:
                 return found.name, found.size
         except (tarfile.TarError, ValueError):
             pass
-        raise damaged(self.path, "a header has another form")
+        raise damaged_backup(self.path, "a header has another form")
 
 
-def damaged(path: str | Path, why: str) -> EvidenceError:
-    """Return the error that says what is wrong with a backup.
-
-    >>> str(damaged("ws.tar", "it is cut off"))[:33]
-    "the backup 'ws.tar' does not hold"
-    """
+def damaged_backup(path: str | Path, why: str) -> EvidenceError:
+    """Return the error for a backup that does not hold."""
     return EvidenceError(
         f"the backup {str(path)!r} does not hold: {why}; expected a file as `erasable backup` "
         "wrote it; take another backup"
@@ -207,44 +169,23 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup says of itself.
+    """The description of a backup, in it."""
 
-    Attributes
-    ----------
-    workspace : str
-        Its id.
-    made_at : str
-        When the ledger was read, RFC 3339.
-    erasable : str
-        The version that made it.
-    revision : str
-        Of the ledger's tables.
-    key_id, secret : str
-        Which public key and which secret the workspace has; neither is told.
-    log_size : int
-    log_root : str
-        Hexadecimal.
-    tables : list of dict
-        name, columns and n_rows, in an order in which they can be loaded.
-    members : list of dict
-        Of the archive but for the manifest: name, size (bytes) and sha256.
-    version : int
-    """
-
-    workspace: str
-    made_at: str
-    erasable: str
-    revision: str
-    key_id: str
-    secret: str
+    workspace: str  # its id
+    made_at: str  # when the ledger was read, RFC 3339
+    erasable: str  # the version that made it
+    revision: str  # of the ledger's tables
+    key_id: str  # of the public key
+    secret: str  # the fingerprint of the secret
     log_size: int
-    log_root: str
+    log_root: str  # hexadecimal
+    # name, columns and n_rows, in an order in which they can be loaded
     tables: list[dict[str, Any]]
-    members: list[dict[str, Any]]
+    members: list[dict[str, Any]]  # of the archive but for the manifest: name, size and sha256
     version: int = 1
 
     def sealed(self, keys: Keys) -> bytes:
-        """Return it signed, as it is written."""
+        """Return the signed bytes."""
         return pack(seal(keys.signer, pack(asdict(self)), PAYLOAD_TYPE))
 
 
@@ -260,10 +201,12 @@ def read_manifest(archive: Archive, keys: Keys) -> Manifest:
         )
     said = unpack(unseal(sealed, keys.public_pem, PAYLOAD_TYPE), "the manifest of the backup")
     if pack(sealed) != data:
-        raise damaged(archive.path, "its manifest was altered")
-    if said.get("version") != 1 or not fits(said, _SHAPES) or set(said) != set(_SHAPES):
-        raise damaged(archive.path, "its manifest is of a newer version of erasable, or none")
+        raise damaged_backup(archive.path, "its manifest was altered")
+    if said.get("version") != 1 or not fits_shape(said, _SHAPES) or set(said) != set(_SHAPES):
+        raise damaged_backup(
+            archive.path, "its manifest is of a newer version of erasable, or none"
+        )
     found = Manifest(**{each.name: said[each.name] for each in fields(Manifest)})
     if [Member(**each) for each in found.members] != archive.members:
-        raise damaged(archive.path, "it holds something else than its manifest says")
+        raise damaged_backup(archive.path, "it holds something else than its manifest says")
     return found

@@ -1,7 +1,7 @@
-"""Back a workspace up: its ledger and all it refers to, as of one moment, in one file.
+"""Backup of a workspace: its ledger and all files it refers to, as of one moment, in one file.
 
 The law kept here: the file is complete under its name, or not there. The ledger is read as of one
-moment while others may be at work; who was erased before the file was complete is not in it.
+moment while others may be at work; nobody who was erased before the file was complete is in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 
 _ATTEMPTS = 4
-"""How often it is begun anew where an erasure ends meanwhile; at the last, erasures wait."""
+"""Attempts, each ended by an erasure meanwhile; during the last, erasures wait."""
 
 
 class _ChangedError(Exception):
@@ -38,33 +38,15 @@ class _ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What was backed up.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    size : int
-        Bytes.
-    made_at : str
-        The moment it is of, RFC 3339.
-    rows : dict
-        Of each table, by name.
-    n_files : int
-        Data and models.
-    log_size : int
-    log_root : str
-        Hexadecimal.
-    with_keys : bool
-    """
+    """The result of a backup."""
 
     path: str
-    size: int
-    made_at: str
-    rows: dict[str, int]
-    n_files: int
+    size: int  # bytes
+    made_at: str  # the moment that it shows, RFC 3339
+    rows: dict[str, int]  # by table
+    n_files: int  # data and models
     log_size: int
-    log_root: str
+    log_root: str  # hexadecimal
     with_keys: bool
 
 
@@ -107,7 +89,7 @@ def back_up(context: Context, path: str | os.PathLike[str], *, with_keys: bool =
 
 
 def troubles(context: Context) -> list[str]:
-    """Tell what does not hold in a workspace, so that no backup of it could be restored."""
+    """Return the faults of a workspace for which no backup of it could be restored."""
     messages = log.verify_log(context) + consistency.compare_ledger_with_log(context)
     return messages + suppressions.compare_list_with_log(context) + compare_index_with_data(context)
 

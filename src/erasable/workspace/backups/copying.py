@@ -1,8 +1,8 @@
-"""Copy a workspace to another folder, with its ledger in PostgreSQL.
+"""Copies of a workspace in another folder, with the ledger in PostgreSQL.
 
-The law kept here: the commit of the new ledger makes the copy, and nothing is committed that was
-not held against the source: every row, every file, the log and every receipt. Until then the
-source takes no change, and of a copy that fails nothing is left.
+The law kept here: the commit of the new ledger makes the copy, after every row, every file, the log
+and every receipt were compared with the source. Until then the source takes no change, and a copy
+that fails leaves nothing.
 """
 
 from __future__ import annotations
@@ -33,31 +33,15 @@ from erasable.workspace.store.own_files import refuse_own
 
 @dataclass(slots=True)
 class Copied:
-    """What was copied, and found to be equal.
+    """The result of a copy, which was found equal."""
 
-    Attributes
-    ----------
-    path : str
-        The folder of the copy.
-    rows : dict
-        Of each table, by name.
-    n_files : int
-        Data and models.
-    n_receipts : int
-        That hold in the copy.
-    log_size : int
-    log_root : str
-        Hexadecimal; that of the source.
-    hooks_due : list of str
-        Models whose hooks are due, in both from now on.
-    """
-
-    path: str
-    rows: dict[str, int] = field(default_factory=dict)
-    n_files: int = 0
-    n_receipts: int = 0
+    path: str  # the folder of the copy
+    rows: dict[str, int] = field(default_factory=dict)  # by table
+    n_files: int = 0  # data and models
+    n_receipts: int = 0  # that hold in the copy
     log_size: int = 0
-    log_root: str = ""
+    log_root: str = ""  # hexadecimal; that of the source
+    # models whose hooks are due, in both from now on
     hooks_due: list[str] = field(default_factory=list)
 
 
@@ -114,7 +98,7 @@ def copy(
 
 
 def _copy_files(source: Context, reading: Connection, context: Context) -> int:
-    """Copy data and models; what the ledger does not refer to stays behind."""
+    """Copy data and models, as far as the ledger refers to them."""
     wanted = files_of(reading)
     with source.progress("copying files", len(wanted)) as advance:
         for each in wanted:
@@ -137,7 +121,7 @@ def _copy_tables(
 
 
 class _Within(Ledger):
-    """A ledger as it is inside of a transaction that is under way."""
+    """A ledger inside of an open transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -2,7 +2,7 @@
 
 The law kept here: from before the first byte of a backup until the last effect of its restore the
 folder is marked, and no workspace can be opened there. A schema, and a place in an object store,
-is cleared if it holds what this restore put there, and nothing else.
+is cleared only if all that it holds is of this restore.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import Disk, disk_errors
 from erasable.workspace.store.location import Location
 from erasable.workspace.store.objects import ObjectStore
-from erasable.workspace.store.own_files import is_made
+from erasable.workspace.store.own_files import is_own_name
 
 RESTORING_LOCK = "restoring.lock"
 _MARKED = "what it restored is not whole: run `erasable restore` into the same folder again"
@@ -39,7 +39,7 @@ _MARKED = "what it restored is not whole: run `erasable restore` into the same f
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """What the mark of a restore says of it: its id, and where it was under way."""
+    """The mark of a restore: its id, and where it was under way."""
 
     id: str
     address: Address | None
@@ -47,20 +47,10 @@ class _Mark:
 
 
 class Ground:
-    """A folder, and a schema and a place in an object store where there are, to restore into.
+    """The folder, schema and place in an object store that are restored into.
 
-    Parameters
-    ----------
-    root : Path
-    address : Address or None
-        Where the ledger is to be; None for a file in the folder.
-    location : Location or None
-        Where data and models are to be; None for the folder.
-
-    Attributes
-    ----------
-    id : str
-        Of this restore; it is in the ledger, too, from the start.
+    Without an address the ledger is to be a file in the folder; without a location, data and models
+    are to be in it, too. `id` is that of the restore; it is in the ledger, too, from the start.
     """
 
     def __init__(
@@ -73,10 +63,7 @@ class Ground:
         self.id = secrets.token_hex(16)
 
     def check(self, *, resumes: bool = True) -> None:
-        """Raise WorkspaceError unless the place is free.
-
-        With `resumes`, it may hold what a restore left unfinished.
-        """
+        """Raise WorkspaceError unless the place is free, or left by a restore and `resumes`."""
         if self.root.exists() and (not self.root.is_dir() or not _is_free(self.root, resumes)):
             raise WorkspaceError(
                 f"{str(self.root)!r} is in use; expected a folder that is empty or not there"
@@ -94,7 +81,7 @@ class Ground:
             ObjectStore(self.location).check_free()
 
     def mark(self) -> None:
-        """Clear what a restore left, and say that there is one under way."""
+        """Clear the rest of an earlier restore, and mark the place."""
         before = _read_mark(self.disk)
         if before is not None and before.address is not None:
             _drop(before.address, before.id)
@@ -107,14 +94,14 @@ class Ground:
         self.disk.write(RESTORING, json.dumps(said, indent=2).encode() + b"\n")
 
     def take_back(self) -> None:
-        """Remove all of it; what cannot be removed stays marked."""
+        """Remove all of it; if that fails, the place stays marked."""
         if self.address is not None:
             _drop(self.address, self.id)
         self._clear(self.location)
         self.disk.remove(RESTORING)
 
     def begin(self, keys: bytes | None) -> Context:
-        """Write what a workspace has beside its ledger: keys, and where the rest is to be."""
+        """Write the files beside the ledger: keys, and the places of ledger and artifacts."""
         if keys is not None:
             self.disk.write(KEYS, keys, 0o600)
         if self.location is None:
@@ -134,14 +121,14 @@ class Ground:
 
 @contextmanager
 def removed_on_failure(ground: Ground) -> Iterator[None]:
-    """Have a folder inside the block; if the block fails, nothing that it wrote is left."""
+    """Remove a folder if the block fails, with all that it wrote there."""
     was_there = ground.root.is_dir()
     try:
         Disk(ground.root.parent, private=True).make(ground.root.name)
         yield
     except BaseException:
         if ground.location is not None:
-            with suppress(ErasableError):  # what is left of it is no reason to say another
+            with suppress(ErasableError):  # the first error counts
                 ObjectStore(ground.location).leave()
         _remove_made(ground.disk)
         _remove_if_empty(ground.root, was_there)
@@ -172,7 +159,7 @@ def marked(ground: Ground) -> Iterator[None]:
             yield
         except BaseException as error:
             _interruptions.explain(error, _MARKED)
-            with suppress(ErasableError, OSError):  # then the mark stays, and says what to do
+            with suppress(ErasableError, OSError):  # then the mark stays, with the remedy
                 ground.take_back()
                 _interruptions.explain(error, "nothing of the backup was left there")
             raise
@@ -188,12 +175,12 @@ def _is_free(root: Path, resumes: bool) -> bool:
     names = set(os.listdir(root))
     if not resumes:
         return not names
-    left = is_made if RESTORING in names else _is_left_of_marking
+    left = is_own_name if RESTORING in names else _is_left_of_marking
     return all(map(left, names))
 
 
 def _is_left_of_marking(name: str) -> bool:
-    return name == RESTORING_LOCK or (name.startswith(PARTIAL) and is_made(name))
+    return name == RESTORING_LOCK or (name.startswith(PARTIAL) and is_own_name(name))
 
 
 def _read_mark(disk: Disk) -> _Mark | None:
@@ -213,14 +200,14 @@ def _read_mark(disk: Disk) -> _Mark | None:
 
 
 def _remove_made(disk: Disk, but: tuple[str, ...] = ()) -> None:
-    """Remove what erasable has made in a folder; what another has put there stays."""
+    """Remove the files of erasable in a folder; others stay."""
     for name in os.listdir(disk.root) if disk.root.is_dir() else ():
-        if name not in but and is_made(name):
+        if name not in but and is_own_name(name):
             (disk.remove_folder if disk.path(name).is_dir() else disk.remove)(name)
 
 
 def _remove_if_empty(root: Path, was_there: bool) -> None:
-    """Remove a folder that was made for a workspace, if nothing is in it."""
+    """Remove a folder of a workspace, if it is empty."""
     if not was_there and root.is_dir() and not any(root.iterdir()):
         Disk(root.parent).remove_folder(root.name)
 
@@ -238,7 +225,7 @@ def _drop(address: Address, id: str) -> None:
             known = connection.execute(text(there), {"schema": address.schema}).first()
             restored = ledger.get(connection, "restored") if known else None
             if restored is None or restored["id"] != id:
-                return  # another's: a process that makes tables there is told that it is in use
+                return  # another's; the process that makes tables there finds it in use
             names = connection.execute(
                 text("SELECT tablename FROM pg_tables WHERE schemaname = :schema"),
                 {"schema": address.schema},

@@ -1,8 +1,8 @@
-"""Restore a backup, and erase again who was erased since it was made, before anything else.
+"""Restore of a backup, which erases first all people who were erased since it was made.
 
-The law kept here: a restore makes a workspace without the people on the exported list; its models
-equal refits on what is left, and its log says what happened. Or it makes nothing. Until it is done,
-the workspace cannot be opened.
+The law kept here: a restore makes a workspace without the people on the exported list, with models
+that equal refits on the remaining data, and a log of what happened; or it makes nothing. Until it
+is done, the workspace cannot be opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, WorkspaceVersionError
 from erasable.workspace.backups import tables
-from erasable.workspace.backups.archive import Archive, Manifest, damaged, read_manifest
+from erasable.workspace.backups.archive import Archive, Manifest, damaged_backup, read_manifest
 from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
@@ -40,49 +40,29 @@ from erasable.workspace.store.location import Location
 
 @dataclass(slots=True)
 class Restored:
-    """What a restore came to.
+    """The result of a restore."""
 
-    Attributes
-    ----------
-    path : str
-        The folder of the workspace.
-    made_at : str
-        The moment that the backup is of, RFC 3339.
-    log_size : int
-        Entries of the log in the backup.
-    head_size : int or None
-        Entries of the log when the head was signed that was taken in.
-    n_listed : int
-        Identities on the list.
-    requests : list of str
-        Carried out, to erase again who was erased since.
-    n_records : int
-        Erased again.
-    verdicts : list of Verdict
-        Of every model, by a refit on what is left.
-    warnings : list of str
-        What could not be checked or done.
-    """
-
-    path: str
-    made_at: str = ""
-    log_size: int = 0
+    path: str  # the folder of the workspace
+    made_at: str = ""  # the moment that the backup shows, RFC 3339
+    log_size: int = 0  # entries of the log in the backup
+    # entries of the log at the signature of the head that was taken in
     head_size: int | None = None
-    n_listed: int = 0
-    requests: list[str] = field(default_factory=list)
-    n_records: int = 0
+    n_listed: int = 0  # identities on the list
+    requests: list[str] = field(default_factory=list)  # carried out, to erase again
+    n_records: int = 0  # erased again
+    # of every model, by a refit on the remaining data
     verdicts: list[Verdict] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what could not be checked or done
 
     @property
     def holds(self) -> bool:
-        """Whether every model equals its refit, as far as there is one."""
+        """Whether every model with a refit equals it."""
         return all(each.holds for each in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What is restored, and what is known from outside; all of it is checked."""
+    """The checked arguments of a restore."""
 
     archive: Archive
     said: Manifest
@@ -147,7 +127,7 @@ def restore(
             if progress is not None:
                 context.progress = progress
             if messages := troubles(context):
-                raise damaged(given.archive.path, messages[0])
+                raise damaged_backup(given.archive.path, messages[0])
             check_receipts(context, context.keys.public_pem)
             for name in retire:
                 fitting.retire(context, name)
@@ -164,7 +144,7 @@ def restore(
     return done
 
 
-# -- what is given ---------------------------------------------------------------------------------
+# -- the arguments ---------------------------------------------------------------------------------
 
 
 def _check(
@@ -196,7 +176,7 @@ def _check(
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Say which of the things that were given does not hold."""
+    """Name the argument that does not hold."""
     try:
         yield
     except EvidenceError as error:
@@ -224,7 +204,7 @@ def _keys(archive: Archive, path: str | os.PathLike[str] | None) -> tuple[Keys, 
 
 
 def _doubts(given: _Given) -> list[str]:
-    """Say what the list and the head leave open."""
+    """Describe what the list and the head leave open."""
     if given.listed is None:
         return [
             "no list of the erased was taken in: whoever was erased after "
@@ -254,7 +234,7 @@ def _doubts(given: _Given) -> list[str]:
 
 
 def _build(ground: Ground, given: _Given) -> Context:
-    """Write keys, files and ledger, and what the log says of it."""
+    """Write keys, files, ledger, and the entry of the log."""
     context = ground.begin(given.keys.to_json() if given.keeps_keys else None)
     try:
         _fill(context, ground, given)
@@ -287,7 +267,7 @@ def _fill(context: Context, ground: Ground, given: _Given) -> None:
 def _check_log(connection: Connection, given: _Given) -> None:
     leaves = log.tree(connection)
     if (len(leaves), leaves.root().hex()) != (given.said.log_size, given.said.log_root):
-        raise damaged(given.archive.path, "its log is not the one that its manifest names")
+        raise damaged_backup(given.archive.path, "its log is not the one that its manifest names")
     if given.head is None or given.head["size"] > len(leaves):
         return
     if leaves.root(given.head["size"]).hex() != given.head["root"]:
@@ -299,7 +279,7 @@ def _check_log(connection: Connection, given: _Given) -> None:
 
 
 def _tell(context: Context, connection: Connection, ground: Ground, given: _Given) -> None:
-    """Write into the log that the workspace was restored, from what, and what was taken in."""
+    """Log that the workspace was restored, from what, and what was taken in."""
     now = context.now()
     head = given.head or {"size": None, "root": None}
     said = {
@@ -318,7 +298,9 @@ def _tell(context: Context, connection: Connection, ground: Ground, given: _Give
 def _refuse_stray(given: _Given, key: str) -> None:
     place = PurePosixPath(key)
     if place.is_absolute() or ".." in place.parts or not place.parts:
-        raise damaged(given.archive.path, "a file of it has a place outside of the workspace")
+        raise damaged_backup(
+            given.archive.path, "a file of it has a place outside of the workspace"
+        )
 
 
 def check_receipts(context: Context, public_key: bytes) -> int:
@@ -334,7 +316,7 @@ def check_receipts(context: Context, public_key: bytes) -> int:
 
 
 def _erase_again(context: Context, listed: Listed, done: Restored) -> None:
-    """Carry out what was asked of the people on the list, and see that they are gone."""
+    """Carry out requests for the people on the list, and check that they are gone."""
     taken = restoring.take_in(context, listed.entries)
     _process(context, [each.id for each in taken.requests] + _asked_already(context), done)
     if _back(
@@ -359,14 +341,14 @@ def _process(context: Context, requests: Sequence[str], done: Restored) -> None:
 
 
 def _back(context: Context) -> set[str]:
-    """Return who is kept out and in the data nevertheless."""
+    """Return the people who are kept out and in the data nevertheless."""
     with context.ledger.reading() as connection:
         kept = {each["token"]: each["type"] for each in suppression.listing(connection)}
         return tokens_held(context, connection, kept)
 
 
 def _asked_already(context: Context) -> list[str]:
-    """Return open requests for people who are kept out; none of them waits any longer."""
+    """Return open requests for people who are kept out; they need not wait any longer."""
     r = request_table.c
     with context.ledger.reading() as connection:
         kept = {each["token"] for each in suppression.listing(connection)}

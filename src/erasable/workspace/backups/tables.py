@@ -1,4 +1,4 @@
-"""The rows of a ledger as members of a backup: lines of JSON, in the order of their keys.
+"""Rows of a ledger as members of a backup: lines of JSON, in the order of their keys.
 
 Both databases can load them, whichever they came from.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import JSON, Connection, MetaData, Table, func, select
 
 from erasable.core.errors import EvidenceError, LedgerError
-from erasable.workspace.backups.archive import Archive, Writer, damaged
+from erasable.workspace.backups.archive import Archive, Writer, damaged_backup
 from erasable.workspace.ledger.kinds import Json
 from erasable.workspace.ledger.schema import PASSING, metadata
 
@@ -60,7 +60,7 @@ def write(
     columns: Sequence[str] | None = None,
     schema: str | None = None,
 ) -> None:
-    """Write rows, as `read` yields them, into a table that is empty.
+    """Write rows of `read` into an empty table.
 
     For `columns` see `read`; `schema` is None for SQLite.
     """
@@ -86,7 +86,7 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> list[str]:
 
 
 def _set_counter(connection: Connection, table: Table, schema: str | None) -> None:
-    """Have the next row get the number after the last; SQLite does by itself."""
+    """Set the number of the next row to the one after the last; SQLite does so by itself."""
     column = table.autoincrement_column
     if column is None:
         return
@@ -100,12 +100,12 @@ _BYTES = "base64"
 
 
 def kept() -> list[Table]:
-    """Return the tables of a ledger that are backed up, in an order in which they can be loaded."""
+    """Return the tables that are backed up, in an order in which they can be loaded."""
     return [each for each in metadata.sorted_tables if each.name not in PASSING]
 
 
 def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
-    """Write every table into an archive; say of each its name, columns and number of rows."""
+    """Write every table into an archive; return name, columns and number of rows of each."""
     said = []
     for table in kept():
         left, n_rows, part = read(connection, table), 0, 0
@@ -121,14 +121,14 @@ def dump(connection: Connection, writer: Writer) -> list[dict[str, Any]]:
 def load(
     connection: Connection, archive: Archive, said: dict[str, Any], schema: str | None
 ) -> None:
-    """Write the rows of a table, as `dump` said it, into a ledger of the same revision."""
+    """Write the rows of a table of `dump` into a ledger of the same revision."""
     name = said["name"]
     try:
         known = Table(name, MetaData(), autoload_with=connection)
         if {column.name for column in known.columns} != set(said["columns"]):
             raise KeyError(name)
     except Exception as error:
-        raise damaged(
+        raise damaged_backup(
             archive.path, f"its ledger has a table {name!r} that is none of its revision"
         ) from error
     table = metadata.tables.get(name, known)
@@ -136,7 +136,7 @@ def load(
         table = known  # of an older revision
     given = partial(_rows, archive, said)
     if load_compared(connection, table, given, said["columns"], schema) != said["n_rows"]:
-        raise damaged(archive.path, f"table {name!r} has another number of rows")
+        raise damaged_backup(archive.path, f"table {name!r} has another number of rows")
 
 
 def load_compared(
@@ -146,7 +146,7 @@ def load_compared(
     columns: Sequence[str] | None = None,
     schema: str | None = None,
 ) -> int:
-    """Write rows into an empty table, compare what arrived row by row, and return their number.
+    """Write rows into an empty table, compare the result row by row, and return their number.
 
     `given` is called twice. Raise LedgerError if a row arrived altered.
     """
@@ -176,7 +176,7 @@ def _listed(archive: Archive, line: bytes, n: int) -> list[Any]:
     except ValueError:
         found = None
     if not isinstance(found, list) or len(found) != n:
-        raise damaged(archive.path, "a row of its ledger is malformed")
+        raise damaged_backup(archive.path, "a row of its ledger is malformed")
     return found
 
 

@@ -1,1 +1,1 @@
-"""Data sets: where records come from, how they are kept, and how they are erased."""
+"""Data sets: their sources, files, versions, and erasure."""

@@ -14,7 +14,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import holds_arrays, plain_arrays
 from erasable.workspace.data.catalogue import DataSet, FragmentRow, record_type
-from erasable.workspace.data.column_types import WRONG, convert, first_unfit, unfit
+from erasable.workspace.data.column_types import WRONG, convert_column, first_unfit, unfit_value
 from erasable.workspace.evidence import suppressions
 from erasable.workspace.identity import suppression
 
@@ -36,17 +36,17 @@ _FINE = {"timestamp[us]": pa.timestamp("ns"), "time64[us]": pa.time64("ns")}
 """Types of times that microseconds do not hold."""
 
 
-def plain(
+def plain_columns(
     table: pa.Table, identities: Sequence[str] = (), *, part: bool = False, first: int = 1
 ) -> pa.Table:
     """Bring columns to the few types that data sets keep.
 
-    Integers become int64 (uint64 where they are that), other numbers float64, times microseconds
-    (nanoseconds, where it takes these to hold one); arrays become bytes, or lists of float64, of
-    one length (see `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals
-    in columns of identities: floats do not hold all of their digits. Columns of nothing but gaps
-    become float64, unless the table is a `part` of one: there they stay, for they say nothing of
-    the others. `first` is the number of the first row, for messages.
+    Integers become int64 (uint64 stays), other numbers float64, times microseconds (nanoseconds,
+    where a value needs them); arrays become bytes, or lists of float64, of one length (see
+    `erasable.workspace.data.arrays`); text, booleans and days stay. So do decimals in columns of
+    identities: floats do not hold all of their digits. Columns of nothing but gaps become float64,
+    unless the table is a `part` of one: its other parts may hold values. `first` is the number of
+    the first row, for messages.
     """
     arrays = []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -70,13 +70,13 @@ def plain(
 
 def _as(column: pa.ChunkedArray, wanted: pa.DataType, name: str, first: int) -> pa.ChunkedArray:
     try:
-        return convert(column, wanted)
+        return convert_column(column, wanted)
     except WRONG:
         fine = _FINE.get(str(wanted))
         if fine is not None and getattr(column.type, "unit", None) == "ns":
             return column.cast(fine)
-    at, n = first_unfit(column, lambda some: convert(some, wanted)) or (0, 1)
-    raise unfit(name, column[at], first + at, wanted, n=n)
+    at, n = first_unfit(column, lambda some: convert_column(some, wanted)) or (0, 1)
+    raise unfit_value(name, column[at], first + at, wanted, n=n)
 
 
 def _plain_type(field: pa.Field) -> pa.DataType:
@@ -93,19 +93,10 @@ def _plain_type(field: pa.Field) -> pa.DataType:
 
 
 class Gate:
-    """Lets records into a data set: people as tokens, without those who were erased before.
+    """Admission to a data set: people become tokens, and those who were erased before stay out.
 
-    Whom to keep out is read once, so that one pass over a source has one answer.
-
-    Parameters
-    ----------
-    context : Context
-    known : DataSet
-
-    Raises
-    ------
-    TamperedError
-        The list of whom to keep out is not what the log says.
+    The suppression list is read once, so that one pass over a source has one answer. Raise
+    TamperedError if it differs from the log.
     """
 
     def __init__(self, context: Context, known: DataSet) -> None:
@@ -148,7 +139,7 @@ class Gate:
     def _unfit(
         self, kind: str, column: pa.ChunkedArray, name: str, first: int, error: InvalidIdsError
     ) -> InvalidIdsError:
-        """Say where values are that cannot name a person, and how many."""
+        """Return the error for values that cannot name a person."""
         bad = []
         for row, value in enumerate(column.to_pylist(), first):
             try:
@@ -162,7 +153,7 @@ class Gate:
         )
 
     def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
-        """Return the tokens of a column; a value that came lately is not hashed again."""
+        """Return the tokens of a column; those of recent values are cached."""
         values = column.to_pylist()
         lately = self._lately.setdefault((kind, str(column.type)), {None: None})
         new = list({value for value in values if value not in lately})

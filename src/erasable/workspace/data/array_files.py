@@ -1,8 +1,8 @@
-"""Read the files that a column names, images and arrays, into the data set.
+"""Files that a column names, images and arrays, read into the data set.
 
-The law kept here: what a record's file holds comes into the data set whole, and is erased with the
-record; nothing refers to the file afterwards. No file runs anything, none outside of the folder of
-the source is opened, and no message repeats a file's name, which may name a person.
+The law kept here: the content of a record's file comes into the data set whole, and is erased with
+the record; nothing refers to the file afterwards. No file runs anything, none outside of the folder
+of the source is opened, and no message repeats a file's name, which may name a person.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.arrays import MOST, holds_arrays, of_rows
+from erasable.workspace.data.arrays import MOST, array_column, holds_arrays
 
 _BYTES = 1 << 24  # of numbers, which are read at a time
 _LARGEST = 16 * MOST  # bytes of a file
@@ -30,21 +30,9 @@ _EXPECTED = "expected a PNG, JPEG or .npy file of an array of numbers"
 class ArrayFiles:
     r"""Reads the files that columns of a source name.
 
-    Parameters
-    ----------
-    folder : Path or None
-        In which names are looked for; None where the source lies in no folder.
-    columns : sequence of str
-    shapes : mapping of column to shape, default={}
-        Of the arrays that are there already.
+    Names are looked for in `folder`, None where the source lies in no folder. `shapes` are those of
+    the arrays of each column, once there is one.
 
-    Attributes
-    ----------
-    shapes : dict of column to list of int
-        Of the arrays of each column, once there is one.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(Path(folder, "a.npy"), np.eye(2, dtype=np.uint8))
@@ -73,10 +61,7 @@ class ArrayFiles:
         self._n_read = 0
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Put arrays into the place of names, some records at a time.
-
-        Columns that hold no text are left as they are.
-        """
+        """Replace names by arrays, some records at a time; columns without text stay."""
         for name in self._columns:
             _refuse_no_names(table[name].type, name)
         named = [name for name in self._columns if _is_text(table[name].type)]
@@ -107,7 +92,7 @@ class ArrayFiles:
                 found.append(self._array(name, each, at))
         if not found:
             return pa.chunked_array([pa.nulls(len(column))])
-        return of_rows(np.stack(found), np.array(valid))
+        return array_column(np.stack(found), np.array(valid))
 
     def _array(self, name: str, file: str, at: int) -> NDArray[Any]:
         try:
@@ -138,17 +123,17 @@ class ArrayFiles:
         return path
 
     def _holds(self, path: Path) -> bool:
-        """Tell whether a file lies in the folder, also where links lead."""
+        """Tell whether a file lies in the folder, after links are followed."""
         folder = os.path.realpath(self._folder or "")
         return Path(os.path.realpath(path)).is_relative_to(folder)
 
 
 class _NoArrayError(Exception):
-    """What is wrong with a file."""
+    """A file that holds no array."""
 
 
 def _opened(path: Path) -> NDArray[Any]:
-    """Return what is in a file: uint8 or float64, of one number or more."""
+    """Return the array in a file: uint8 or float64, of one number or more."""
     try:
         if not path.is_file():
             raise _NoArrayError(

@@ -1,4 +1,4 @@
-"""Columns of arrays: each record has so many numbers in one column, the pixels of an image, say.
+"""Columns of arrays: a fixed number of numbers for each record, such as the pixels of an image.
 
 They are kept as bytes, a number each, or as a list of float64; both of one length in the whole
 column. The numbers lie in the fragments as the records do, so that they are erased with these.
@@ -16,18 +16,14 @@ import pyarrow.compute as pc
 from erasable.core.errors import SourceError
 
 MOST = 1 << 22
-"""Numbers that an array may have."""
+"""The largest number of numbers in an array."""
 
 _BYTES = re.compile(r"fixed_size_binary\[([0-9]+)\]")
 _LIST = re.compile(r"fixed_size_list<item: double>\[([0-9]+)\]")
 
 
 def type_of(text: str) -> pa.DataType:
-    """Return the Arrow type of a column, from how the ledger writes it.
-
-    >>> type_of("int64"), type_of("fixed_size_binary[784]")
-    (DataType(int64), FixedSizeBinaryType(fixed_size_binary[784]))
-    """
+    """Return the Arrow type of a column from the text in the ledger."""
     if found := _BYTES.fullmatch(text):
         return pa.binary(int(found[1]))
     if found := _LIST.fullmatch(text):
@@ -36,21 +32,13 @@ def type_of(text: str) -> pa.DataType:
 
 
 def width(kind: str) -> int | None:
-    """Return how many numbers a record has in a column of a type; None where it is no array.
-
-    >>> width("fixed_size_binary[784]"), width("fixed_size_list<item: double>[3]"), width("int64")
-    (784, 3, None)
-    """
+    """Return how many numbers a record has in a column of a type; None where it is no array."""
     found = _BYTES.fullmatch(kind) or _LIST.fullmatch(kind)
     return int(found[1]) if found else None
 
 
 def holds_arrays(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type may become one of arrays: bytes, or lists of numbers.
-
-    >>> [holds_arrays(each) for each in (pa.binary(), pa.list_(pa.int32()), pa.string())]
-    [True, True, False]
-    """
+    """Tell whether a column of this type may become one of arrays: bytes, or lists of numbers."""
     return _is_binary(kind) or _is_list(kind)
 
 
@@ -82,18 +70,13 @@ def plain_arrays(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         _refuse_gaps(items, name)
         small = pa.types.is_uint8(kind.value_type) or pa.types.is_boolean(kind.value_type)
         flat = items.cast(pa.uint8() if small else pa.float64()).to_numpy()
-    return of_rows(flat.reshape(-1, n), valid)
+    return array_column(flat.reshape(-1, n), valid)
 
 
-def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
-    """Make a column of arrays.
+def array_column(rows: Any, valid: Any) -> pa.ChunkedArray:
+    """Make a column of arrays from `rows`, of shape (n_valid, n) and dtype uint8 or float64.
 
-    `rows`, of shape (n_valid, n), has dtype uint8 or float64; `valid` is a mask of the records that
-    have an array. The others have a gap.
-
-    >>> column = of_rows(np.array([[65, 66]], np.uint8), np.array([False, True]))
-    >>> column.to_pylist()
-    [None, b'AB']
+    `valid` is a mask of the records that have an array; the others have a gap.
     """
     whole = np.zeros((len(valid), rows.shape[1]), rows.dtype)
     whole[valid] = rows
@@ -108,12 +91,8 @@ def of_rows(rows: Any, valid: Any) -> pa.ChunkedArray:
     return pa.chunked_array([made])
 
 
-def rows_of(column: pa.ChunkedArray) -> Any:
-    """Return a column of arrays as float64 of shape (n_records, n); a gap is a row of NaN.
-
-    >>> rows_of(pa.chunked_array([pa.array([b"AB", None], pa.binary(2))])).tolist()
-    [[65.0, 66.0], [nan, nan]]
-    """
+def array_rows(column: pa.ChunkedArray) -> Any:
+    """Return a column of arrays as float64 of shape (n_records, n); a gap is a row of NaN."""
     n = width(str(column.type)) or 0
     found = np.full((len(column), n), np.nan)
     start = 0
@@ -132,13 +111,13 @@ def rows_of(column: pa.ChunkedArray) -> Any:
     return found
 
 
-def expanded(table: pa.Table) -> pa.Table | Any:
-    """Return a table as a matrix where it has columns of arrays, and as it is where it has none.
+def expand_arrays(table: pa.Table) -> pa.Table | Any:
+    """Return a table with columns of arrays as a matrix, and any other as it is.
 
-    Each number of an array is a column of the matrix; the others are numbers.
+    Each number of an array is a column of the matrix; the other columns have to be numbers.
 
     >>> scans = pa.array([b"AB", b"CD"], pa.binary(2))
-    >>> expanded(pa.table({"age": [40, 50], "scan": scans})).tolist()
+    >>> expand_arrays(pa.table({"age": [40, 50], "scan": scans})).tolist()
     [[40.0, 65.0, 66.0], [50.0, 67.0, 68.0]]
     """
     if not any(width(str(each.type)) for each in table.schema):
@@ -149,7 +128,7 @@ def expanded(table: pa.Table) -> pa.Table | Any:
     for column, n in zip(table.columns, widths, strict=True):
         is_array = width(str(column.type))
         matrix[:, start : start + n] = (
-            rows_of(column) if is_array else column.to_numpy().astype(np.float64)[:, None]
+            array_rows(column) if is_array else column.to_numpy().astype(np.float64)[:, None]
         )
         start += n
     return matrix
@@ -182,18 +161,14 @@ def _length(column: pa.ChunkedArray, name: str) -> int | None:
     if least is None:
         return None
     if least < most:
-        raise several_lengths(name, f"{least} to {most}")
+        raise unequal_lengths(name, f"{least} to {most}")
     if not 1 <= most <= MOST:
-        raise several_lengths(name, f"{most}")
+        raise unequal_lengths(name, f"{most}")
     return int(most)
 
 
-def several_lengths(name: str, told: str) -> SourceError:
-    """Return the error for a column whose arrays differ in length.
-
-    >>> print(several_lengths("scan", "1 to 2"))
-    column 'scan' holds arrays of 1 to 2 numbers; expected as many in each record, from 1 to ...
-    """
+def unequal_lengths(name: str, told: str) -> SourceError:
+    """Return the error for a column whose arrays differ in length."""
     return SourceError(
         f"column {name!r} holds arrays of {told} numbers; expected as many in each record, from 1 "
         f"to {MOST}; bring them to one size (names of files are read with --files)"

@@ -1,4 +1,4 @@
-"""Catalogue of data sets: rows of the ledger, and the records of a version."""
+"""Catalogue of data sets: their rows in the ledger, and the records of a version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
     """Describe a data set, as `datasets` does, with its columns, versions and models."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
-        find(connection, name)  # says what there is
+        find(connection, name)  # raises an error that names the data sets
         raise AssertionError
     v = dataset_version.c
     query = select(v.number, v.cause, v.n_records, v.n_suppressed, v.created_at)
@@ -65,33 +65,14 @@ _EVERY = select(dataset_table).order_by(dataset_table.c.name)
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """What the ledger knows of a data set.
-
-    Attributes
-    ----------
-    id : int
-    name : str
-    source : dict
-        Where it came from, without credentials.
-    id_column : str
-    subjects : tuple of (column, type)
-        Whose records they are; the first one groups.
-    columns : tuple of (name, Arrow type)
-    n_buckets, version : int
-    created_at : datetime
-
-    Examples
-    --------
-    >>> DataSet(1, "visits", {}, "visit", (("patient", "id"),), (), 1, 1, None).subject_columns
-    ['patient']
-    """
+    """A data set in the ledger."""
 
     id: int
     name: str
-    source: dict[str, Any]
+    source: dict[str, Any]  # without credentials
     id_column: str
-    subjects: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, str], ...]
+    subjects: tuple[tuple[str, str], ...]  # (column, type); the first groups records
+    columns: tuple[tuple[str, str], ...]  # (name, Arrow type)
     n_buckets: int
     version: int
     created_at: datetime | None
@@ -124,13 +105,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class FragmentRow:
-    """A fragment, as the ledger knows it; see `erasable.workspace.ledger.schema.fragment`.
-
-    Examples
-    --------
-    >>> FragmentRow(7, 0, 1, None, "data/1/x", "00", 20).belongs_to(3)
-    True
-    """
+    """A fragment in the ledger; see `erasable.workspace.ledger.schema.fragment`."""
 
     id: int
     bucket: int
@@ -149,7 +124,7 @@ def find(connection: Connection, name: str) -> DataSet:
     """Return the data set of a name."""
     row = connection.execute(select(dataset_table).where(dataset_table.c.name == name)).first()
     if row is None:
-        names = ", ".join(each.name for each in every(connection)) or "none"
+        names = ", ".join(each.name for each in all_datasets(connection)) or "none"
         raise NotInWorkspaceError(f"there is no data set {name!r}; expected one of: {names}")
     return _described(row)
 
@@ -163,7 +138,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
     return _described(row)
 
 
-def every(connection: Connection) -> list[DataSet]:
+def all_datasets(connection: Connection) -> list[DataSet]:
     """Return all data sets, by name."""
     return [_described(row) for row in connection.execute(_EVERY)]
 
@@ -179,7 +154,9 @@ def record_type(dataset: str) -> str:
     return f"record.{dataset}/id"
 
 
-def parts(connection: Connection, dataset_id: int, version: int | None = None) -> list[FragmentRow]:
+def fragment_rows(
+    connection: Connection, dataset_id: int, version: int | None = None
+) -> list[FragmentRow]:
     """Return the fragments of a version, or of all versions."""
     columns = [getattr(fragment.c, name) for name in FragmentRow.__slots__]
     rows = connection.execute(
@@ -189,7 +166,7 @@ def parts(connection: Connection, dataset_id: int, version: int | None = None) -
     return [part for part in found if version is None or part.belongs_to(version)]
 
 
-def table(
+def read_version(
     context: Context,
     connection: Connection,
     dataset_id: int,
@@ -204,18 +181,20 @@ def table(
     """
     known = get(connection, dataset_id)
     if version is not None:
-        known = as_it_was(connection, known, version)
-    return read(context, known, parts(connection, dataset_id, known.version), columns, held)
+        known = with_types_of(connection, known, version)
+    return read_fragments(
+        context, known, fragment_rows(connection, dataset_id, known.version), columns, held
+    )
 
 
-def read(
+def read_fragments(
     context: Context,
     known: DataSet,
     found: Sequence[FragmentRow],
     columns: Sequence[str] | None = None,
     held: Mapping[str, pa.Table] | None = None,
 ) -> pa.Table:
-    """Read fragments of a data set, in its types; see `table`."""
+    """Read fragments of a data set, in its types; see `read_version`."""
     import pyarrow as pa
 
     from erasable.workspace.data import fragments
@@ -224,17 +203,17 @@ def read(
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
     held = held or {}
-    read = [
+    tables = [
         held[part.key].select(schema.names)
         if part.key in held
         else fragments.read(context, part.key, part.sha256, schema.names)
         for part in found
     ]
-    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in read)])
+    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in tables)])
 
 
-def as_it_was(connection: Connection, known: DataSet, version: int) -> DataSet:
-    """Return a data set with the types of a version: a model learned from these."""
+def with_types_of(connection: Connection, known: DataSet, version: int) -> DataSet:
+    """Return a data set with the types of a version, from which a model learned."""
     at = (version_table.c.dataset_id == known.id) & (version_table.c.number == version)
     columns = connection.execute(select(version_table.c.columns).where(at)).scalar()
     typed = tuple((each["name"], each["type"]) for each in columns or ())

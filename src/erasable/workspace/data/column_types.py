@@ -1,6 +1,6 @@
 """Types of columns: text is parsed as the type of its column, arrays are cast to it, or refused.
 
-The law kept here: no value is changed. How a cell is read does not depend on other cells of its
+The law kept here: no value is changed. The reading of a cell does not depend on other cells of its
 file. A value that its column cannot hold is refused; the error names the column, the row and the
 value, but not the identities of records or persons.
 """
@@ -20,14 +20,14 @@ from erasable.core._arrow_files import CSV_NULLS
 from erasable.core.errors import SourceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.arrays import several_lengths, width
-from erasable.workspace.data.catalogue import DataSet, parts
+from erasable.workspace.data.arrays import unequal_lengths, width
+from erasable.workspace.data.catalogue import DataSet, fragment_rows
 from erasable.workspace.data.dialects import UNSAID, Dialect
 
 _PATTERN = r"^([+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?|(?i:true|false))$"
 
 
-def remarks(context: Context, connection: Connection, known: DataSet) -> list[str]:
+def spelling_remarks(context: Context, connection: Connection, known: DataSet) -> list[str]:
     """Name the columns of text in which a number has two spellings, a line each.
 
     Ids and people are left out: they have always been read as text.
@@ -35,7 +35,7 @@ def remarks(context: Context, connection: Connection, known: DataSet) -> list[st
     own = {known.id_column, *known.subject_columns}
     columns = [name for name, kind in known.columns if kind == "string" and name not in own]
     found: dict[str, set[str]] = {name: set() for name in columns}
-    for part in parts(connection, known.id, known.version) if columns else ():
+    for part in fragment_rows(connection, known.id, known.version) if columns else ():
         read = fragments.read(context, part.key, part.sha256, columns)
         for name in columns:
             texts = pc.unique(read[name])
@@ -47,15 +47,15 @@ def remarks(context: Context, connection: Connection, known: DataSet) -> list[st
         f"spellings; where an earlier version read a later file otherwise, `erasable dataset sync "
         f"{known.name}` from a source with all records mends it"
         for name in columns
-        if (pair := two_of_one(found[name])) is not None
+        if (pair := two_spellings(found[name])) is not None
     ]
 
 
-def two_of_one(texts: Iterable[str]) -> tuple[str, str] | None:
+def two_spellings(texts: Iterable[str]) -> tuple[str, str] | None:
     """Return the first two texts, in their order, that are one number or truth value.
 
-    >>> two_of_one(["1234", "01234", "7"]), two_of_one(["true", "TRUE"]), two_of_one(["7", "8"])
-    (('01234', '1234'), ('TRUE', 'true'), None)
+    >>> two_spellings(["1234", "01234", "7"]), two_spellings(["7", "8"])
+    (('01234', '1234'), None)
     """
     seen: dict[Decimal | str, str] = {}
     for text in sorted(texts):
@@ -67,15 +67,8 @@ def two_of_one(texts: Iterable[str]) -> tuple[str, str] | None:
 
 
 class Widening:
-    """The types of the parts read so far, joined.
+    """The common types of the parts read so far; `place` is the source in messages.
 
-    Parameters
-    ----------
-    place : str
-        What to call the source.
-
-    Examples
-    --------
     >>> wide = Widening("shop.db")
     >>> wide.add(pa.schema([("age", pa.null())]))
     >>> wide.add(pa.schema([("age", pa.int64())]))
@@ -108,20 +101,20 @@ class Widening:
         pair = [pa.schema([pa.field("", kind.type)]) for kind in (known, schema.field(known.name))]
         fixed = [n for each in pair if (n := width(str(each.field("").type)))]
         if len(set(fixed)) > 1:
-            raise several_lengths(known.name, f"{min(fixed)} to {max(fixed)}")
+            raise unequal_lengths(known.name, f"{min(fixed)} to {max(fixed)}")
         try:
             found = pa.unify_schemas(pair, promote_options="permissive").field(0).type
         except (pa.ArrowException, ValueError, TypeError):
-            raise mixed(known.name, self._place) from None
+            raise mixed_types(known.name, self._place) from None
         return pa.field(known.name, found)
 
     def cast(self, table: pa.Table) -> pa.Table:
-        """Bring a part to the types of all; refuse whole numbers that floats do not hold."""
-        return cast(table, self.schema, self._place)
+        """Cast a part to the types of all; refuse whole numbers that floats do not hold."""
+        return cast_table(table, self.schema, self._place)
 
 
-def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
-    """Bring a table to the columns and types of a schema; see `Widening.cast`."""
+def cast_table(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
+    """Cast a table to the columns and types of a schema; see `Widening.cast`."""
     arrays = []
     for field in schema:
         column = table[field.name]
@@ -133,22 +126,22 @@ def cast(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
                     column = column.cast(field.type)
                 except (pa.ArrowException, ValueError, TypeError):
                     if pa.types.is_integer(column.type) and pa.types.is_floating(field.type):
-                        raise too_large(field.name, place) from None
-                    raise mixed(field.name, place) from None
+                        raise not_exact_as_float(field.name, place) from None
+                    raise mixed_types(field.name, place) from None
         arrays.append(column)
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def too_large(name: str, place: str) -> SourceError:
-    """Return the error that says that whole numbers cannot become floats."""
+def not_exact_as_float(name: str, place: str) -> SourceError:
+    """Return the error for whole numbers that cannot become floats."""
     return SourceError(
         f"column {name!r} in {place!r} holds whole numbers that floats do not hold, and others "
         "came that are not whole; expected only whole numbers, or none beyond 2**53"
     )
 
 
-def mixed(name: str, place: str) -> SourceError:
-    """Return the error that says that a column has no type."""
+def mixed_types(name: str, place: str) -> SourceError:
+    """Return the error for a column of values without a common type."""
     return SourceError(
         f"column {name!r} at {place!r} holds values of several types, or of one that tables have "
         "not; expected numbers, text, booleans, days or times; convert it, or cast it in --query"
@@ -166,7 +159,7 @@ _ZONED = r"[ T].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _SHOWN = 40  # characters of a value in a message
 WRONG = (pa.ArrowException, ValueError, TypeError, OverflowError)
-"""Errors that `convert` raises."""
+"""Errors that `convert_column` raises."""
 
 _NAMES = (
     (pa.types.is_integer, "whole numbers"),
@@ -181,39 +174,21 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """The types that columns have in a data set, for records that come later.
-
-    Attributes
-    ----------
-    types : mapping of column to pyarrow.DataType
-    owner : str
-        The name of the data set.
-    identities : collection of str
-        Columns of ids: they keep their type, and messages do not repeat their values. Whole numbers
-        of other columns may become floats.
-    exact : bool
-        Whether no whole number becomes a float.
-    dialect : Dialect
-        What the data set keeps of how its text files are written.
-    """
+    """The types of the columns of a data set, for records that come later."""
 
     types: Mapping[str, pa.DataType]
-    owner: str
+    owner: str  # name of the data set
+    # columns of ids: they keep their type, and messages do not repeat their values
     identities: Collection[str] = ()
+    # whether no whole number becomes a float; elsewhere those of columns without ids may
     exact: bool = False
-    dialect: Dialect = UNSAID
+    dialect: Dialect = UNSAID  # as the data set keeps it, for text files
 
     @classmethod
     def of(
         cls, known: DataSet, columns: Collection[str] | None = None, *, exact: bool = False
     ) -> ColumnTypes:
-        """Return the types of columns of a data set, but for people and arrays.
-
-        >>> columns = (("visit", "int64"), ("patient", "string"), ("age", "double"))
-        >>> known = DataSet(1, "visits", {}, "visit", (("patient", "id"),), columns, 1, 1, None)
-        >>> ColumnTypes.of(known).types
-        {'visit': DataType(int64), 'age': DataType(double)}
-        """
+        """Return the types of columns of a data set, but for people and arrays."""
         typed = zip(known.schema.names, known.schema.types, strict=True)
         apart = {*known.subject_columns, *known.files}
         types = {
@@ -226,15 +201,8 @@ class ColumnTypes:
     def read(self, table: pa.Table, first: int = 1, decimal: str = ".") -> pa.Table:
         """Bring columns of a table to these types; the others stay.
 
-        Cells are text where the types of a file are not its own. `first` is the number of the first
-        row, for messages. Refuse a value that does not fit.
-
-        >>> types = ColumnTypes({"zip": pa.string(), "age": pa.int64()}, "visits")
-        >>> types.read(pa.table({"zip": ["01234"], "age": ["41"]})).to_pydict()
-        {'zip': ['01234'], 'age': [41]}
-        >>> types.read(pa.table({"zip": ["A1"], "age": ["old"]}), first=2)
-        Traceback (most recent call last):
-        erasable.core.errors.SourceError: column 'age' holds 'old' in row 2; expected whole ...
+        Cells are text where a file has no types of its own. `first` is the number of the first row,
+        for messages. Refuse a value that does not fit.
         """
         for at, name in enumerate(table.column_names):
             if name in self.types:
@@ -251,11 +219,11 @@ class ColumnTypes:
 
         def converted(some: _Column) -> _Column:
             try:
-                return convert(some, kind, decimal=decimal, digits=is_id)
+                return convert_column(some, kind, decimal=decimal, digits=is_id)
             except WRONG:
                 if not widens:
                     raise
-            return _whole(convert(some, pa.float64(), decimal=decimal), kind)
+            return _whole(convert_column(some, pa.float64(), decimal=decimal), kind)
 
         try:
             return converted(column)
@@ -264,14 +232,18 @@ class ColumnTypes:
             found = first_unfit(column, converted)
             if found is None:
                 kind = pa.float64()
-                found = first_unfit(column, lambda some: convert(some, kind, decimal=decimal))
+                found = first_unfit(
+                    column, lambda some: convert_column(some, kind, decimal=decimal)
+                )
             assert found is not None
             at, n = found
             row = None if first is None else first + at
-            raise unfit(name, column[at], row, kind, secret=is_id, n=n, owner=self.owner) from None
+            raise unfit_value(
+                name, column[at], row, kind, secret=is_id, n=n, owner=self.owner
+            ) from None
 
 
-def convert(
+def convert_column(
     column: _Column, kind: pa.DataType, *, decimal: str = ".", digits: bool = False
 ) -> _Column:
     """Bring a column to a type that data sets keep, without changing a value.
@@ -281,9 +253,9 @@ def convert(
     whole numbers become text, as the names of records. Raise one of `WRONG` where a value does not
     fit.
 
-    >>> convert(pa.array(["1.0", "NA"]), pa.float64()).to_pylist()
+    >>> convert_column(pa.array(["1.0", "NA"]), pa.float64()).to_pylist()
     [1.0, None]
-    >>> convert(pa.array([2**53 + 1]), pa.float64())
+    >>> convert_column(pa.array([2**53 + 1]), pa.float64())
     Traceback (most recent call last):
     pyarrow.lib.ArrowInvalid: Integer value 9007199254740993 not in range: ...
     """
@@ -297,7 +269,9 @@ def convert(
         return pa.chunked_array([made]) if isinstance(column, pa.ChunkedArray) else made
     if _is_text(came):
         text = column if pa.types.is_string(came) else column.cast(pa.string())
-        return text if pa.types.is_string(kind) else parse(text, kind, decimal, either_zone=True)
+        return (
+            text if pa.types.is_string(kind) else parse_cells(text, kind, decimal, either_zone=True)
+        )
     if not _may_become(came, kind, digits=digits):
         raise TypeError
     made = column.cast(kind)
@@ -309,10 +283,10 @@ def convert(
     return made
 
 
-def parse(
+def parse_cells(
     texts: _Column, kind: pa.DataType, decimal: str = ".", *, either_zone: bool = False
 ) -> _Column:
-    """Parse cells of text; a spelling that programs use for a gap becomes a gap.
+    """Parse cells of text; the spellings that programs use for a gap become gaps.
 
     `either_zone` lets some times name a zone and others not; these are in UTC. Raise one of `WRONG`
     where a cell does not fit.
@@ -411,11 +385,7 @@ def _may_become(came: pa.DataType, kind: pa.DataType, *, digits: bool) -> bool:
 
 
 def array_of(values: Sequence[Any]) -> pa.Array:
-    """Make an array of Python values, of the Arrow type that suits them.
-
-    >>> array_of([1, 2**63]).type
-    DataType(uint64)
-    """
+    """Make an array of Python values, of the Arrow type that suits them."""
     try:
         return pa.array(values)
     except OverflowError:
@@ -445,7 +415,7 @@ def first_unfit(column: _Column, convert: Callable[[Any], Any]) -> tuple[int, in
     return (found[0], len(found)) if found else None
 
 
-def unfit(
+def unfit_value(
     name: str,
     value: pa.Scalar,
     row: int | None,
@@ -455,11 +425,7 @@ def unfit(
     n: int = 1,
     owner: str | None = None,
 ) -> SourceError:
-    """Return the error that says which value a column cannot hold.
-
-    >>> print(unfit("age", pa.scalar("old"), 7, pa.int64(), n=3, owner="visits"))
-    column 'age' holds 'old' in row 7, and 2 others that do not fit; expected whole numbers ...
-    """
+    """Return the error for a value that a column cannot hold."""
     shown = f"a value ({value.type})" if secret else _shown(value)
     where = "" if row is None else f" in row {row:,}"
     others = f", and {n - 1:,} other{'s' if n > 2 else ''} that do not fit" if n > 1 else ""
@@ -469,11 +435,7 @@ def unfit(
 
 
 def describe_type(kind: pa.DataType) -> str:
-    """Say in words what values of a type are.
-
-    >>> describe_type(pa.bool_())
-    'true or false'
-    """
+    """Return in words which values a type has."""
     return next((name for fits, name in _NAMES if fits(kind)), str(kind))
 
 

@@ -1,4 +1,4 @@
-"""Conditions on the columns of a data set: which records a request means that names no person.
+"""Conditions on the columns of a data set: the scope of a request that names no person.
 
 ::
 
@@ -8,7 +8,7 @@
     literal = quoted text | number | date | time | time of day | "true" | "false" | "null"
 
 Numbers are compared exactly, text by code points, times in UTC. A null meets no comparison but
-``= null``; what is not null meets ``!= null``.
+``= null``; a value meets ``!= null``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import WRONG, describe_type, parse
+from erasable.workspace.data.column_types import WRONG, describe_type, parse_cells
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -51,28 +51,16 @@ _FORM = "expected `column operator literal [and ...]`, as in \"age >= 90 and cit
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """One comparison, ready to be carried out.
-
-    `operator` is also "all" (of those that are not null) or "none", where the literal decides it.
-    """
+    """One comparison with a typed value."""
 
     column: str
-    operator: str
+    operator: str  # or "all" (of the values) or "none", where the literal decides it
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that suits a schema; `Condition.parse` reads one.
-
-    Examples
-    --------
-    >>> table = pa.table({"age": [91, 35, None], "city": ["Oslo", "Oslo", "Rome"]})
-    >>> Condition.parse("age > 90 and city = 'Oslo'", table.schema).mask(table).to_pylist()
-    [True, False, False]
-    >>> Condition.parse("age = null", table.schema).mask(table).to_pylist()
-    [False, False, True]
-    """
+    """A condition that suits a schema; `Condition.parse` reads one."""
 
     text: str
     comparisons: tuple[_Comparison, ...]
@@ -81,7 +69,7 @@ class Condition:
     def parse(cls, text: str, schema: pa.Schema, tokens: Collection[str] = ()) -> Condition:
         """Read a condition on columns of numbers, text, booleans, days or times.
 
-        `tokens` are columns of tokens, which nothing can be compared with.
+        `tokens` are columns of tokens, with which no value can be compared.
         """
         words = _split(text)
         comparisons = []
@@ -104,7 +92,7 @@ _Word = tuple[str, str]  # its kind in _TOKEN, and its text without quotes
 
 
 def _split(text: str) -> list[_Word]:
-    """Cut into words, four to a comparison with the "and" behind it."""
+    """Cut a text into words: four for each comparison with its "and"."""
     words: list[_Word] = []
     rest = text.strip()
     while rest:
@@ -216,7 +204,7 @@ def _moment(name: str, word: str, kind: pa.DataType) -> pa.Scalar:
         raise _unsuited(name, "days", "a date without a time of day")
     plain = pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
     try:
-        return parse(pa.array([word]), plain).cast(kind)[0]
+        return parse_cells(pa.array([word]), plain).cast(kind)[0]
     except WRONG:
         raise _unsuited(
             name, describe_type(kind).split(",")[0], "one of the calendar and clock"

@@ -1,6 +1,6 @@
-"""Read tables from databases, by any driver of SQLAlchemy; nothing is ever written to them.
+"""Tables of databases, read by any driver of SQLAlchemy; nothing is ever written to them.
 
-No error message repeats what a driver said: it may hold a password or a value.
+No error message repeats that of a driver: it may hold a password or a value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 )
 
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import array_of, mixed
+from erasable.workspace.data.column_types import array_of, mixed_types
 
 _AT_ONCE = 10_000  # rows held as Python objects, at most
 _FIRST = 1_000  # rows that are looked at for how long they are
@@ -59,8 +59,8 @@ def place_of(text: str, query: str | None) -> str:
 def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]:
     """Read a table or the rows of a query in batches, with a cursor of the server.
 
-    `given` holds the credentials, `place` is the URL that may be shown. The types of a batch are
-    found in it alone; the first batch is empty, and tells the columns.
+    `given` holds the credentials, `place` is the URL for messages. The types of a batch follow from
+    it alone; the first batch is empty, and has the columns.
     """
     address, table = _split(given)
     with _connected(_url(address), place) as connection:
@@ -91,7 +91,7 @@ def sql_batches(given: str, place: str, query: str | None) -> Iterator[pa.Table]
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """Part a URL from its ``#table``; a '#' further left belongs to a path or a password."""
+    """Split a URL and its ``#table``; a '#' further left belongs to a path or a password."""
     head, slash, tail = text.rpartition("/")
     tail, mark, table = tail.partition("#")
     return head + slash + tail, table if mark else None
@@ -207,5 +207,5 @@ def _arrow(names: Sequence[str], rows: Sequence[Any], place: str) -> pa.Table:
         try:
             arrays.append(array_of(values))
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            raise mixed(name, place) from None
+            raise mixed_types(name, place) from None
     return pa.Table.from_arrays(arrays, names=list(names))

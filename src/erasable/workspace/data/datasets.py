@@ -1,4 +1,4 @@
-"""Add data sets to a workspace, and append to them.
+"""Addition of data sets to a workspace, and of records to them.
 
 A version of a data set is a set of fragments. Appending and syncing make a new version; erasing
 does not: it takes records out of every version, because no version may keep them.
@@ -20,8 +20,14 @@ from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, find, parts
-from erasable.workspace.data.column_types import cast
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    FragmentRow,
+    all_datasets,
+    find,
+    fragment_rows,
+)
+from erasable.workspace.data.column_types import cast_table
 from erasable.workspace.data.prepared_versions import Followers
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
@@ -36,42 +42,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
 @dataclass(frozen=True, slots=True)
 class DatasetChange:
-    """What adding, appending or syncing did.
-
-    Attributes
-    ----------
-    name : str
-    version : int
-    n_records : int
-        In the new version.
-    n_added, n_changed, n_removed, n_suppressed : int
-        Suppressed records were dropped on the way in: their subjects have been erased.
-    n_without_subject : int
-        Records, of those that came in and stayed, in which no subject column names anybody.
-    warnings : tuple of str
-        What may not be as it was meant, a line each.
-    models : tuple of dict
-        Of each model that followed: model, version, treatment, exactness, n_records, seconds.
-    stale : tuple of str
-        Models that learned from an earlier version, and may still follow.
-
-    Examples
-    --------
-    >>> DatasetChange("visits", 2, 120, 20, 0, 0, 3).n_suppressed
-    3
-    """
+    """The result of adding, appending or syncing."""
 
     name: str
     version: int
-    n_records: int
+    n_records: int  # in the new version
     n_added: int
     n_changed: int
     n_removed: int
-    n_suppressed: int
-    n_without_subject: int = 0
+    n_suppressed: int  # dropped on the way in: their subjects have been erased
+    n_without_subject: int = 0  # of the records that stayed: no subject column names anybody
     warnings: tuple[str, ...] = ()
+    # each that followed: model, version, treatment, exactness, n_records, seconds
     models: tuple[dict[str, Any], ...] = ()
-    stale: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()  # models of an earlier version, which may still follow
 
 
 def add(
@@ -123,7 +107,7 @@ def add(
     with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
         context.clean()
         with context.ledger.reading() as connection:
-            if any(each.name == name for each in every(connection)):
+            if any(each.name == name for each in all_datasets(connection)):
                 raise WorkspaceError(
                     f"there is a data set {name!r} already; expected a new name; choose another, "
                     f"or use `erasable dataset append {name}`"
@@ -158,7 +142,7 @@ def append(
         context.clean()
         with context.ledger.reading() as connection:
             known = find(connection, name)
-            present = parts(connection, known.id, known.version)
+            present = fragment_rows(connection, known.id, known.version)
         with pulled(context, source, known) as found:
             check_widened(context, known, found.known)
             known = found.known
@@ -171,7 +155,8 @@ def append(
             stored = _put(context, found)
         followers = followers or Followers()
         followers.prepare(
-            replace(known, version=change.version), [*present, *as_parts(stored, change.version)]
+            replace(known, version=change.version),
+            [*present, *as_fragment_rows(stored, change.version)],
         )
         with context.ledger.transaction() as connection:
             ledger_checks.check_one(context, connection, "dataset", name)
@@ -181,8 +166,8 @@ def append(
     return change
 
 
-def as_parts(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
-    """Return fragments that were put, as the ledger will know them."""
+def as_fragment_rows(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
+    """Return the rows of the ledger for fragments that were put."""
     names = ("bucket", "key", "sha256", "n_records")
     return [
         FragmentRow(id=0, since=since, until=None, **{name: each[name] for name in names})
@@ -200,10 +185,10 @@ def check_widened(context: Context, before: DataSet, after: DataSet) -> None:
     if not widened:
         return
     with context.ledger.reading() as connection:
-        known_parts = parts(connection, before.id)
+        known_parts = fragment_rows(connection, before.id)
     for part in known_parts:
         read = fragments.read(context, part.key, part.sha256, widened)
-        cast(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
+        cast_table(read, pa.schema([after.schema.field(name) for name in widened]), before.name)
 
 
 def _refuse_present(context: Context, present: Sequence[FragmentRow], found: Pulled) -> None:
@@ -267,7 +252,7 @@ def register_fragments(
     version: int,
     stored: Sequence[dict[str, Any]],
 ) -> None:
-    """Write new fragments into the ledger, and who is in them."""
+    """Write new fragments and their people into the ledger."""
     rows = [
         {**each, "dataset_id": dataset_id, "since": version}
         for each in ({k: v for k, v in one.items() if k != "tokens"} for one in stored)
@@ -291,7 +276,7 @@ def register_fragments(
 
 
 def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Cut into runs with as many tokens as are written at once, or a fragment's."""
+    """Cut fragments into runs with as many tokens as are written at once, or one fragment's."""
     some: list[dict[str, Any]] = []
     n_tokens = 0
     for each in stored:
@@ -307,7 +292,7 @@ def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
     stored: list[dict[str, Any]] = []
     n_buckets = found.known.n_buckets
     with (
-        writing(context, stored),
+        removing_on_failure(context, stored),
         context.progress(f"writing {found.known.name}", n_buckets) as advance,
     ):
         for number in range(n_buckets):
@@ -319,8 +304,8 @@ def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def writing(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
-    """Remove the fragments that were put if the records turn out not to fit."""
+def removing_on_failure(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Remove the fragments that were put if the block fails."""
     try:
         yield
     except SourceError:
@@ -330,7 +315,7 @@ def writing(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None
 
 
 def put_part(context: Context, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:
-    """Put one fragment into the store; return what `register_fragments` needs to know of it."""
+    """Put one fragment into the store; return the arguments of `register_fragments` for it."""
     kept = fragments.write(context, known.name, part)
     # As Arrow keeps them they take a third of the room: those of all fragments are held.
     tokens = [(kind, pc.unique(part[column]).drop_null()) for column, kind in known.subjects]

@@ -1,7 +1,7 @@
-"""Read text files with separators, a block at a time; a column has one type in all of them.
+"""Text files with separators, read a block at a time.
 
-The law kept here: the type of a column is that which the whole file has, as if it were read at
-once, wherever blocks begin. What is wrong with a file is said in one line.
+The law kept here: the type of a column is that of the whole file, as if it were read at once,
+wherever blocks begin. The fault of a file is described in one line.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import pyarrow.compute as pc
 from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
 from erasable.core.arrays import Ints
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import parse
+from erasable.workspace.data.column_types import parse_cells
 from erasable.workspace.data.dialects import (
     HEAD,
     Dialect,
+    byte_order_mark,
     conversion,
     describe_dialect,
+    find_separator,
     kind_of_file,
-    mark_of,
-    said_in,
-    separator_of,
+    named_separator,
     why_not_utf8,
 )
 from erasable.workspace.data.files import check_there
@@ -58,7 +58,7 @@ _LADDER = (
     pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"),
     pa.float64(), pa.string(),
 )  # fmt: skip
-"""The types that a column of text is tried as, in this order; anything is the last."""
+"""The types that are tried for a column of text, in order; the last one holds any text."""
 
 
 def csv_batches(
@@ -66,9 +66,9 @@ def csv_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read a text file with a header; see `erasable.workspace.data.sources.Source.batches`.
 
-    `dialect` is complete; see `settled`. All batches have one schema; the first may be empty, and
-    tells the columns. Unless `typed`, all columns stay text; otherwise a file of several blocks is
-    read twice, to find types that suit all rows.
+    `dialect` is complete; see `settle_dialect`. All batches have one schema; the first may be
+    empty, and has the columns. Unless `typed`, all columns stay text; otherwise a file of several
+    blocks is read twice, to find types that suit all rows.
     """
     head = head_of(path)
     try:
@@ -100,7 +100,7 @@ def csv_batches(
 
 
 def _has_line_breaks(block: pa.RecordBatch) -> bool:
-    """Tell whether a value has several lines, as it has where a quote is not closed."""
+    """Tell whether a value has several lines, as after a quote that is not closed."""
     held = [column.buffers()[2] for column in block.columns]
     cells = [np.frombuffer(each, np.uint8) for each in held if each is not None]
     return any(bool(((each == 10) | (each == 13)).any()) for each in cells)
@@ -125,14 +125,14 @@ def _check_quotes(path: Path, text: _Text) -> None:
         csv.field_size_limit(limit)
 
 
-def settled(
+def settle_dialect(
     path: Path,
     given: Dialect,
     known: Dialect,
     text_columns: Collection[str],
     types: Mapping[str, pa.DataType] | None,
 ) -> tuple[Dialect, list[str]]:
-    """Find the dialect of a file: what is given, what is certain, or else what is known.
+    """Find the dialect of a file: the given one, a certain one, or else the known one.
 
     `given` holds in any case, `known` where the file does not show another. Return a complete
     dialect, and remarks on what was found, a line each.
@@ -142,10 +142,12 @@ def settled(
     delimiter, own = given.delimiter, None
     if delimiter is None:
         try:
-            own, beginning = said_in(head.decode(encoding, "replace").removeprefix("\ufeff"))
+            own, beginning = named_separator(
+                head.decode(encoding, "replace").removeprefix("\ufeff")
+            )
         except UnicodeError:  # of punycode, which replaces nothing
             raise _not_in(path, encoding) from None
-        delimiter = own or separator_of(
+        delimiter = own or find_separator(
             beginning, known.delimiter or ",", text_columns, types or (), is_cut=len(head) == HEAD
         )
     found = Dialect(delimiter, given.decimal or known.decimal, encoding)
@@ -166,7 +168,7 @@ def settled(
 
 
 def _encoding(path: Path, head: bytes, known: Dialect) -> str:
-    mark = mark_of(head)
+    mark = byte_order_mark(head)
     if mark in ("utf-8", "utf-16"):
         return mark
     encoding = known.encoding or "utf-8"
@@ -182,7 +184,7 @@ def _is_also_utf8(path: Path) -> bool:
     """Tell whether a file is UTF-8 and not ASCII, so that it differs in another encoding."""
     decoder, plain = codecs.getincrementaldecoder("utf-8")(), True
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             while some := file.read(_CHUNK):
                 plain &= some.isascii()
                 decoder.decode(some)
@@ -194,16 +196,18 @@ def _is_also_utf8(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text file in UTF-8, or in memory what it would be in that."""
+    """A text file in UTF-8, or its content in UTF-8 in memory."""
 
     source: Path | pa.Buffer
     dialect: Dialect
     skip: int
-    """Lines before the names of columns: one that says what separates them."""
+    """Lines before the names of columns: one if it names the separator."""
 
     @classmethod
     def of(cls, source: Path | pa.Buffer, head: bytes, dialect: Dialect) -> _Text:
-        return cls(source, dialect, int(said_in(head.decode("utf-8", "replace"))[0] is not None))
+        return cls(
+            source, dialect, int(named_separator(head.decode("utf-8", "replace"))[0] is not None)
+        )
 
     def names(self) -> list[str]:
         return list(csv_reader(self.source, self._separator, {}, _BLOCK, self.skip).schema.names)
@@ -217,7 +221,7 @@ class _Text:
     def opened(self) -> io.TextIOWrapper:
         """Open it for reading lines."""
         source = self.source
-        raw = unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
+        raw = open_unpacked(source) if isinstance(source, Path) else io.BytesIO(source)
         text = io.TextIOWrapper(raw, "utf-8-sig", newline="")
         for _ in range(self.skip):
             text.readline()
@@ -233,7 +237,7 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
     if encoding == "utf-8":
         refuse_other_files(path, head)
         return _Text.of(path, head, dialect)
-    mark = mark_of(head)
+    mark = byte_order_mark(head)
     if mark is not None and not encoding.lower().replace("_", "-").startswith(mark):
         raise SourceError(
             f"{str(path)!r} begins with the mark of {mark.upper()}; expected text in {encoding}; "
@@ -241,7 +245,7 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
         )
     refuse_other_files(path, head, only_kinds=True)
     try:
-        with unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
+        with open_unpacked(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
             parts = iter(lambda: text.read(_CHUNK), "")
             made = buffer_of(part.encode() for part in parts)
             return _Text.of(made, made[:HEAD].to_pybytes(), dialect)
@@ -258,8 +262,8 @@ def _not_in(path: Path, encoding: str) -> SourceError:
     )
 
 
-def unpacked(path: Path) -> BinaryIO:
-    """Open a file, or what gzip has packed into it."""
+def open_unpacked(path: Path) -> BinaryIO:
+    """Open a file, or the content that gzip has packed into it."""
     if path.name.lower().endswith(".gz"):
         return cast("BinaryIO", gzip.open(path))
     return path.open("rb")
@@ -268,7 +272,7 @@ def unpacked(path: Path) -> BinaryIO:
 def _with_decimal(
     text: _Text, text_columns: Collection[str], types: Mapping[str, pa.DataType] | None
 ) -> tuple[Dialect, list[str]]:
-    """Find the decimal mark: another than is known where some column shows it, and none that.
+    """Find the decimal mark: another than the known one only where some column shows it.
 
     A number such as 1,234 shows nothing: it may be grouped. Where columns contradict each other,
     those with the other mark are returned.
@@ -306,13 +310,6 @@ class NearlyNumbers:
     Numbers may be grouped, and have a sign of money or percent; days are as 05.03.2024. Empty
     cells do not count.
 
-    Parameters
-    ----------
-    dialect : Dialect
-        All of it, with which the file is read.
-
-    Examples
-    --------
     >>> found = NearlyNumbers(Dialect(",", ".", "utf-8"))
     >>> found.add(pa.table({"price": ["$3", *["4.5"] * 9], "note": ["a"] * 10}), ["note"], 2)
     >>> found.told()
@@ -327,7 +324,7 @@ class NearlyNumbers:
         self._odd: dict[str, tuple[int, str]] = {}
 
     def add(self, table: pa.Table, besides: Collection[str], first: int) -> None:
-        """Look at more rows, of which the first has this number."""
+        """Count more rows; `first` is the number of their first one."""
         for name in table.column_names:
             if name in besides or not pa.types.is_string(table[name].type):
                 continue
@@ -341,11 +338,11 @@ class NearlyNumbers:
                 self._odd[name] = first + at, cells[at].as_py()
 
     def told(self) -> str:
-        """Name the columns, the first of these cells, and how many there are; "" for none."""
+        """Name the columns, their first such cell and the counts; "" for none."""
         found = []
         for name, (row, cell) in self._odd.items():
             n, plain, written, days, either = self._counts[name].tolist()
-            # Of these `settled` tells.
+            # `settle_dialect` warns of these.
             commas = either == n and self._dialect.delimiter != "," and self._dialect.decimal == "."
             odd, are = n - plain, "is no number" if n - plain == 1 else "are no numbers"
             if max(plain, written) < _NEARLY * n:
@@ -370,7 +367,7 @@ def _typed(
     columns: Sequence[pa.Array], names: Sequence[str], kinds: Sequence[pa.DataType], text: _Text
 ) -> pa.RecordBatch:
     decimal = text.dialect.decimal or "."
-    parsed = [parse(each, kind, decimal) for each, kind in zip(columns, kinds, strict=True)]
+    parsed = [parse_cells(each, kind, decimal) for each, kind in zip(columns, kinds, strict=True)]
     return pa.RecordBatch.from_arrays(parsed, names=list(names))
 
 
@@ -402,11 +399,11 @@ def _types(
 
 
 def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
-    """Return the first type of the ladder, from one on, that all of some texts can be read as."""
+    """Return the first type of the ladder, from one on, that suits all of some texts."""
     for wider in _LADDER[_LADDER.index(kind) :]:
         try:
             for some in (texts[:_FIRST], texts):
-                parse(some, wider, decimal)
+                parse_cells(some, wider, decimal)
         except (pa.ArrowException, ValueError):
             continue
         return wider
@@ -414,7 +411,7 @@ def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
 
 
 def _problem(text: _Text) -> str | None:
-    """Say what is wrong with a file besides its encoding, None where nothing is."""
+    """Describe the fault of a file besides its encoding, None without one."""
     try:
         for _ in text.blocks(text.names(), pa.binary()):
             pass
@@ -454,22 +451,19 @@ def refuse_other_files(
     only_kinds: bool = False,
     option: bool = True,
 ) -> None:
-    """Refuse a file that is known by how it begins: of another kind, or in UTF-16 or UTF-32.
-
-    See `misencoded` for `option`.
-    """
+    """Refuse a file of another kind, or in UTF-16 or UTF-32; for `option` see `misencoded`."""
     found = kind_of_file(head)
     if found is not None:
         name, remedy = found
         raise SourceError(f"{str(path)!r} is {name}; expected {what}; {remedy}")
     # Text in UTF-16 has zeros, or a mark that is no UTF-8; some of it would be read all the same.
-    wide = b"\0" in head or mark_of(head) in ("utf-16", "utf-32")
+    wide = b"\0" in head or byte_order_mark(head) in ("utf-16", "utf-32")
     if wide and not only_kinds and why_not_utf8(head):
         raise misencoded(path, head, option=option)
 
 
 def misencoded(path: Path, head: bytes, *, option: bool = True) -> SourceError:
-    """Return the error that says that a file is not in UTF-8; `option`: --encoding helps."""
+    """Return the error for a file that is not in UTF-8; `option`: --encoding helps."""
     why = why_not_utf8(head, option=option) or (
         f"in some of its lines; expected that in all of them; {conversion('latin1', option=option)}"
     )
@@ -497,7 +491,7 @@ def _as_error(path: Path, message: str, skipped: int = 0) -> SourceError:
 
 
 def unreadable(path: Path) -> SourceError:
-    """Return the error that says that a file is damaged, or may not be read."""
+    """Return the error for a file that is damaged, or may not be read."""
     return SourceError(
         f"{str(path)!r} cannot be read as a table; expected a text file, whole, that you may read; "
         "check its format and permissions"

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 
 HEAD = 1 << 16
-"""So many bytes of the beginning of a file tell what it is."""
+"""Bytes at the beginning of a file that show its kind."""
 
 _FILES = (
     (b"\x1f\x8b", "a gzip file", "add .gz to its name"),
@@ -32,13 +32,7 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 
 
 def kind_of_file(head: bytes) -> tuple[str, str] | None:
-    r"""Name a file that is known by its first bytes and is no text, and say what to do with it.
-
-    >>> kind_of_file(b"\x1f\x8b\x08")
-    ('a gzip file', 'add .gz to its name')
-    >>> kind_of_file(b"PAR1,PAR2\n1,2\n") is None
-    True
-    """
+    """Name a file that is no text, by its first bytes, and the remedy; None if it may be text."""
     if head[:4] == b"PK\3\4":
         if b"xl/" in head or b"[Content_Types].xml" in head:
             return "an Excel workbook (.xlsx)", "save it as CSV UTF-8"
@@ -53,12 +47,8 @@ def kind_of_file(head: bytes) -> tuple[str, str] | None:
     return None
 
 
-def mark_of(head: bytes) -> str | None:
-    r"""Name the encoding whose mark a file begins with.
-
-    >>> mark_of("id".encode("utf-16")), mark_of(b"\xef\xbb\xbfid"), mark_of(b"id")
-    ('utf-16', 'utf-8', None)
-    """
+def byte_order_mark(head: bytes) -> str | None:
+    """Name the encoding whose mark a file begins with."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "utf-32"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -91,8 +81,8 @@ def why_not_utf8(head: bytes, *, option: bool = False) -> str | None:
 
 
 def _wide(head: bytes) -> str | None:
-    if mark_of(head) in ("utf-16", "utf-32"):
-        return mark_of(head)
+    if byte_order_mark(head) in ("utf-16", "utf-32"):
+        return byte_order_mark(head)
     # Without a mark: of most characters all bytes but the lowest are zero.
     some = head[: min(len(head), 4096) // 4 * 4]
     if len(some) < 8:
@@ -110,13 +100,13 @@ def _has(head: bytes, some: bytes) -> bool:
 
 
 def conversion(encoding: str, *, option: bool) -> str:
-    """Say how text in an encoding is read; see `why_not_utf8`."""
+    """Return the advice for text in an encoding; see `why_not_utf8`."""
     said = f"say `--encoding {encoding}`, or " if option else ""
     return f"{said}convert it, as with `iconv -f {encoding} -t utf-8`"
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Tell whether it is UTF-8 up to a character that the end may cut."""
+    """Tell whether bytes are UTF-8; the end may cut a character."""
     try:
         head.decode()
     except UnicodeDecodeError as error:
@@ -133,33 +123,17 @@ _NAMES = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text file is written, as far as it is known: None where that has not been said.
+    """The form of a text file, as far as it is known; None where it is not."""
 
-    Attributes
-    ----------
-    delimiter : str or None
-        Between the columns.
-    decimal : {".", ","} or None
-    encoding : str or None
-        As Python calls it.
-    """
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
+    delimiter: str | None = None  # between the columns
+    decimal: str | None = None  # "." or ","
+    encoding: str | None = None  # as Python calls it
 
     @classmethod
     def of(
         cls, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
     ) -> Dialect:
-        r"""Check the options of a user on how a text file is written.
-
-        >>> Dialect.of(";", ","), Dialect.of("tab").delimiter
-        (Dialect(delimiter=';', decimal=',', encoding=None), '\t')
-        >>> Dialect.of(";;")
-        Traceback (most recent call last):
-        erasable.core.errors.InvalidParameterError: the delimiter is ';;'; expected ...
-        """
+        """Check the options of a user on the form of a text file."""
         if delimiter in _TAB:
             delimiter = "\t"
         elif delimiter is not None and not (len(delimiter) == 1 and _separates(delimiter)):
@@ -180,30 +154,18 @@ class Dialect:
 
     @classmethod
     def kept(cls, source: Mapping[str, Any]) -> Dialect:
-        """Return the dialect that a data set keeps; see `Source.to_json`.
-
-        >>> Dialect.kept({"kind": "csv", "dialect": {"delimiter": ";"}})
-        Dialect(delimiter=';', decimal=None, encoding=None)
-        """
+        """Return the dialect that a data set keeps; see `Source.to_json`."""
         said = source.get("dialect", {})
         return cls.of(*(said.get(name) for name in ("delimiter", "decimal", "encoding")))
 
     def over(self, known: Dialect) -> Dialect:
-        """Return this dialect, with the entries of another where it has none.
-
-        >>> Dialect(";").over(Dialect(",", "."))
-        Dialect(delimiter=';', decimal='.', encoding=None)
-        """
+        """Return this dialect, with the entries of another where it has none."""
         own = (self.delimiter, self.decimal, self.encoding)
         others = (known.delimiter, known.decimal, known.encoding)
         return Dialect(*(a if a is not None else b for a, b in zip(own, others, strict=True)))
 
     def to_json(self) -> dict[str, str]:
-        """Return the entries that were given, by name.
-
-        >>> Dialect(";").to_json()
-        {'delimiter': ';'}
-        """
+        """Return the entries that were given, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -212,15 +174,13 @@ def _refuse(what: str, given: str | None, expected: str) -> NoReturn:
 
 
 UNSAID = Dialect()
-"""Nothing is known."""
+"""The dialect without any entry."""
 
 
-def said_in(head: str) -> tuple[str | None, str]:
+def named_separator(head: str) -> tuple[str | None, str]:
     r"""Return the separator that a first line names, as Excel writes and hides it, and the rest.
 
-    Examples
-    --------
-    >>> said_in("sep=;\nid;price\n"), said_in("id;price\n")
+    >>> named_separator("sep=;\nid;price\n"), named_separator("id;price\n")
     ((';', 'id;price\n'), (None, 'id;price\n'))
     """
     found = _FIRST_LINE.match(head)
@@ -230,23 +190,23 @@ def said_in(head: str) -> tuple[str | None, str]:
 
 
 def _separates(character: str) -> bool:
-    """Tell whether a character may stand between values."""
+    """Tell whether a character may be a separator."""
     return character == "\t" or (" " <= character <= "~" and character not in _NO_DELIMITER)
 
 
-def separator_of(
+def find_separator(
     head: str, usual: str, needed: Collection[str], some_of: Collection[str], *, is_cut: bool
 ) -> str:
-    r"""Find what separates the columns of a text file where only one separator fits.
+    r"""Find the separator of a text file where only one fits.
 
     The usual one fits if it gives the columns that are needed. Another one does if, besides, it
     gives two columns or more, and as many in each row. `head` is the beginning of the file, and
     `is_cut` says that the file is longer. All of `needed` have to be there, and one of `some_of`,
     if any; the usual separator is returned as well where none or several others fit.
 
-    >>> separator_of("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
+    >>> find_separator("id;price\n1;2,5\n", ",", ["id"], [], is_cut=False)
     ';'
-    >>> separator_of("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
+    >>> find_separator("id;a|b\n1;2|3\n", ",", [], [], is_cut=False)
     ','
     """
 
@@ -277,11 +237,7 @@ def _rows(head: str, separator: str, *, is_cut: bool) -> list[list[str]]:
 
 
 def describe_dialect(found: Dialect, besides: Dialect) -> str:
-    """Say what was found of a file besides what was known; return an empty text if nothing.
-
-    >>> describe_dialect(Dialect(";", ",", "utf-8"), Dialect(",", ".", "utf-8"))
-    "';' between columns and decimal commas"
-    """
+    """Describe a dialect as far as it differs from a known one; empty if it does not."""
     parts = []
     if found.delimiter != besides.delimiter:
         between = _NAMES.get(found.delimiter or "", repr(found.delimiter))

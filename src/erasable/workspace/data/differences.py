@@ -1,4 +1,4 @@
-"""In what two versions of a data set differ: records that came, went, or have other values."""
+"""Differences of two versions of a data set: records that came, went, or have other values."""
 
 from __future__ import annotations
 
@@ -12,29 +12,16 @@ import pyarrow.compute as pc
 
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.arrays import rows_of
+from erasable.workspace.data.arrays import array_rows
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
 
 
 @dataclass(frozen=True, slots=True)
 class VersionDifference:
-    """What leads from one version to another.
+    """The change from one version to another."""
 
-    Attributes
-    ----------
-    gone : list
-        Ids of records that are not there any more, or have other values.
-    come : pyarrow.Table
-        Records that are new, or have other values now.
-
-    Examples
-    --------
-    >>> VersionDifference([], pa.table({"id": ["a"]})).is_nothing
-    False
-    """
-
-    gone: list[Any]
-    come: pa.Table
+    gone: list[Any]  # ids of records that are not there any more, or have other values
+    come: pa.Table  # records that are new, or have other values now
 
     @property
     def is_nothing(self) -> bool:
@@ -83,7 +70,7 @@ def same_rows(left: pa.Table, right: pa.Table) -> pa.ChunkedArray:
     same = None
     for a, b in zip(left.columns, right.columns, strict=True):
         if pa.types.is_nested(a.type):
-            alike = rows_of(a).view(np.int64) == rows_of(b).view(np.int64)
+            alike = array_rows(a).view(np.int64) == array_rows(b).view(np.int64)
             equal = pa.chunked_array([alike.all(axis=1)])
             same = equal if same is None else pc.and_(same, equal)
             continue

@@ -1,7 +1,7 @@
-"""Take records out of a data set, or correct them, in every version of it that is kept.
+"""Erasure and correction of records of a data set, in every version of it that is kept.
 
-What is asked for is looked up and the fragments as they are to be are written first; nothing of the
-workspace changes until `swap`, in the caller's transaction.
+Records are looked up and their new fragments are written first; nothing of the workspace changes
+until `swap`, in the caller's transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import type_of
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, get, parts, record_type
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, fragment_rows, get, record_type
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.evidence import ledger_checks, seals
@@ -32,27 +32,13 @@ from erasable.workspace.store.artifacts import StoredArtifact
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be erased from a data set, or corrected in it.
+    """The erasures and corrections that requests want of a data set."""
 
-    Attributes
-    ----------
-    tokens : dict of token to list of request ids
-        Of people.
-    conditions : list of (request id, Condition)
-    records : dict of token to list of request ids
-        Of records, by their ids: tokens of the type `admission.record_type`.
-    corrections : list of (request id, pyarrow.Table)
-        Ids and columns with what they are to hold; where two differ, the later one counts.
-
-    Examples
-    --------
-    >>> Wanted({"00aa": ["R-1"]}).conditions
-    ()
-    """
-
-    tokens: Mapping[str, Sequence[str]]
-    conditions: Sequence[tuple[str, Condition]] = ()
+    tokens: Mapping[str, Sequence[str]]  # of people: request ids
+    conditions: Sequence[tuple[str, Condition]] = ()  # request id and condition
+    # tokens of the type `catalogue.record_type`: request ids
     records: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # request id, and ids and columns with new values; where two differ, the later counts
     corrections: Sequence[tuple[str, pa.Table]] = ()
 
 
@@ -71,33 +57,17 @@ class _Found:
 
 @dataclass(slots=True)
 class Erasure:
-    """What requests take out of one data set, and correct in it.
-
-    Attributes
-    ----------
-    dataset : DataSet
-    found : list
-        Per fragment that changes.
-    seconds : float
-        For looking and writing.
-    vacated : dict of bucket to set of tokens
-        People without a record left in it; see `erasable.workspace.data.gone_subjects`.
-
-    Examples
-    --------
-    >>> erasure = Erasure(DataSet(1, "a", {}, "id", (), (), 1, 1, None), [])
-    >>> erasure.n_records, erasure.ids_at(1), erasure.n_by_request()
-    (0, [], {})
-    """
+    """The records that requests erase from one data set, and correct in it."""
 
     dataset: DataSet
-    found: list[_Found] = field(default_factory=list)
-    seconds: float = 0.0
+    found: list[_Found] = field(default_factory=list)  # per fragment that changes
+    seconds: float = 0.0  # for looking and writing
+    # by bucket: tokens without a record left in it; see `workspace.data.gone_subjects`
     vacated: dict[int, set[str]] = field(default_factory=dict)
 
     @property
     def n_records(self) -> int:
-        """Records erased from the newest version."""
+        """Number of records erased from the newest version."""
         return len(self.ids_at(self.dataset.version))
 
     def ids_at(self, version: int) -> list[Any]:
@@ -106,15 +76,15 @@ class Erasure:
 
     @property
     def n_corrected(self) -> int:
-        """Records of the newest version that hold something else."""
+        """Number of corrected records of the newest version."""
         return self.n_corrected_at(self.dataset.version)
 
     def n_corrected_at(self, version: int) -> int:
-        """Count the records of a version that hold something else."""
+        """Count the corrected records of a version."""
         return sum(len(each.corrected) for each in self.found if each.part.belongs_to(version))
 
     def corrected_at(self, known: DataSet, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the records of a version that differ once they are corrected, as they are to be.
+        """Return the records of a version that corrections change, as they are to be.
 
         They differ in one of `columns`, by default in any; `known` is as it was in the version.
         Raise InvalidDataError where the version cannot hold the values.
@@ -130,7 +100,7 @@ class Erasure:
         return pa.concat_tables([schema.empty_table(), *found])
 
     def parts_after(self, every: Sequence[FragmentRow]) -> list[FragmentRow]:
-        """Return the fragments of the data set as they are to be, once they are rewritten."""
+        """Return the fragments of the data set after the swap, once they are rewritten."""
         found = {each.part.id: each for each in self.found}
         after = []
         for part in every:
@@ -171,10 +141,10 @@ class Erasure:
 def find_records(
     context: Context, connection: Connection, dataset_id: int, wanted: Wanted
 ) -> Erasure:
-    """Look up what is to be erased; write and change nothing."""
+    """Look up the records to be erased; write and change nothing."""
     began = time.perf_counter()
     known = get(connection, dataset_id)
-    every = parts(connection, dataset_id)
+    every = fragment_rows(connection, dataset_id)
     buckets = _buckets(connection, known, wanted)
     every = [
         part
@@ -204,7 +174,7 @@ def rewrite_fragments(context: Context, erasure: Erasure) -> None:
 
 
 def swap(context: Context, connection: Connection, erasure: Erasure) -> None:
-    """Put the new fragments in the place of the old."""
+    """Replace the old fragments by the new ones."""
     ledger_checks.check_one(context, connection, "dataset", erasure.dataset.name)
     for each in erasure.found:
         at = fragment.c.id == each.part.id
@@ -307,7 +277,7 @@ def corrected(
     name, ids, counts = known.id_column, list[Any](), dict[str, int]()
     for request, given in corrections:
         at = pc.index_in(table[name], given[name])
-        there = pc.and_(pc.is_valid(at), are_same_peoples(known, given.take(at), table))
+        there = pc.and_(pc.is_valid(at), have_same_owners(known, given.take(at), table))
         columns = [each for each in given.column_names[1:] if each not in known.subject_columns]
         if not (columns and pc.any(there).as_py()):
             continue
@@ -329,11 +299,10 @@ def corrected(
     return table, list(dict.fromkeys(ids)), counts
 
 
-def are_same_peoples(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
+def have_same_owners(known: DataSet, then: pa.Table, now: pa.Table) -> pa.ChunkedArray:
     """Tell which records have the first subject that they had, or had none.
 
-    `then` and `now` are the same records, row by row. Without subject columns in `then`, all are
-    taken to be.
+    `then` and `now` are the same records, row by row. Without subject columns in `then`, all count.
     """
     same = pc.is_valid(now[known.id_column])
     for column in reversed(known.subject_columns):

@@ -1,6 +1,6 @@
 """Features of a table: the columns that are features, and their types, gaps and scale.
 
-Models, selections and removals of domains decide these here, so that they agree.
+Models, selections and removals of domains share these, so that they agree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from erasable.core.ids import name_some
 from erasable.workspace.data.arrays import width
 
 NUMBERS = ("int64", "uint64", "double", "bool")
-"""The Arrow types that are taken as numbers."""
+"""The Arrow types of numbers."""
 TEXT = "string"
 """The Arrow type of text."""
 
@@ -32,11 +32,7 @@ FILLS = ("mean", "median", "most_frequent")
 def default_columns(
     types: Mapping[str, str], taken: Collection[str | None], kinds: Sequence[str] = NUMBERS
 ) -> list[str]:
-    """Return the columns that are features by default, without those of an index.
-
-    >>> default_columns({"id": "int64", "age": "int64", "note": "string"}, {"id"})
-    ['age']
-    """
+    """Return the columns that are features by default, without those of an index."""
     return [
         name
         for name, kind in types.items()
@@ -45,11 +41,7 @@ def default_columns(
 
 
 def is_time(kind: str) -> bool:
-    """Tell whether an Arrow type is of days, moments or times of day.
-
-    >>> is_time("date32[day]"), is_time("timestamp[us]"), is_time("double")
-    (True, True, False)
-    """
+    """Tell whether an Arrow type is of days, moments or times of day."""
     return kind.startswith(("date", "time"))
 
 
@@ -87,8 +79,6 @@ def check_columns(
     """Refuse columns that are not there, are named twice, or hold neither numbers nor text.
 
     `types` maps columns to Arrow types; None as `kinds` accepts all.
-
-    >>> check_columns({"age": "int64", "seen": "date32[day]"}, ["age"])
     """
     unknown = [name for name in names if name not in types]
     if unknown:
@@ -112,21 +102,13 @@ def check_columns(
 
 
 def check_fill(fill: str | None) -> None:
-    """Refuse a strategy that is not one of `FILLS`.
-
-    >>> check_fill("median")
-    """
+    """Refuse a strategy that is not one of `FILLS`."""
     if fill is not None and fill not in FILLS:
         raise WorkspaceError(f"fill is {str(fill)[:40]!r}; expected one of {', '.join(FILLS)}")
 
 
-def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
-    """Count the gaps of each column that has any: nulls and NaN.
-
-    >>> import pyarrow as pa
-    >>> with_gaps(pa.table({"age": [41, None], "dose": [0.5, 1.5]}), ["age", "dose"])
-    {'age': 1}
-    """
+def count_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
+    """Count the gaps of each column that has any: nulls and NaN."""
     counts = {
         name: pc.sum(pc.is_null(table[name], nan_is_null=True)).as_py() or 0 for name in names
     }
@@ -134,12 +116,8 @@ def with_gaps(table: pa.Table, names: Sequence[str]) -> dict[str, int]:
 
 
 def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None) -> None:
-    """Refuse gaps in columns that must have none.
-
-    >>> import pyarrow as pa
-    >>> refuse_gaps(pa.table({"age": [41, 42]}), ["age"])
-    """
-    gaps = with_gaps(table, names)
+    """Refuse gaps in columns that must have none."""
+    gaps = count_gaps(table, names)
     if not gaps:
         return
     anywhere = reduce(pc.or_, (pc.is_null(table[name], nan_is_null=True) for name in gaps))
@@ -156,14 +134,9 @@ def refuse_gaps(table: pa.Table, names: Sequence[str], advice: str | None = None
 
 
 def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any:
-    """Return columns of numbers without gaps as a matrix.
+    """Return columns of numbers without gaps as a float64 matrix of shape (n_records, n_columns).
 
-    Its shape is (n_records, n_columns), its dtype float64. If `scaled`, each column has mean 0 and
-    standard deviation 1.
-
-    >>> import pyarrow as pa
-    >>> matrix(pa.table({"age": [1, 3]}), ["age"]).tolist()
-    [[-1.0], [1.0]]
+    If `scaled`, each column has mean 0 and standard deviation 1.
     """
     found = np.column_stack([table[name].to_numpy().astype(np.float64) for name in names])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -179,13 +152,8 @@ def matrix(table: pa.Table, names: Sequence[str], *, scaled: bool = True) -> Any
     return (found - found.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
 
 
-def positive(table: pa.Table, name: str) -> Any:
-    """Return a column of numbers, all above 0, such as costs; refuse other values.
-
-    >>> import pyarrow as pa
-    >>> positive(pa.table({"cost": [1, 2]}), "cost")
-    array([1., 2.])
-    """
+def positive_column(table: pa.Table, name: str) -> Any:
+    """Return a column of numbers, all above 0, such as costs; refuse other values."""
     values = table[name].to_numpy().astype(np.float64)
     bad = int((~((values > 0) & (values < np.inf))).sum())
     if bad:
@@ -196,18 +164,16 @@ def positive(table: pa.Table, name: str) -> Any:
     return values
 
 
-def filled(table: pa.Table, names: Sequence[str], fill: str | None) -> tuple[pa.Table, list[str]]:
+def fill_gaps(
+    table: pa.Table, names: Sequence[str], fill: str | None
+) -> tuple[pa.Table, list[str]]:
     """Fill in the gaps of columns, each by its own values.
 
     Only "most_frequent" fills text; None as `fill` leaves gaps as they are. Return the table, in
     which numbers with gaps become float64, and a line for each column filled.
-
-    >>> import pyarrow as pa
-    >>> filled(pa.table({"age": [41, None, 43]}), ["age"], "mean")[0].to_pydict()
-    {'age': [41.0, 42.0, 43.0]}
     """
     messages = []
-    for name, n in with_gaps(table, names).items() if fill is not None else ():
+    for name, n in count_gaps(table, names).items() if fill is not None else ():
         column = table[name]
         text = pa.types.is_string(column.type)
         if text and fill != "most_frequent":

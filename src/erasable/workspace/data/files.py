@@ -1,4 +1,4 @@
-"""Paths that data is read from: told apart, and told of where they are not there."""
+"""Paths and URLs of data: their kinds, object stores, and errors of missing ones."""
 
 from __future__ import annotations
 
@@ -14,20 +14,12 @@ _PROTOCOLS = frozenset({"abfs", "abfss", "az", "gcs", "gs", "memory", "oci", "os
 
 
 def is_store(text: str) -> bool:
-    """Tell whether a URL names an object store rather than a database.
-
-    >>> is_store("s3://bucket/visits"), is_store("postgresql://db/shop#visits")
-    (True, False)
-    """
+    """Tell whether a URL names an object store rather than a database."""
     return text.partition("://")[0].lower() in _PROTOCOLS
 
 
 def store_place(text: str) -> str:
-    """Return a URL to keep; refuse one that seems to hold a credential.
-
-    >>> store_place("s3://bucket/visits/")
-    's3://bucket/visits'
-    """
+    """Return a URL to keep; refuse one that seems to hold a credential."""
     protocol, _, path = text.partition("://")
     if "?" in text or "#" in text or ":" in path.partition("@")[0] or not path.strip("/"):
         raise SourceError(
@@ -38,7 +30,7 @@ def store_place(text: str) -> str:
     return text.rstrip("/")
 
 
-def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
+def open_store(place: str) -> tuple[pa.fs.FileSystem, str]:
     """Return the store of a URL, and the path within it."""
     protocol = urlsplit(place).scheme
     try:
@@ -51,12 +43,12 @@ def opened(place: str) -> tuple[pa.fs.FileSystem, str]:
             "store; install them, as with `pip install 'erasable[objects]' s3fs`"
         ) from None
     except Exception as error:  # of many drivers, each with errors of its own
-        raise unreached(place, error) from None
+        raise store_unreachable(place, error) from None
     return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(store)), path
 
 
-def unreached(place: str, error: Exception) -> SourceError:
-    """Return the error that says that a store does not answer; it repeats nothing of it."""
+def store_unreachable(place: str, error: Exception) -> SourceError:
+    """Return the error for a store that does not answer, without its own message."""
     return SourceError(
         f"the store at {place!r} cannot be read ({type(error).__name__}); expected one that "
         "answers and that you may read; check its address, and the credentials of its driver"
@@ -64,7 +56,7 @@ def unreached(place: str, error: Exception) -> SourceError:
 
 
 def is_folder(path: Path) -> bool:
-    """Tell whether a path is that of a folder; one that cannot be is not."""
+    """Tell whether a path is that of a folder; an invalid path is not."""
     try:
         return path.is_dir()
     except OSError:  # a name too long

@@ -2,7 +2,7 @@
 
 A person's records are in few fragments, so that erasing them rewrites few. Subject columns hold
 tokens (keyed hashes), never the values that came. Records are in the order of their ids, so that
-what a fragment holds does not depend on the order in which they came.
+a fragment does not depend on the order in which they came.
 """
 
 from __future__ import annotations
@@ -21,33 +21,25 @@ from erasable.workspace.context import Context
 from erasable.workspace.store.artifacts import ArtifactStore, StoredArtifact
 
 PARTS = 256
-"""As many as a data set has buckets at most."""
+"""The largest number of buckets of a data set."""
 
 _RECORDS_EACH = 2000
 _DIGITS = arrow_files.array_of_texts([f"{part:02x}" for part in range(PARTS)])
 
 
 def buckets_for(n_records: int) -> int:
-    """Choose how many buckets a data set has: a power of two, of some 2,000 records each.
-
-    >>> buckets_for(10), buckets_for(200_000), buckets_for(10**7)
-    (1, 64, 256)
-    """
+    """Choose how many buckets a data set has: a power of two, of some 2,000 records each."""
     wanted = min(PARTS, max(1, n_records // _RECORDS_EACH))
     return 1 << (wanted.bit_length() - 1)
 
 
 def bucket_of(token: str, n_buckets: int) -> int:
-    """Return the bucket of a token, which is uniformly distributed already.
-
-    >>> bucket_of("0000000a" + "f" * 24, 8)
-    2
-    """
+    """Return the bucket of a token, which is uniformly distributed already."""
     return int(token[:8], 16) % n_buckets
 
 
 def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Array:
-    """Return of each record the part, of `PARTS`, that its bucket is made of.
+    """Return the part of each record, of `PARTS`, that its bucket is made of.
 
     It depends on the first subject, or on the id if there is none. However many buckets a data set
     has, bucket b is made of the parts b, b + n_buckets, b + 2 n_buckets, ... The parts are int32,
@@ -72,15 +64,15 @@ def parts_of(table: pa.Table, id_column: str, subjects: Sequence[str]) -> pa.Arr
 def write(context: Context, dataset: str, table: pa.Table) -> StoredArtifact:
     """Put a fragment into the store.
 
-    It is plain, neither compressed nor by a dictionary: a search for what should be gone must find
-    it by its bytes, and a batch writes many of them.
+    It has neither compression nor a dictionary: a search for erased values must find them by their
+    bytes, and a batch writes many fragments.
     """
     data = arrow_files.parquet_bytes(table.combine_chunks(), use_dictionary=False)
     return context.store.put(f"data/{dataset}", data)
 
 
 def read(context: Context, key: str, sha256: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a fragment; refuse a file that is missing, or is not what was put."""
+    """Read a fragment; refuse a file that is missing, or has other bytes than were put."""
     return read_from(context.store, StoredArtifact(key, sha256), columns)
 
 

@@ -1,10 +1,10 @@
-"""People without a record left: the index of people is brought to what the data holds.
+"""People without a record left: their tokens leave the ledger.
 
 The law kept here: a person of whom no file of data holds a record has no token in the ledger, but
 on the suppression list. Records go by an erasure, which knows at once whom it leaves without any,
-or with a file that neither the newest version of a data set nor a model needs: then the bucket is
-noted as vacated, and looked through after it, and what corrections that wait say of records which
-went with the file is dropped.
+or with a file that neither the newest version of a data set nor a model needs. Then the bucket is
+noted as vacated, and looked through afterwards; corrections that wait lose the records of that
+file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sqlalchemy import Connection, delete, insert, select
 from erasable.workspace.context import Context
 from erasable.workspace.data import waiting_corrections
 from erasable.workspace.data.admission import tokens_in, tokens_of
-from erasable.workspace.data.catalogue import get, parts
+from erasable.workspace.data.catalogue import fragment_rows, get
 from erasable.workspace.data.erasing import Erasure
 from erasable.workspace.evidence import seals
 from erasable.workspace.identity.subjects import subjects_of
-from erasable.workspace.ledger.bulk import delete_in, held, insert_missing, rows_in
+from erasable.workspace.ledger.bulk import delete_in, insert_missing, rows_in, values_held
 from erasable.workspace.ledger.schema import (
     IN_USE,
     fragment,
@@ -40,7 +40,7 @@ def find_leavers(context: Context, erasure: Erasure) -> None:
     if not known.subjects or not erasure.found:
         return
     with context.ledger.reading() as connection:
-        every_part = parts(connection, known.id)
+        every_part = fragment_rows(connection, known.id)
     found = {each.part.id: each for each in erasure.found}
     for bucket in {each.part.bucket for each in erasure.found}:
         gone: set[str] = set()
@@ -67,12 +67,12 @@ def forget_holdings(connection: Connection, dataset_id: int, gone: Mapping[int, 
 
 
 def forget_unheld(connection: Connection, tokens: Iterable[str]) -> int:
-    """Forget those of some people of whom no data set holds a record; count their tokens.
+    """Forget the people, of these tokens, of whom no data set holds a record; count their tokens.
 
-    All tokens of such a person go, those that were linked included.
+    All tokens of such a person go, linked ones too.
     """
     asked = set(tokens)
-    gone = asked - held(connection, holding.c.token, asked)
+    gone = asked - values_held(connection, holding.c.token, asked)
     subjects = set(subjects_of(connection, gone).values())
     owned = select(identity.c.subject).join(holding, holding.c.token == identity.c.token)
     there = {row.subject for row in rows_in(connection, owned, identity.c.subject, subjects)}
@@ -80,7 +80,7 @@ def forget_unheld(connection: Connection, tokens: Iterable[str]) -> int:
 
 
 def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]) -> None:
-    """Note buckets that files have left, to be looked through by `tidy`."""
+    """Note buckets that lost files, to be looked through by `tidy`."""
     wanted = sorted(set(buckets))
     if wanted:
         rows = {"dataset_id": [dataset_id] * len(wanted), "bucket": wanted}
@@ -88,9 +88,9 @@ def note_vacated(connection: Connection, dataset_id: int, buckets: Iterable[int]
 
 
 def drop_unused(context: Context, connection: Connection, dataset_id: int) -> int:
-    """Let go of fragments that neither the newest version nor a model needs; return how many.
+    """Drop fragments that neither the newest version nor a model needs; return how many.
 
-    Their buckets are to be looked through for people without a record: `tidy`.
+    Their buckets are noted for `tidy`.
     """
     wanted = {get(connection, dataset_id).version}
     query = select(model.c.datasets, model_version.c.dataset_versions).join(model_version, IN_USE)
@@ -98,7 +98,7 @@ def drop_unused(context: Context, connection: Connection, dataset_id: int) -> in
         wanted |= {v for d, v in zip(datasets, versions, strict=True) if d == dataset_id}
     unused = [
         part
-        for part in parts(connection, dataset_id)
+        for part in fragment_rows(connection, dataset_id)
         if not any(part.belongs_to(version) for version in wanted)
     ]
     if unused:
@@ -113,7 +113,7 @@ def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
     """Look through vacated buckets; forget people without a record; return how many tokens went.
 
     Hold locks of the data sets: no record may come in meanwhile. By default all data sets are
-    looked through, and whom no bucket ever led to is forgotten, too.
+    looked through, and people in no bucket are forgotten, too.
     """
     with context.ledger.reading() as connection:
         wanted = list(connection.execute(select(vacated)).all())
@@ -129,7 +129,7 @@ def tidy(context: Context, dataset_ids: Iterable[int] | None = None) -> int:
 
 
 def unheld(connection: Connection) -> list[str]:
-    """Return the tokens of people of whom the index has no record."""
+    """Return the tokens of people without a record in the index."""
     owners = select(identity.c.subject).join(holding, holding.c.token == identity.c.token)
     query = select(identity.c.token).where(identity.c.subject.not_in(owners))
     return list(connection.execute(query.order_by(identity.c.token)).scalars())
@@ -138,7 +138,7 @@ def unheld(connection: Connection) -> list[str]:
 def _tidy(context: Context, dataset_id: int, buckets: set[int]) -> int:
     with context.ledger.reading() as connection:
         known = get(connection, dataset_id)
-        every_part = parts(connection, dataset_id)
+        every_part = fragment_rows(connection, dataset_id)
         present = [part for part in every_part if part.bucket in buckets]
         narrowed = waiting_corrections.narrow(context, connection, known, every_part)
         at = (holding.c.dataset_id == dataset_id) & holding.c.bucket.in_(sorted(buckets))

@@ -1,7 +1,7 @@
 """Holders of records: read from all of the data, and compared with the ledger's index.
 
 The law kept here: every token in the records of a data set is an identity of the ledger, and is
-held in the bucket where its records are. Whom the index lacks, an erasure would miss.
+held in the bucket where its records are. An erasure would miss people whom the index lacks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.admission import tokens_in, tokens_of
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, parts, record_type
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    FragmentRow,
+    all_datasets,
+    fragment_rows,
+    record_type,
+)
 from erasable.workspace.data.gone_subjects import unheld
-from erasable.workspace.ledger.bulk import held, rows_in
+from erasable.workspace.ledger.bulk import rows_in, values_held
 from erasable.workspace.ledger.schema import fragment, holding, identity, vacated
 
 
@@ -24,14 +30,14 @@ def tokens_held(context: Context, connection: Connection, tokens: Mapping[str, s
     """Return which tokens any version of any data set holds; every fragment is read.
 
     `tokens` maps tokens of people, or of records (see
-    `erasable.workspace.data.admission.record_type`), to types.
+    `erasable.workspace.data.catalogue.record_type`), to types.
     """
     found: set[str] = set()
-    for known in every(connection):
+    for known in all_datasets(connection):
         named = record_type(known.name)
         of_records = {token for token, kind in tokens.items() if kind == named}
         columns = known.subject_columns + ([known.id_column] if of_records else [])
-        fragments_of = parts(connection, known.id) if tokens and columns else []
+        fragments_of = fragment_rows(connection, known.id) if tokens and columns else []
         with context.progress(f"looking through {known.name}", len(fragments_of)) as advance:
             for part in fragments_of:
                 table = fragments.read(context, part.key, part.sha256, columns)
@@ -44,7 +50,7 @@ def tokens_held(context: Context, connection: Connection, tokens: Mapping[str, s
     return found
 
 
-def missed(
+def missing_in_index(
     context: Context, connection: Connection, tokens: Mapping[str, str], found_elsewhere: Set[str]
 ) -> set[str]:
     """Return which tokens are in the data where the index lacks them.
@@ -55,13 +61,13 @@ def missed(
     records: they need not wait for a damaged data set in which the index does not have them.
     """
     found: set[str] = set()
-    for known in every(connection):
+    for known in all_datasets(connection):
         kind = known.subjects[0][1] if known.subjects else None
         of_kind = {token for token, of in tokens.items() if of == kind}
         at = {token: fragments.bucket_of(token, known.n_buckets) for token in of_kind}
         wanted = of_kind - _indexed(connection, known.id, at)
         buckets = {at[token] for token in wanted}
-        for part in parts(connection, known.id) if buckets else []:
+        for part in fragment_rows(connection, known.id) if buckets else []:
             if part.bucket in buckets:
                 try:
                     found |= wanted & tokens_of(context, part, known)
@@ -74,21 +80,20 @@ def missed(
 
 
 def _indexed(connection: Connection, dataset_id: int, at: Mapping[str, int]) -> set[str]:
-    """Return which tokens the index has in the buckets that they belong to."""
+    """Return the tokens that the index has in their own buckets."""
     query = select(holding.c.token, holding.c.bucket).where(holding.c.dataset_id == dataset_id)
     rows = rows_in(connection, query, holding.c.token, sorted(at))
     return {row.token for row in rows if at[row.token] == row.bucket}
 
 
 def compare_index_with_data(context: Context) -> list[str]:
-    """Name the data sets whose people the ledger would not find; read every fragment.
+    """Return a line for each fault of the index of people; read every fragment.
 
-    Return a line for each fault, none where all is well. Faults of the disk or the server are
-    raised.
+    Errors of the disk or the server are raised.
     """
     found = []
     with context.ledger.reading() as connection:
-        for known in every(connection):
+        for known in all_datasets(connection):
             if known.subjects:
                 found += _compare(context, connection, known)
         nobody = set(unheld(connection))
@@ -115,7 +120,7 @@ def _compare(context: Context, connection: Connection, known: DataSet) -> list[s
     missed: set[str] = set()
     seen: set[tuple[str, int]] = set()
     found = []
-    for part in parts(connection, known.id):
+    for part in fragment_rows(connection, known.id):
         try:
             own = tokens_of(context, part, known)
         except (WorkspaceDiskError, WorkspaceServerError):
@@ -127,7 +132,7 @@ def _compare(context: Context, connection: Connection, known: DataSet) -> list[s
         missed |= {token for token in own if (token, part.bucket) not in index}
         tokens |= own
         seen |= {(token, part.bucket) for token in own}
-    missed |= tokens - held(connection, identity.c.token, tokens)
+    missed |= tokens - values_held(connection, identity.c.token, tokens)
     if missed:
         found.append(
             f"data set {known.name!r} has records of {len(missed)} of its {len(tokens)} people "

@@ -1,4 +1,4 @@
-"""Read JSON lines, an object a line; a column has one type in all of the file.
+"""JSON lines, an object a line; a column has one type in all of the file.
 
 The law kept here: no value is changed, and none is rounded. A key that a line lacks is a gap, as
 null is. An error describes the fault of a file in one line, without the identity of a person.
@@ -20,8 +20,8 @@ from erasable.workspace.data.delimited import (
     BROKEN,
     head_of,
     misencoded,
+    open_unpacked,
     refuse_other_files,
-    unpacked,
     unreadable,
 )
 from erasable.workspace.ledger.kinds import is_unicode
@@ -58,7 +58,7 @@ def _records(path: Path, head: bytes) -> Iterator[_Records]:
     records: _Records = []
     number = n_bytes = 0
     try:
-        with unpacked(path) as file:
+        with open_unpacked(path) as file:
             while line := file.readline(_BYTES + 1):
                 number, n_bytes = number + 1, n_bytes + len(line)
                 if number == 1:
@@ -117,7 +117,7 @@ _DECODER = json.JSONDecoder(parse_float=_float, parse_constant=_constant, object
 
 
 class _Columns:
-    """The columns of a file, in the order that they come in, and what they hold."""
+    """The columns of a file, in the order of arrival, and their types so far."""
 
     def __init__(self, place: str, identities: Collection[str]) -> None:
         self._place, self._identities = place, identities
@@ -126,7 +126,7 @@ class _Columns:
         self._most: dict[str, int] = {}
 
     def add(self, records: _Records) -> None:
-        """See what some records hold."""
+        """Note the columns and types of some records."""
         for _, record in records:
             if not record.keys() <= self._classes.keys():
                 self._classes |= {name: set() for name in record if name not in self._classes}

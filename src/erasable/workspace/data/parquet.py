@@ -1,8 +1,8 @@
-"""Read Parquet files, some records at a time: one, or all of those in a folder or object store.
+"""Parquet files, read some records at a time: one, or all of those in a folder or object store.
 
-The law kept here: what is read does not depend on how records are divided into files, but for the
+The law kept here: the result does not depend on how records are divided into files, but for the
 columns that the names of folders give (``year=2024/part-0.parquet``), which all of the files have
-or none. No more is held than the records of one batch and the footer of one file.
+or none. At most the records of one batch and the footer of one file are in memory.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pyarrow.fs
 
 from erasable.core import _arrow_files as arrow_files
 from erasable.core.errors import SourceError
-from erasable.workspace.data.column_types import cast
-from erasable.workspace.data.files import check_there, unreached
+from erasable.workspace.data.column_types import cast_table
+from erasable.workspace.data.files import check_there, store_unreachable
 
-_GAP = "__HIVE_DEFAULT_PARTITION__"  # what Hive and Spark name a folder of nulls
+_GAP = "__HIVE_DEFAULT_PARTITION__"  # the folder of nulls of Hive and Spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def parquet_batches(
 
     `place` names it in messages; `store` is None for the files of this machine. Columns that come
     from the names of folders stay text if they are in `text_columns`: "007" is not 7. All batches
-    have one schema; the first is empty, and tells the columns.
+    have one schema; the first is empty, and has the columns.
     """
     if store is None:
         check_there(Path(path))
@@ -61,7 +61,7 @@ def parquet_batches(
     except Exception as error:  # of the drivers of stores, each with errors of its own
         if isinstance(store, pa.fs.LocalFileSystem):
             raise
-        raise unreached(place, error) from None
+        raise store_unreachable(place, error) from None
 
 
 def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
@@ -73,7 +73,7 @@ def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
     found = []
     for each in store.get_file_info(pa.fs.FileSelector(path, recursive=True)):
         within = each.path.removeprefix(info.path.rstrip("/")).strip("/").split("/")
-        # What begins so are notes of the programs that wrote the files.
+        # Names that begin so are notes of the programs that wrote the files.
         if each.type == pa.fs.FileType.File and not any(n.startswith((".", "_")) for n in within):
             found.append(_File(each.path, _partitions_of(within[:-1])))
     if not found:
@@ -86,7 +86,7 @@ def _files(store: pa.fs.FileSystem, path: str, place: str) -> list[_File]:
 
 
 def _partitions_of(folders: Sequence[str]) -> dict[str, str | None]:
-    """Return what the names of folders say, as Hive writes it: key=value.
+    """Return the columns that names of folders give, as Hive writes them: key=value.
 
     >>> _partitions_of(["year=2024", "who=a%20b", "more"])
     {'year': '2024', 'who': 'a b'}
@@ -134,7 +134,7 @@ def _schema(store: pa.fs.FileSystem, files: Sequence[_File], place: str) -> pa.S
 
 
 def _plain_text(schema: pa.Schema) -> pa.Schema:
-    """Return the types without dictionaries, which differ from file to file."""
+    """Return the types without dictionaries, which differ between files."""
     return pa.schema(
         [
             field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
@@ -144,7 +144,7 @@ def _plain_text(schema: pa.Schema) -> pa.Schema:
 
 
 def _partition_types(files: Sequence[_File], text_columns: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return the types of what the folders say: whole numbers, where all of it is such."""
+    """Return the types of the columns from folders: whole numbers, where all values are."""
     types = {}
     for name in files[0].partitions:
         partitions = {file.partitions[name] for file in files}
@@ -161,16 +161,16 @@ def _partition_types(files: Sequence[_File], text_columns: Sequence[str]) -> dic
 def _read(store: pa.fs.FileSystem, path: str) -> Iterator[pa.RecordBatch]:
     with store.open_input_file(path) as opened:
         for batch in arrow_files.parquet_batches(opened):
-            batch.validate(full=True)  # what is called text in a damaged file may be none
+            batch.validate(full=True)  # the text of a damaged file may be invalid
             yield batch
 
 
 def _completed(
     batch: pa.RecordBatch, file: _File, schema: pa.Schema, own: Sequence[pa.Field], place: str
 ) -> pa.Table:
-    """Bring a batch to the types of all files, and add what its folder says."""
+    """Bring a batch to the types of all files, and add the columns of its folder."""
     table = pa.Table.from_batches([batch])
-    arrays = cast(table, schema, place).columns
+    arrays = cast_table(table, schema, place).columns
     for name, value in file.partitions.items():
         if name in schema.names:
             _check_agrees(table[name], name, value, place)
@@ -198,7 +198,7 @@ def _check_agrees(column: pa.ChunkedArray, name: str, value: str | None, place: 
 
 @contextmanager
 def _named(place: str, number: int, n: int) -> Iterator[None]:
-    """Say which file of a folder cannot be read; not by its path, which may name a person."""
+    """Name the file of a folder that cannot be read; not by its path, which may name a person."""
     try:
         yield
     except SourceError:

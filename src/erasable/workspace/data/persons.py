@@ -2,14 +2,14 @@
 
 The law kept here: identities of different types in one namespace that a record holds are one
 person's. A person is all that can be reached from one identity, through the records of every
-version of every data set that is kept, and through links. Which identity is asked for first does
-not matter. The joins are read from the data: nothing of them is kept, so that nothing is left.
+version of every data set that is kept, and through links. The result does not depend on which
+identity is asked for first. The joins are read from the data and not kept, so that none outlasts
+an erasure.
 
-The first of the columns says whose a record is: its owner. An identity that records of several
-owners hold is shared, as the address of a household or of a shop is, and so are the others in a
-record that holds two identities of one type (a sender and a receiver). An identity
-that more people share than the limit is not followed; the request has to say which people are
-meant.
+The first of the columns is the owner of a record. An identity that records of several owners hold
+is shared, as the address of a household or of a shop is, and so are the others in a record that
+holds two identities of one type (a sender and a receiver). An identity that more people share
+than the limit is not followed; the request has to say which people are meant.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceSe
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, every, parts
+from erasable.workspace.data.catalogue import DataSet, FragmentRow, all_datasets, fragment_rows
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.bulk import rows_in
@@ -38,11 +38,11 @@ ALONE = 0
 """Follow nothing from an identity, not even a link."""
 
 BY_DEFAULT = 1
-"""Follow identities of one person, and none that people share."""
+"""Follow identities of one person, but no shared ones."""
 
 
 class Named(NamedTuple):
-    """A kind of identity in a data set; of a link there are neither data set nor column."""
+    """A kind of identity in a data set; a link has neither data set nor column."""
 
     dataset: str | None
     column: str | None
@@ -54,7 +54,7 @@ class Named(NamedTuple):
 
 
 class Step(NamedTuple):
-    """From which identity of a record, or of a link, another was come to."""
+    """A step from one identity of a record, or of a link, to another."""
 
     source: Named
     to: Named
@@ -68,21 +68,11 @@ class Step(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """An identity that several people share.
+    """An identity that several people share."""
 
-    Attributes
-    ----------
-    named : Named
-        Where it is beside them.
-    by : Named
-        What they are known by there.
-    n : int
-        How many there are.
-    """
-
-    named: Named
-    by: Named
-    n: int
+    named: Named  # beside them
+    by: Named  # their kind of identity there
+    n: int  # how many people
 
     def __str__(self) -> str:
         return f"an identity in {self.named} is shared by {self.n} people in {self.by}"
@@ -90,38 +80,24 @@ class Shared(NamedTuple):
 
 @dataclass(slots=True)
 class Person:
-    """Identities of one person.
+    """Identities of one person."""
 
-    Attributes
-    ----------
-    identities : dict of token to type
-    came_by : dict of token to (token, Step)
-        Of those that were followed, the one that led there.
-    shared : list of Shared
-        Why it is to be asked who is meant; nothing was followed from these.
-    reach : int
-        By how many people an identity that is followed may be shared.
-
-    Examples
-    --------
-    >>> Person({"5f": "id"}).steps(), Person({"5f": "id"}).paths()
-    ([], {})
-    """
-
-    identities: dict[str, str]
+    identities: dict[str, str]  # token to type
+    # of those that were followed: the token that led there, and how
     came_by: dict[str, tuple[str, Step]] = field(default_factory=dict)
+    # not followed: the request has to say who is meant
     shared: list[Shared] = field(default_factory=list)
-    reach: int = BY_DEFAULT
+    reach: int = BY_DEFAULT  # how many people may share an identity that is followed
 
     def steps(self) -> list[dict[str, Any]]:
-        """Say by which steps how many identities were followed, for the log and a receipt."""
+        """Count the identities followed by each step, for the log and a receipt."""
         counts: dict[Step, int] = {}
         for _, step in self.came_by.values():
             counts[step] = counts.get(step, 0) + 1
         return [step.as_json() | {"identities": counts[step]} for step in sorted(counts, key=str)]
 
     def paths(self) -> dict[tuple[Step, ...], int]:
-        """Return the paths that led to identities, from those that were asked for; count these."""
+        """Count identities by the path that led to them from those that were asked for."""
         counts: dict[tuple[Step, ...], int] = {}
         for token in self.came_by:
             path: list[Step] = []
@@ -134,19 +110,10 @@ class Person:
 
 @dataclass(slots=True)
 class Followed:
-    """People, and what kept them from being followed.
-
-    Attributes
-    ----------
-    people : list of Person
-    damaged : DataSet or None
-        One that could not be read.
-    error : WorkspaceError or None
-        Why not.
-    """
+    """People, and the damage that kept them from being followed."""
 
     people: list[Person]
-    damaged: DataSet | None = None
+    damaged: DataSet | None = None  # could not be read
     error: WorkspaceError | None = None
 
 
@@ -178,14 +145,14 @@ def persons_of(
 
 @dataclass(slots=True)
 class _Beside:
-    """What is joined with one identity."""
+    """The identities joined with one."""
 
     others: dict[str, tuple[str, Step]] = field(default_factory=dict)  # token: type, step
-    owners: dict[Step, set[str]] = field(default_factory=dict)  # whom records of it belong to
+    owners: dict[Step, set[str]] = field(default_factory=dict)  # owners of its records
 
 
 class _Joins:
-    """What is joined with which identity: read as far as is asked for, each fragment once."""
+    """Joined identities, read on demand, each fragment once."""
 
     def __init__(
         self, context: Context, connection: Connection, within: Collection[str] | None
@@ -197,14 +164,14 @@ class _Joins:
         self._found: dict[str, _Beside] = {}
         self._tables: dict[str, pa.Table] = {}
         self._datasets = [
-            (known, parts(connection, known.id))
-            for known in every(connection)
+            (known, fragment_rows(connection, known.id))
+            for known in all_datasets(connection)
             if joining(known)
             and (within is None or not set(within).isdisjoint(locking.datasets([known.name])))
         ]
 
     def look_up(self, tokens: set[str]) -> None:
-        """Find what is joined with identities."""
+        """Find the identities joined with some."""
         new = tokens - self._found.keys()
         self._found.update({token: _Beside() for token in new})
         self._look_up_links(new)
@@ -220,7 +187,7 @@ class _Joins:
                         self._note(row, at[part.bucket])
 
     def extend(self, person: Person, tokens: Iterable[str]) -> list[str]:
-        """Add what is joined with identities of a person; return those that are new."""
+        """Add the identities joined with a person's; return the new ones."""
         new = []
         for token in tokens:
             shared = self._shared(token, person.reach)
@@ -252,7 +219,7 @@ class _Joins:
     def _rows(
         self, known: DataSet, part: FragmentRow, tokens: set[str]
     ) -> Iterator[list[tuple[Named, str]]]:
-        """Return once what records of a fragment hold that hold some of the identities."""
+        """Return the distinct identities of records of a fragment that hold some of these."""
         columns = joining(known)
         if part.key not in self._tables:
             try:
@@ -271,7 +238,7 @@ class _Joins:
             yield [(name, token) for name, token in zip(named, row, strict=True) if token]
 
     def _note(self, row: list[tuple[Named, str]], tokens: set[str]) -> None:
-        """Take down what a record joins with some of its identities."""
+        """Note the identities that a record joins with some of its own."""
         for name, token in row:
             if token not in tokens:
                 continue
@@ -283,7 +250,7 @@ class _Joins:
                 beside.owners.setdefault(Step(name, other), set()).add(its)
 
     def _shared(self, token: str, reach: int) -> list[Shared]:
-        """Say who shares an identity, if more do than is allowed; who is linked is one person."""
+        """Return who shares an identity, if more than allowed; linked people count as one."""
         by_type: dict[str, set[str]] = {}
         where: dict[str, Step] = {}
         for step, owners in self._found[token].owners.items():
@@ -302,7 +269,7 @@ class _Joins:
 def _owners_of(
     name: Named, row: list[tuple[Named, str]], others: list[tuple[Named, str]]
 ) -> list[tuple[Named, str]]:
-    """Return whose a record is that holds an identity: no more than one, where that is certain."""
+    """Return the possible owners of a record that holds an identity; one, if certain."""
     space = name.type.rpartition("/")[0]
     same = [each for each in row if each[0].type.rpartition("/")[0] == space]
     tokens: dict[str, set[str]] = {}

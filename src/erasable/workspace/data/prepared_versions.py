@@ -1,4 +1,4 @@
-"""Data sets as they will be when what is prepared is put in place, and who follows them there.
+"""Prepared versions of data sets, and the models that follow them.
 
 Models are prepared on them before the ledger refers to any of it.
 """
@@ -11,62 +11,47 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from erasable.workspace.data.catalogue import DataSet, FragmentRow, as_it_was, get, parts
+from erasable.workspace.data.catalogue import (
+    DataSet,
+    FragmentRow,
+    fragment_rows,
+    get,
+    with_types_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the ledger will say of data sets; of others it says it already.
+    """Data sets as the ledger will have them; others are there already."""
 
-    Attributes
-    ----------
-    datasets : dict of id to DataSet
-        Those of which there is a new version.
-    parts : dict of id to sequence of Part
-        Fragments of the data sets that change: of all versions, or at least of the newest.
-
-    Examples
-    --------
-    >>> Ahead().datasets
-    {}
-    """
-
-    datasets: Mapping[int, DataSet] = field(default_factory=dict)
+    datasets: Mapping[int, DataSet] = field(default_factory=dict)  # by id: those with a new version
+    # by id: fragments that change, of all versions, or at least of the newest
     parts: Mapping[int, Sequence[FragmentRow]] = field(default_factory=dict)
 
     def get(self, connection: Connection, dataset_id: int, version: int | None = None) -> DataSet:
-        """Return a data set as it is in a version, by default in the newest."""
+        """Return a data set with the types of a version, by default the newest."""
         newest = self.datasets.get(dataset_id) or get(connection, dataset_id)
         if version is None or version == newest.version:
             return newest
-        return as_it_was(connection, newest, version)
+        return with_types_of(connection, newest, version)
 
     def parts_of(self, connection: Connection, known: DataSet) -> list[FragmentRow]:
         """Return the fragments of a version of a data set."""
         if known.id not in self.parts:
-            return parts(connection, known.id, known.version)
+            return fragment_rows(connection, known.id, known.version)
         return [part for part in self.parts[known.id] if part.belongs_to(known.version)]
 
 
 class Followers:
-    """What follows a data set into its next version: nothing, unless a subclass says more.
-
-    Examples
-    --------
-    >>> Followers().treatments
-    []
-    """
+    """Models that follow a data set into its next version: none, but in a subclass."""
 
     @property
     def treatments(self) -> list[dict[str, Any]]:
-        """What was done, per model; see `erasable.workspace.models.updating`."""
+        """The treatments, per model; see `erasable.workspace.models.updating`."""
         return []
 
     def prepare(self, known: DataSet, found: Sequence[FragmentRow]) -> None:
-        """Prepare for the next version of a data set; change nothing.
-
-        `found` are its fragments, which are in the store.
-        """
+        """Prepare for the next version of a data set, of fragments in the store; change nothing."""
 
     def adopt(self, connection: Connection) -> None:
-        """Put in place what was prepared, in the transaction in which the version becomes one."""
+        """Put the prepared models in place, in the transaction of the new version."""

@@ -1,11 +1,10 @@
-"""Pull the records of a source in one pass, a batch at a time, up to where they can be written.
+"""Pulling of a source: its records in one pass, a batch at a time, up to where they can be written.
 
-The law kept here: what comes of it does not depend on where batches begin, nor on the order of the
+The law kept here: the result does not depend on where batches begin, nor on the order of the
 records. Nothing of the workspace changes, but for scratch, which holds no identity.
 
-Memory: one batch with its identities, what `spooling.Spool` holds, the ids
-(`identifiers.Ids`: 8 or 16 bytes a record, twice that while they are sorted), and the list of whom
-to keep out.
+Memory: one batch with its identities, the records that `Spool` holds, the ids (`Ids`: 8 or 16 bytes
+a record, twice that while they are sorted), and the suppression list.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from erasable.core.errors import DialectWarning, InvalidIdsError, SourceError
 from erasable.core.ids import name_some
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
-from erasable.workspace.data.admission import Gate, plain
+from erasable.workspace.data.admission import Gate, plain_columns
 from erasable.workspace.data.array_files import ArrayFiles
 from erasable.workspace.data.arrays import type_of
 from erasable.workspace.data.catalogue import DataSet
@@ -47,24 +46,16 @@ _GAPS = sorted({each.casefold() for each in CSV_NULLS if each} | {"none"})
 
 
 def count_without(records: pa.Table, subjects: Sequence[str]) -> int:
-    """Count the records with gaps in all of their subject columns.
-
-    >>> sent = pa.table({"to": ["0a", None, None], "from": [None, "0b", None]})
-    >>> count_without(sent, ["to", "from"])
-    1
-    """
+    """Count the records with gaps in all of their subject columns."""
     gaps = [pc.is_null(records[column]) for column in subjects]
     found: int = pc.sum(reduce(pc.and_, gaps)).as_py() or 0 if gaps else records.num_rows
     return found
 
 
-def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
+def count_doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     """Count the texts of each subject column that may have been meant as a gap.
 
     `raw` has identities, not tokens.
-
-    >>> doubtful(pa.table({"patient": ["p1", "NA", None]}), ["patient"])
-    {'patient': 1}
     """
     found = dict.fromkeys(subjects, 0)
     for column in subjects:
@@ -74,14 +65,8 @@ def doubtful(raw: pa.Table, subjects: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
-    """Say what may be a mistake in subject columns, a line each.
-
-    See `doubtful` for `counts`.
-
-    >>> remarks({"patient": 1, "doctor": 0}, 3, Looks([]))
-    ("in 1 of 3 records the subject column 'patient' holds what programs write for a gap ...",)
-    """
+def subject_remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[str, ...]:
+    """Describe likely mistakes in subject columns; see `count_doubtful` for `counts`."""
     messages = [
         f"in {n:,} of {n_records:,} records the subject column {column!r} holds what "
         "programs write for a gap (NA, nan, null, None): it is taken for somebody's "
@@ -99,12 +84,7 @@ def remarks(counts: Mapping[str, int], n_records: int, looks: Looks) -> tuple[st
 
 
 def refuse_untyped(looks: Looks) -> None:
-    """Ask for the types of columns of a new data set for which none was named.
-
-    Do so only where values look like addresses or telephone numbers.
-
-    >>> refuse_untyped(Looks(["patient"]))
-    """
+    """Ask for the types of columns that look like addresses or telephone numbers."""
     if looks.addresses:
         raise InvalidIdsError(
             f"{_described(looks.addresses)} values that look like addresses, and no type was "
@@ -135,22 +115,10 @@ _HELD = 1 << 25  # bytes of records in memory, before they go to the disk
 
 
 class Spool:
-    """Takes records in any order, and hands them out part by part; a context.
+    """A context that takes records in any order, and returns them part by part.
 
-    Parameters
-    ----------
-    context : Context
-    place : str
-        What to call the source of the records.
+    `place` is the source in messages; `wide` has the types of all records so far.
 
-    Attributes
-    ----------
-    wide : Widening
-        The types of all records that came in.
-    place : str
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Spool(Context.create(folder), "x") as spool:
     ...     spool.add(pa.table({"id": [1, 2, 3]}), pa.array([7, 0, 7], pa.int32()))
@@ -203,7 +171,7 @@ class Spool:
         return table.slice(bounds[part], bounds[part + 1] - bounds[part])
 
     def _sorted(self) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Bring what is held into the order of its parts; return where each begins."""
+        """Sort the records in memory by part; return where each part begins."""
         held, self._held, self._n_bytes = self._held, [], 0
         parts = pa.concat_arrays([pa.array([], pa.int32()), *(each for _, each in held)])
         table = pa.concat_tables(
@@ -234,7 +202,7 @@ class Spool:
 
 @contextmanager
 def overflow_errors(place: str) -> Iterator[None]:
-    """Raise SourceError where texts are more than Arrow can sort together."""
+    """Raise SourceError where texts are too long for Arrow to sort together."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowCapacityError):
@@ -253,7 +221,7 @@ class _Run:
         self._batches: dict[int, range] = {}  # of each part
 
     def note(self, part: int, n_batches: int) -> None:
-        """Remember that the next batches are of a part."""
+        """Note that the next batches are of a part."""
         self._batches[part] = range(self._n_batches, self._n_batches + n_batches)
         self._n_batches += n_batches
 
@@ -268,10 +236,8 @@ _BYTES = 16
 
 
 class Ids:
-    """A collection of ids, in no order; those that come twice are in it twice.
+    """A multiset of ids, in no order.
 
-    Examples
-    --------
     >>> ids = Ids()
     >>> ids.add(pa.array(["a", "b", None]))
     >>> ids.add(pa.array(["b", "c"]))
@@ -295,7 +261,7 @@ class Ids:
             self._parts.append(_keys(column))
 
     def n_repeated(self) -> int:
-        """Count those that have come before."""
+        """Count the repeated ids."""
         keys = self._sorted()
         return int(np.count_nonzero(keys[1:] == keys[:-1]))
 
@@ -316,7 +282,7 @@ class Ids:
         return int(np.count_nonzero(own[at] == keys))
 
     def _sorted(self) -> NDArray[Any]:
-        """Bring all into one array, in order; that is done once."""
+        """Join all into one sorted array, once."""
         if len(self._parts) != 1:
             parts, self._parts = self._parts, []
             joined = np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -343,42 +309,28 @@ _AT_ONCE = 1 << 16  # records whose identities are in memory as Python objects
 
 @dataclass(slots=True)
 class Pulled:
-    """Records of a source, with tokens for people, without those of the suppressed.
+    """Records of a source, with tokens for people, without those of the suppressed."""
 
-    Attributes
-    ----------
-    known : DataSet
-        With the types of the columns as they will be.
-    n_read, n_suppressed, n_without_subject : int
-        Of the records that were read, those kept out; of the others, those without a subject.
-    ids : Ids
-        Of all that were read.
-    left_out : Ids
-        Of the suppressed.
-    absent : list of str
-        Columns that no line of JSON has.
-    """
-
-    known: DataSet
+    known: DataSet  # with the types of the columns as they will be
     spool: Spool
     looks: Looks
     n_read: int = 0
-    n_suppressed: int = 0
-    n_without_subject: int = 0
-    ids: Ids = field(default_factory=Ids)
-    left_out: Ids = field(default_factory=Ids)
+    n_suppressed: int = 0  # of `n_read`
+    n_without_subject: int = 0  # of the records that are not suppressed
+    ids: Ids = field(default_factory=Ids)  # of all that were read
+    left_out: Ids = field(default_factory=Ids)  # of the suppressed
     doubtful: dict[str, int] = field(default_factory=dict)
-    absent: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)  # columns that no line of JSON has
 
     @property
     def n_records(self) -> int:
-        """Records that may come in."""
+        """Number of records that may come in."""
         return self.n_read - self.n_suppressed
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What may not be as it was meant, a line each."""
-        told = remarks(self.doubtful, self.n_read, self.looks)
+        """Likely mistakes in the source, a line each."""
+        told = subject_remarks(self.doubtful, self.n_read, self.looks)
         if not self.absent:
             return told
         return (*told, f"no line of the source has {name_some(self.absent)}: these are gaps")
@@ -403,8 +355,8 @@ def pulled(
     """Read a source to its end; its temporary files go when the `with` block ends.
 
     If `new`, the columns and the number of buckets follow from the source. Of a new data set,
-    `untyped` are subject columns for which no type was named, and `files` columns that name files,
-    of which the arrays are taken in.
+    `untyped` are subject columns without a given type, and `files` columns of names of files, whose
+    arrays are taken in.
     """
     names, copy = known.subject_columns, known.id_as_subject
     _check_named_once(known.id_column, [*names, *files])
@@ -436,7 +388,7 @@ def pulled(
                     _check_columns(batch.column_names, known)
                 for start in range(0, max(1, batch.num_rows), _AT_ONCE):
                     row = source.first_row + found.n_read
-                    raw = plain(batch.slice(start, _AT_ONCE), names, part=True, first=row)
+                    raw = plain_columns(batch.slice(start, _AT_ONCE), names, part=True, first=row)
                     _take_in(found, gate, raw, row)
                 advance(batch.num_rows)
         _check_ids(found.ids, known.id_column)
@@ -471,7 +423,7 @@ def _take_in(found: Pulled, gate: Gate, raw: pa.Table, row: int) -> None:
     found.ids.add(raw[known.id_column])
     if raw[known.id_column].null_count:
         return  # it will be refused, once all are counted
-    for column, n in doubtful(raw, known.subject_columns).items():
+    for column, n in count_doubtful(raw, known.subject_columns).items():
         found.doubtful[column] += n
     found.looks.add(raw)
     records, stays = gate.admit(raw, row)
@@ -491,7 +443,7 @@ def _check_named_once(id_column: str, names: Sequence[str]) -> None:
 
 
 def _with_copy(batch: pa.Table, id_column: str, copy: str) -> pa.Table:
-    """Put a copy of the ids beside them, to hold tokens of the people whom they name."""
+    """Add a copy of the ids, which will hold tokens of the people whom they name."""
     if copy in batch.column_names:
         raise SourceError(
             f"the source has a column {copy!r}, as the tokens of {id_column!r} are called; "
@@ -501,7 +453,7 @@ def _with_copy(batch: pa.Table, id_column: str, copy: str) -> pa.Table:
 
 
 def _with_gaps(batch: pa.Table, known: DataSet) -> tuple[pa.Table, list[str]]:
-    """Put gaps where all lines lack a key; return the columns, too."""
+    """Add columns of gaps for keys that all lines lack; return their names, too."""
     absent = [name for name, _ in known.columns if name not in batch.column_names]
     for name in absent:
         kind = known.schema.field(name).type
@@ -550,7 +502,7 @@ def _check_ids(ids: Ids, name: str) -> None:
 
 
 def _widened(came: pa.Schema, known: DataSet) -> tuple[tuple[str, str], ...]:
-    """Return the types of a data set's columns: whole numbers become any where such came."""
+    """Return the types of a data set's columns: whole numbers become floats where floats came."""
     own = {known.id_column, *known.subject_columns}
     floats = {field.name for field in came if pa.types.is_floating(field.type)} - own
     return tuple(

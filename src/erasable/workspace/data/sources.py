@@ -21,7 +21,7 @@ from erasable.core.errors import DialectWarning, SourceError
 from erasable.workspace.data import files
 from erasable.workspace.data.arrays import holds_arrays
 from erasable.workspace.data.column_types import ColumnTypes, Widening
-from erasable.workspace.data.delimited import csv_batches, settled
+from erasable.workspace.data.delimited import csv_batches, settle_dialect
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.files import is_folder
 from erasable.workspace.data.json_lines import json_batches
@@ -40,21 +40,12 @@ _EXPECTED = (
 
 
 class Source:
-    r"""A place that data is read from; `Source.parse` finds out of what kind.
+    r"""A source of kind "csv", "json", "parquet" or "sql"; `Source.parse` finds the kind.
 
-    Attributes
-    ----------
-    kind : {"csv", "json", "parquet", "sql"}
-    place : str
-        An absolute path, or a URL without credentials and parameters: of a database, or of an
-        object store.
-    query : str or None
-        The SQL that chooses the records, where it is not a whole table.
-    dialect : Dialect
-        How a text file is written, as far as that is known; see `settled`.
+    `place` is an absolute path, or the URL of a database or object store without credentials and
+    parameters. `query` is the SQL that chooses the records, None for a whole table. `dialect` may
+    be incomplete; see `settled`.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "visits.csv")
@@ -78,7 +69,7 @@ class Source:
 
     @classmethod
     def parse(cls, text: str, query: str | None = None, dialect: Dialect = UNSAID) -> Source:
-        """Find out what a path or URL names; open nothing but folders.
+        """Find the kind of a path or URL; open nothing but folders.
 
         `text` is a path, the URL of Parquet in an object store (as fsspec has it), or the URL of a
         database (as SQLAlchemy has it), with ``#table`` or ``#schema.table`` at its end unless
@@ -121,11 +112,7 @@ class Source:
 
     @staticmethod
     def takes_query(text: str) -> bool:
-        """Tell whether it takes a query to say which records of a place are meant.
-
-        >>> [Source.takes_query(text) for text in ("a.csv", "sqlite:///a.db", "sqlite:///a.db#b")]
-        [False, True, False]
-        """
+        """Tell whether a place needs a query: it is a database without ``#table``."""
         at_end = text.rpartition("/")[2]
         return "://" in text and "#" not in at_end and not files.is_store(text)
 
@@ -149,16 +136,16 @@ class Source:
         return Dialect(_separator(Path(self.place)), ".", "utf-8")
 
     def settled(self, text_columns: Sequence[str] = (), types: ColumnTypes | None = None) -> Source:
-        """Find how a text file is written; see `batches` for the parameters.
+        """Find the dialect of a text file; see `batches` for the parameters.
 
-        An option of the user comes first, then what the file shows without doubt, then the dialect
-        of the data set. A `DialectWarning` says what was found in the file. Return the source with
-        a complete dialect, where it is a text file.
+        An option of the user comes first, then a mark of the file that leaves no doubt, then the
+        dialect of the data set. A `DialectWarning` names what was found in the file. Return the
+        source with a complete dialect, where it is a text file.
         """
         if self.kind != "csv" or None not in astuple(self.dialect):
             return self
         known = (types.dialect if types is not None else UNSAID).over(self._usual)
-        dialect, remarks = settled(
+        dialect, remarks = settle_dialect(
             Path(self.place), self.dialect, known, text_columns,
             types.types if types is not None else None,
         )  # fmt: skip
@@ -168,7 +155,7 @@ class Source:
 
     @property
     def folder(self) -> Path | None:
-        """In which it lies; None where that is no folder of this machine."""
+        """The folder of the source; None if it is not on this machine."""
         local = self.kind != "sql" and not files.is_store(self.place)
         return Path(self.place).parent if local else None
 
@@ -226,7 +213,7 @@ class Source:
 
     @property
     def first_row(self) -> int:
-        """The number of its first record; the names of columns are a row of a text file."""
+        """The row number of the first record; the header of a text file is row 1."""
         return 2 if self.kind == "csv" else 1
 
     def _parts(
@@ -237,7 +224,9 @@ class Source:
 
             yield from sql_batches(self._given, self.place, self.query)
         elif self.kind == "parquet":
-            store, path = files.opened(self.place) if "://" in self.place else (None, self.place)
+            store, path = (
+                files.open_store(self.place) if "://" in self.place else (None, self.place)
+            )
             yield from parquet_batches(self.place, text_columns, store, path)
         elif self.kind == "json":
             yield from json_batches(Path(self.place), text_columns)
@@ -299,14 +288,14 @@ def _check_nested(schema: pa.Schema, place: str) -> None:
 
 
 def _remedy(names: Sequence[str]) -> str:
-    """Say what to do about a column that is not there."""
+    """Return the remedy for a column that is not there."""
     if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
         return "the one name looks like several: say what separates them with --delimiter"
     return "correct the name"
 
 
 def _without_blanks(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Make text that shows nothing and NaN null: neither is an identity."""
+    """Make blank text and NaN null: neither is an identity."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -1,4 +1,4 @@
-"""Bring a data set up to date with its source: what is new, changed or gone there."""
+"""Synchronization of a data set with its source: new, changed and gone records."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, gone_subjects
-from erasable.workspace.data.catalogue import FragmentRow, find, parts
+from erasable.workspace.data.catalogue import FragmentRow, find, fragment_rows
 from erasable.workspace.data.datasets import (
     DatasetChange,
-    as_parts,
+    as_fragment_rows,
     check_widened,
     put_part,
     record_version,
     register_fragments,
-    writing,
+    removing_on_failure,
 )
 from erasable.workspace.data.differences import same_rows
 from erasable.workspace.data.prepared_versions import Followers
@@ -32,7 +32,7 @@ from erasable.workspace.ledger.schema import fragment
 
 @dataclass(slots=True)
 class _Compared:
-    """In what a data set differs from its source.
+    """Differences of a data set from its source.
 
     A record whose first subject is another one now has changed its bucket: it is gone in one and
     new in the other. No record is in two buckets of either side.
@@ -61,7 +61,7 @@ class _Compared:
         return len(self.gone) - self.n_moved
 
     def differ(self, before: pa.Table, after: pa.Table, id_column: str) -> bool:
-        """Compare a bucket with what it is to be, both in the order of ids; count."""
+        """Compare a bucket with its new records, both in the order of ids; count."""
         stays = pc.is_in(before[id_column], after[id_column])
         stayed = pc.is_in(after[id_column], before[id_column])
         same = same_rows(before.filter(stays), after.filter(stayed))
@@ -102,7 +102,7 @@ def sync(
         context.clean()
         with context.ledger.reading() as connection:
             known = find(connection, name)
-            present = parts(connection, known.id, known.version)
+            present = fragment_rows(connection, known.id, known.version)
         with pulled(context, source, known) as found:
             check_widened(context, known, found.known)
             known = found.known
@@ -119,7 +119,7 @@ def sync(
         followers = followers or Followers()
         stays = [part for part in present if part.bucket not in compared.buckets]
         followers.prepare(
-            replace(known, version=version), [*stays, *as_parts(compared.stored, version)]
+            replace(known, version=version), [*stays, *as_fragment_rows(compared.stored, version)]
         )
         with context.ledger.transaction() as connection:
             ledger_checks.check_one(context, connection, "dataset", name)
@@ -134,13 +134,13 @@ def sync(
 
 
 def _compare(context: Context, found: Pulled, present: list[FragmentRow]) -> _Compared:
-    """Write the buckets that differ, one after the other, and count in what."""
+    """Write the buckets that differ, one after the other, and count the differences."""
     known, compared = found.known, _Compared()
     old: dict[int, list[FragmentRow]] = {}
     for part in present:
         old.setdefault(part.bucket, []).append(part)
     with (
-        writing(context, compared.stored),
+        removing_on_failure(context, compared.stored),
         context.progress(f"comparing {known.name}", known.n_buckets) as advance,
     ):
         for number in range(known.n_buckets):

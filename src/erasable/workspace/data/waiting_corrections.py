@@ -1,8 +1,8 @@
-"""Corrections that wait: what they say of a record is a copy of it, and goes with it.
+"""Corrections that wait: their files copy records, and lose them when these go.
 
-The law kept here: the file of a correction that waits names only records that a version of the data
-set holds which is kept, of the same people, and says of them what the newest correction that was
-carried out says.
+The law kept here: the file of a correction that waits names only records that some kept version of
+the data set holds, of the same people, with the values of the newest correction that was carried
+out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from erasable.core._arrow_files import parquet_bytes, parquet_table
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
-from erasable.workspace.data.erasing import are_same_peoples, corrected
+from erasable.workspace.data.erasing import corrected, have_same_owners
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.ledger.schema import garbage
 from erasable.workspace.ledger.schema import request as request_table
@@ -26,20 +26,14 @@ from erasable.workspace.store.artifacts import StoredArtifact
 
 
 class Narrowed(NamedTuple):
-    """A correction that waits, and a file of what it may still say.
+    """A correction that waits, and its new file."""
 
-    Attributes
-    ----------
-    row : row of table `request`
-    stored : Stored
-    """
-
-    row: Any
+    row: Any  # of table `request`
     stored: StoredArtifact
 
 
 def read(context: Context, row: Any) -> pa.Table:
-    """Read what an open correction says: ids, the columns that are corrected, and whose it was."""
+    """Read the file of an open correction: ids, the corrected columns, and the owners."""
     return parquet_table(
         context.store.open(StoredArtifact(row.values_key, row.values_sha256)), None
     )
@@ -62,11 +56,11 @@ def narrow(
 ) -> list[Narrowed]:
     """Write the files of corrections that wait, without records that are gone.
 
-    Where they say something else than a correction that was received later and is carried out
-    before them, they say what it says from then on. `kept` are all fragments that the data set is
-    to have; a record that none of them holds for the same person is gone. `gone` are ids of erased
-    records, `but` requests that are carried out and keep no file; `newer` are the rows of those
-    that correct the data set, in the order of receipt.
+    Where a correction that was received later and is carried out before them has another value,
+    they take it. `kept` are all fragments that the data set is to have; a record that none of them
+    holds for the same person is gone. `gone` are ids of erased records, `but` requests that are
+    carried out and keep no file; `newer` are the rows of those that correct the data set, in the
+    order of receipt.
     """
     of = [row for row in waiting(connection, but) if row.corrects["dataset"] == known.name]
     tables = [read(context, row) for row in of]
@@ -76,7 +70,7 @@ def narrow(
         held = fragments.read(context, part.key, part.sha256, columns)
         for place, table in enumerate(tables):
             at = pc.index_in(table[name], held[name].cast(table[name].type))
-            named = pc.and_(pc.is_valid(at), are_same_peoples(known, table, held.take(at)))
+            named = pc.and_(pc.is_valid(at), have_same_owners(known, table, held.take(at)))
             there[place] = pc.or_(there[place], named)
     carried_out = [(each, read(context, each)) for each in newer if of]
     found = []
@@ -96,7 +90,7 @@ def narrow(
 
 
 def adopt(context: Context, connection: Connection, narrowed: Sequence[Narrowed]) -> None:
-    """Put such files in the place of those before, in the caller's transaction."""
+    """Replace the files of corrections by new ones, in the caller's transaction."""
     for row, stored in narrowed:
         at = (request_table.c.id == row.id) & (request_table.c.values_key == row.values_key)
         values = {"values_key": stored.key, "values_sha256": stored.sha256}

@@ -19,7 +19,7 @@ from erasable.core.ids import name_some
 from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
-from erasable.workspace.data.admission import plain
+from erasable.workspace.data.admission import plain_columns
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.column_types import ColumnTypes
 from erasable.workspace.data.sources import Source
@@ -123,13 +123,13 @@ def _read(context: Context, given: str, known: DataSet) -> tuple[pa.Table, int |
                     f"the fresh records are {known.name!r} itself, which models were trained on; "
                     "expected others; name those with --fresh, or leave it out"
                 )
-            return catalogue.table(context, connection, named.id), named.id
-        names = ", ".join(each.name for each in catalogue.every(connection))
+            return catalogue.read_version(context, connection, named.id), named.id
+        names = ", ".join(each.name for each in catalogue.all_datasets(connection))
     try:
         source = Source.parse(given)
     except SourceError as error:
         raise SourceError(f"{error}; or name a data set: {names}") from None
-    return plain(source.read(types=ColumnTypes.of(known, exact=True))), None
+    return plain_columns(source.read(types=ColumnTypes.of(known, exact=True))), None
 
 
 def as_in(found: pa.Table, known: DataSet) -> pa.Table:

@@ -112,7 +112,7 @@ class Judge:
             *columns_of(plan.retain_where, known), *self._design.features, str(self._design.target),
         ]  # fmt: skip
         with self._site.ledger.reading() as connection:
-            table = data.table(
+            table = data.read_version(
                 self._site, connection, known.id, number, list(dict.fromkeys(wanted))
             )
         return table.sort_by(known.id_column)

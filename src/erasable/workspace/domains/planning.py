@@ -33,9 +33,9 @@ from erasable.workspace.data.features import (
     check_columns,
     check_fill,
     default_columns,
-    filled,
+    fill_gaps,
     matrix,
-    positive,
+    positive_column,
     refuse_gaps,
 )
 from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample_rows
@@ -216,7 +216,7 @@ def plan(
             *columns_of(retain_where, known),
         ]
         chosen, left_out = _features(known, features, column, cost, learned, others)
-        table = catalogue.table(context, connection, known.id)
+        table = catalogue.read_version(context, connection, known.id)
     table = table.sort_by(known.id_column)
     given = None if fresh is None else read_fresh(context, fresh, known, table, predicate)
     mask = predicate.mask(table)
@@ -225,7 +225,7 @@ def plan(
     _refuse_few(forget.size, retain.size, mask.size, known.name)
     compared = table.take(np.concatenate([forget, retain]))
     numbers = [name for name in chosen if str(compared[name].type) != TEXT]
-    compared, messages = filled(compared, numbers, fill)
+    compared, messages = fill_gaps(compared, numbers, fill)
     both = make_vectors(compared, chosen, components)
     if issparse(both) and getattr(as_score(score), "metric", None) == "mahalanobis":
         raise WorkspaceError(
@@ -234,7 +234,7 @@ def plan(
             "line --components 100"
         )
     if cost is not None:
-        budget = Cost(positive(table, cost)[forget], amount)
+        budget = Cost(positive_column(table, cost)[forget], amount)
     removal = DomainRemoval(score, budget=budget, delta=delta, random_state=random_state)
     names = table[known.id_column].take(forget).to_pylist()
     with warnings.catch_warnings(record=True) as raised:
@@ -294,7 +294,7 @@ def count_on_hold(
 
 def state_of(connection: Connection, known: DataSet) -> tuple[str, ...]:
     """Return what changes whenever a record of the newest version does."""
-    return tuple(part.key for part in catalogue.parts(connection, known.id, known.version))
+    return tuple(part.key for part in catalogue.fragment_rows(connection, known.id, known.version))
 
 
 def _amount(cost: str | None, budget: Any) -> float:

@@ -91,7 +91,7 @@ def _refuse_held(context: Context, plan: RemovalPlan) -> None:
     """Refuse a plan that does not warn of records which a request on hold asks for by now."""
     with context.ledger.reading() as connection:
         known = catalogue.find(connection, plan.dataset)
-        records = catalogue.table(context, connection, known.id)
+        records = catalogue.read_version(context, connection, known.id)
         ids = pa.array(plan.ids, records[known.id_column].type)
         leaving = records.filter(pc.is_in(records[known.id_column], ids))
         held = count_on_hold(context, connection, known, leaving)

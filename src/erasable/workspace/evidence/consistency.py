@@ -1,8 +1,7 @@
-"""Hold the ledger against the log: a row changed without an entry of the log is found.
+"""Comparison of the ledger with the log, which finds a row changed without an entry of the log.
 
-The log says of every request, data set and model what it was when that was last changed, in words
-that are columns of the ledger (see `entries`). `log.verify_log` says whether the log itself is
-whole; that comes first.
+An entry holds what a request, data set or model was after its last change, as columns of the
+ledger (see `entries`). `log.verify_log` checks the log itself; that comes first.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from erasable.workspace.ledger.schema import (
 _THINGS = {"request": "request", "dataset": "data set", "model": "model"}
 _OPEN = ("pending", "in_progress")
 _UNSAID = {"types", "tasks"}
-"""What the ledger may have before the log says it: attempts that failed, and types long ago."""
+"""Columns that may be ahead of the log: attempts that failed, and types of old versions."""
 _WORDS = {
     "received_at": "time of receipt",
     "due_at": "due date",
@@ -59,7 +58,7 @@ _WORDS = {
 
 
 class Said(NamedTuple):
-    """What the log says of a column, and where."""
+    """The value of a column in the log, and where."""
 
     value: Any
     position: int
@@ -69,7 +68,7 @@ _Log = dict[tuple[str, str], dict[str, Said]]
 
 
 def compare_ledger_with_log(context: Context) -> list[str]:
-    """Return a line for each row of the ledger that is not what the log says of it."""
+    """Return a line for each row of the ledger that differs from the log."""
     found = []
     with context.ledger.reading() as connection:
         said = _read(connection)
@@ -96,7 +95,7 @@ def compare_ledger_with_log(context: Context) -> list[str]:
 
 
 def _strays(connection: Connection) -> list[str]:
-    """Tell of settings that no version of erasable writes."""
+    """Return a line for each setting that no version of erasable writes."""
     ids = {f"dataset:{id}" for id in connection.execute(select(dataset.c.id)).scalars()}
     ids |= {f"model:{id}" for id in connection.execute(select(model.c.id)).scalars()}
     known = {*SETTINGS, "frontier", "signed_head", *(f"{SEAL}{name}" for name in {*ids, *SEALED})}
@@ -109,7 +108,7 @@ def _strays(connection: Connection) -> list[str]:
 
 
 def _read(connection: Connection) -> _Log:
-    """Return what the log says last, column by column, and where it says so."""
+    """Return the last values in the log, column by column, and where."""
     said: _Log = {}
     columns = select(log_entry.c.position, log_entry.c.body).order_by(log_entry.c.position)
     for position, data in connection.execute(columns):
@@ -118,7 +117,7 @@ def _read(connection: Connection) -> _Log:
 
 
 def note(said: _Log, position: int, data: bytes) -> None:
-    """Take down what an entry says; those after it count more."""
+    """Note the values of an entry; those of later entries replace them."""
     try:
         body = unpack(data, "it")
     except EvidenceError:
@@ -135,7 +134,7 @@ def note(said: _Log, position: int, data: bytes) -> None:
 
 
 def differences(facts: dict[str, Any], about: dict[str, Said]) -> Iterator[str]:
-    """Tell in which columns a row is not what the log says of it."""
+    """Return the columns in which a row differs from the log."""
     for name, one in about.items():
         if name not in facts:
             continue
@@ -159,14 +158,14 @@ def differences(facts: dict[str, Any], about: dict[str, Said]) -> Iterator[str]:
 
 
 def _same(value: Any, said: Any) -> bool:
-    """Tell whether two values are written as the same JSON; most are texts, numbers or nothing."""
+    """Tell whether two values have the same JSON; most are texts, numbers or None."""
     if value is None or value.__class__ in (str, int):
         return said.__class__ is value.__class__ and bool(said == value)
     return pack(value) == pack(said)
 
 
 def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return (thing, subject, facts) of every row that the log speaks of."""
+    """Return (thing, subject, facts) of every row that the log describes."""
     tasks: dict[str, list[dict[str, Any]]] = {}
     order = select(task).order_by(task.c.target, task.c.target_id)
     for row in connection.execute(order):
@@ -186,12 +185,12 @@ def _facts(context: Context, connection: Connection) -> Iterator[tuple[str, str,
 def facts_of_request(
     context: Context, row: Row[Any], tasks: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return what entries may say of a request, but for its receipt."""
+    """Return the values of a request that entries may hold, but for its receipt."""
     return {**entries.request(context.keys, row._asdict()), "state": row.state, "tasks": tasks}
 
 
 def facts_of_dataset(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
-    """Return what entries say of a data set and its newest version."""
+    """Return the values of a data set and its newest version that entries hold."""
     names = ("n_records", "n_suppressed", "n_added", "n_changed", "n_removed", "number")
     nothing = dict.fromkeys(names)
     current = nothing if version is None else version._asdict()
@@ -199,7 +198,7 @@ def facts_of_dataset(context: Context, row: Row[Any], version: Row[Any] | None) 
 
 
 def facts_of_model(context: Context, row: Row[Any], version: Row[Any] | None) -> dict[str, Any]:
-    """Return what entries say of a model and its newest version."""
+    """Return the values of a model and its newest version that entries hold."""
     return entries.model(
         context.keys, row._asdict(), None if version is None else version._asdict()
     )
@@ -209,7 +208,7 @@ FACTS = {"dataset": facts_of_dataset, "model": facts_of_model}
 
 
 def _digest(body: bytes, public_pem: bytes) -> str | None:
-    """Return the digest of the statement in a receipt, None where a stranger would refuse it."""
+    """Return the digest of the statement in a receipt, None if the receipt does not hold."""
     try:
         check(body, public_pem)
         return sha256(peek(unpack(body, "it").get("envelope"))).hexdigest()

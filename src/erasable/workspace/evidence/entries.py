@@ -1,13 +1,13 @@
 """Bodies of the entries of the log, about requests, data sets and models.
 
-A body names columns of the ledger, so that `consistency` can hold one against the other. It may
-leave out what did not change. What could identify a person goes in so that it can be held against
-the ledger and says nothing else:
+A body names columns of the ledger, so that `consistency` can compare them. It may leave out what
+did not change. Values that could identify a person go in so that they can be compared with the
+ledger and disclose nothing else:
 
-- texts of an operator's (a reason, a hold, a command) as keyed hashes, which no one can guess at
+- texts of an operator (a reason, a hold, a command) as keyed hashes, which no one can guess at
   without the workspace's keys;
-- what a request asks for as a commitment under the request's own salt, which is destroyed with it;
-- whom it keeps out once it is carried out as another; see `suppressions`.
+- the scope of a request as a commitment under the request's own salt, which is destroyed with it;
+- the people whom it keeps out as another; see `suppressions`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ STATES = {
     "request-denied": ("denied",),
     "request-cancelled": ("cancelled",),
 }
-"""The states that a request may be in after an entry of a kind. Other kinds do not change it."""
+"""States that a request may be in after an entry, by kind. Other kinds do not change it."""
 
 _COUNTED = ("n_added", "n_changed", "n_removed")
 _OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the token of an identity
 
 
 def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Tell that a request was taken in (request-acknowledged).
+    """Return the body for a request that was taken in (request-acknowledged).
 
     `row` is one of table `request`, with its salt.
 
@@ -60,12 +60,12 @@ def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def narrowed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Tell that a correction waits for fewer records: some were erased (request-narrowed)."""
+    """Return the body for a correction that lost erased records (request-narrowed)."""
     return _some(keys, row, ("scope",))
 
 
 def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Tell what a request is after a denial, cancellation, hold or extension."""
+    """Return the body for a request after a denial, cancellation, hold or extension."""
     return _some(keys, row, ("due_at", "extended_at", "extension", "hold", "reason"))
 
 
@@ -76,15 +76,12 @@ def erased(
     searched: Sequence[Mapping[str, str]] | None = None,
     followed: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Tell what was done for a request (request-erased, request-corrected).
+    """Return the body for a request that was carried out (request-erased, request-corrected).
 
     `matched` counts records, and `tasks` are the request's rows of table `task`. `suppressed` is
-    the commitment to whom it keeps out, or None if it adds no token. `searched` names dataset,
-    column and type of each column in which an identity was looked for; for `followed` see
+    the commitment to the people it keeps out, or None if it adds no token. `searched` names
+    dataset, column and type of each column that was searched; for `followed` see
     `workspace.data.persons.Step`.
-
-    >>> erased(0, ())
-    {'matched': 0, 'tasks': [], 'suppressed': None, 'searched': None, 'followed': None}
     """
     done = sorted(map(task, tasks), key=lambda one: (one["target"], one["target_id"]))
     said = {"suppressed": suppressed, "searched": searched, "followed": followed}
@@ -92,7 +89,7 @@ def erased(
 
 
 def completed(at: datetime, receipt: str) -> dict[str, Any]:
-    """Tell that a request was completed (request-completed).
+    """Return the body for a request that was completed (request-completed).
 
     `receipt` is the SHA-256 of the statement in its receipt.
     """
@@ -100,7 +97,7 @@ def completed(at: datetime, receipt: str) -> dict[str, Any]:
 
 
 def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> dict[str, Any]:
-    """Tell of a version of a data set (dataset-added, dataset-appended, dataset-synced).
+    """Return the body for a version of a data set (dataset-added, -appended, -synced).
 
     `row` and `version` are rows of tables `dataset` and `dataset_version`.
     """
@@ -115,7 +112,7 @@ def dataset(keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any]) -> d
 def model(
     keys: Keys, row: Mapping[Any, Any], version: Mapping[Any, Any] | None = None
 ) -> dict[str, Any]:
-    """Tell of a model (model-fitted, -registered, -updated, -changed, -retired).
+    """Return the body for a model (model-fitted, -registered, -updated, -changed, -retired).
 
     `row` and `version`, the current one, are rows of tables `model` and `model_version`.
     """
@@ -137,18 +134,12 @@ def audited(
     report: Mapping[str, Any],
     request: str | None = None,
 ) -> dict[str, Any]:
-    """Tell that a model was audited (model-audited).
+    """Return the body for an audit of a model (model-audited).
 
-    It names columns of no table: what a model is, an audit does not change.
-
-    `commitment` is to the model's digest, and `report` is what `erasable.audit.AuditReport.to_dict`
-    returns. Only a keyed hash of it goes in, because it names records. `request` is the one whose
-    deletion was audited.
-
-    >>> report = dict.fromkeys(("question", "verdict", "judged", "access", "attack", "level"))
-    >>> sorted(audited(Keys.new(), 1, "c0", report))
-    ['access', 'attack', 'audited_commitment', 'audited_version', 'judged', 'level', 'question',
-     'report', 'request', 'verdict']
+    It names no columns of the ledger, since an audit does not change the model. `commitment` is to
+    the model's digest, and `report` is what `erasable.audit.AuditReport.to_dict` returns. Only a
+    keyed hash of it goes in, because it names records. `request` is the one whose deletion was
+    audited.
     """
     told = ("question", "verdict", "judged", "access", "attack", "level")
     return {
@@ -161,7 +152,7 @@ def audited(
 
 
 def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return all that entries may say of a row of table `request`, but for its tasks."""
+    """Return all values of a row of table `request` that entries may hold, but for its tasks."""
     scope = None
     if row["salt"] is not None:
         asked = {"tokens": row["tokens"], "condition": row["condition"], "type": row["type"]}
@@ -187,7 +178,7 @@ def request(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def task(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return what an entry says of a row of table `task`."""
+    """Return the values of a row of table `task` that an entry holds."""
     return {name: row[name] for name in _TASK}
 
 
@@ -206,5 +197,5 @@ def _moment(at: datetime | None) -> str | None:
 
 
 def _keyed(keys: Keys, value: Any) -> str | None:
-    """Hash a text, or anything for JSON, under the workspace's secret."""
+    """Hash a value of JSON under the workspace's secret."""
     return None if value is None else keys.token(_OWN_TEXT, pack(value).decode())

@@ -1,4 +1,4 @@
-"""Signed envelopes: DSSE with Ed25519, as securesystemslib makes and checks them.
+"""Signed envelopes: DSSE with Ed25519, by securesystemslib.
 
 An envelope has one form: whatever byte of it is changed, it does not open.
 """
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[str, Any]:
-    """Sign bytes and their media type; return a DSSE envelope, for JSON.
-
-    >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    >>> envelope = seal(Ed25519PrivateKey.generate(), b"abc", "text/plain")
-    >>> envelope["payload"], envelope["payloadType"]
-    ('YWJj', 'text/plain')
-    """
+    """Sign bytes and their media type; return a DSSE envelope, for JSON."""
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
 
@@ -33,15 +27,10 @@ def seal(signer: Ed25519PrivateKey, payload: bytes, payload_type: str) -> dict[s
 
 
 def unseal(envelope: Any, public_pem: bytes, payload_type: str) -> bytes:
-    """Check an envelope and return what was signed.
+    """Check an envelope and return the signed bytes.
 
     Raise EvidenceError if the key (PEM) or the envelope is malformed, if the envelope is of another
     type, or if another key signed it.
-
-    >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    >>> unseal(seal(Ed25519PrivateKey.generate(), b"abc", "text/plain"), b"no key", "text/plain")
-    Traceback (most recent call last):
-    erasable.core.errors.EvidenceError: the public key cannot be read; expected an Ed25519 key ...
     """
     from securesystemslib.exceptions import VerificationError
 
@@ -94,7 +83,7 @@ def _read(envelope: Any) -> Any:
         signatures = [dict(one) for one in envelope["signatures"]]  # from_dict changes them
         read = Envelope.from_dict({**envelope, "signatures": signatures})
         whole = read.to_dict() == envelope  # no other way to write the same, and nothing beside it
-    except Exception:  # of a library that raises what it meets; all of it means the same
+    except Exception:  # the library raises errors of many kinds, with one meaning
         whole = False
     if not whole:
         raise EvidenceError(
@@ -105,7 +94,7 @@ def _read(envelope: Any) -> Any:
 
 
 HEAD_TYPE = "application/vnd.erasable.log-head+json"
-"""Media type of what a signed head holds."""
+"""Media type of a signed head."""
 
 
 def read_head(envelope: Any, public_pem: bytes) -> dict[str, Any]:

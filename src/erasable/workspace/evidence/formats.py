@@ -1,4 +1,4 @@
-"""Formats of evidence, so that the same thing is always the same bytes.
+"""Formats of evidence: one sequence of bytes for each value.
 
 JSON with sorted keys and no spaces; times as RFC 3339 in UTC; hashes in lowercase hexadecimal.
 """
@@ -16,11 +16,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def pack(value: Any) -> bytes:
-    """Write JSON in its one form, UTF-8; raise EvidenceError for what JSON cannot hold.
-
-    >>> pack({"size": 3, "at": None})
-    b'{"at":null,"size":3}'
-    """
+    """Write JSON in its one form, UTF-8; raise EvidenceError for other values than JSON's."""
     try:
         return json.dumps(
             value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -33,11 +29,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes | str, what: str) -> dict[str, Any]:
-    """Read a JSON object; raise EvidenceError, which names it `what`, for anything else.
-
-    >>> unpack(b'{"size":3}', "the log head")
-    {'size': 3}
-    """
+    """Read a JSON object; raise EvidenceError, which names it `what`, for anything else."""
     try:
         text = data if isinstance(data, str) else data.decode()
         value = json.loads(text)
@@ -53,11 +45,7 @@ def unpack(data: bytes | str, what: str) -> dict[str, Any]:
 
 
 def stamp(at: datetime) -> str:
-    """Write a time as RFC 3339, in UTC.
-
-    >>> stamp(datetime(2026, 11, 2, 9, 30, tzinfo=UTC))
-    '2026-11-02T09:30:00.000000Z'
-    """
+    """Write a time as RFC 3339 in UTC, such as "2026-11-02T09:30:00.000000Z"."""
     return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 

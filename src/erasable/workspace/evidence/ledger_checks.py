@@ -1,12 +1,12 @@
-"""Hold rows of the ledger against the log before they are executed or signed.
+"""Checks of rows of the ledger against the log, before they are executed or signed.
 
-The law kept here: no command, function or recipe that comes out of the ledger is executed, no file
-or address that it names is opened by a command that changes something, and nothing is signed,
-unless the rows are what the log and the seals say. A program of the user's is run of a `Trusted`
-value alone, and only this module makes one of a row.
+The law kept here: no command, function or recipe from the ledger is executed, no file or address
+that it names is opened by a command that changes something, and nothing is signed, unless the rows
+are as the log and the seals say. A program of the user's runs from a `Trusted` value only, and only
+this module makes one of a row.
 
-One look costs a few statements, as many for one data set and model as for all, and none grows with
-the log.
+A check costs a few statements, as many for one data set and model as for all; the number does not
+grow with the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST = {
     "dataset": ("dataset-added",),
     "model": ("model-fitted", "model-registered"),
 }
-"""The entries by which the log first knows of something, whose row stays for ever."""
+"""The first entries of things whose rows stay for ever."""
 
 _WHOLE = {
     "dataset": ("dataset-added", "dataset-appended", "dataset-synced"),
@@ -42,34 +42,28 @@ _WHOLE = {
         "model-retired",
     ),
 }
-"""The entries that say all that the log says of something: the last one counts."""
+"""The entries that describe a thing in full: the last one counts."""
 
 _THINGS = {"dataset": "data set", "model": "model"}
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted(Generic[_Value]):
-    """A command or recipe that may be executed: `given` and `recorded` make one.
-
-    Examples
-    --------
-    >>> given("train.sh {data} {out}").value
-    'train.sh {data} {out}'
-    """
+    """A command or recipe that may be executed; made by `given` and `recorded` only."""
 
     value: _Value
 
 
 def given(value: _Value) -> Trusted[_Value]:
-    """Trust what the user has just passed; never what the ledger holds."""
+    """Trust a value that the user has just passed; never one of the ledger."""
     return Trusted(value)
 
 
 def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted[_Value]:
-    """Trust a value of a model's row, if it is what the log says of the model.
+    """Trust a value of a model's row, to be executed, if it is as the log says.
 
-    The value is to be executed, and was found in `column`, "recipe" or "hook", of table `model`.
-    Raise TamperedError if the row or its file was altered, or if the value is another one.
+    `column` is "recipe" or "hook". Raise TamperedError if the row or its file was altered, or
+    `value` is not in it.
     """
     with context.ledger.looking() as connection:
         check_one(context, connection, "model", name)
@@ -80,11 +74,10 @@ def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted
 
 
 def check(context: Context, connection: Connection, requests: Sequence[str] = ()) -> None:
-    """Hold settings, all data sets, all models and some requests against the log.
+    """Check settings, all data sets, all models and some requests against the log.
 
-    All of them, because an alteration decides, too, which of them a request seems to concern.
-
-    Raise TamperedError at a difference. The connection has to see the rows that are relied on.
+    All of them, because an alteration may change which of them a request concerns. Raise
+    TamperedError at a difference. The connection has to see the rows that are relied on.
     """
     check_settings(context, connection)
     try:
@@ -100,7 +93,7 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
 
 
 def check_settings(context: Context, connection: Connection) -> None:
-    """Hold settings against their seals; see `check`."""
+    """Check settings against their seals; see `check`."""
     _check_sealed(connection)
     _refuse(seals.unsealed_settings(context, connection))
 
@@ -114,7 +107,7 @@ def check_one(context: Context, connection: Connection, thing: str, name: str) -
 
 
 def check_requests(context: Context, connection: Connection, ids: Sequence[str]) -> None:
-    """Hold requests, and what was done for them, against the log; see `check`."""
+    """Check requests, and what was done for them, against the log; see `check`."""
     if not ids:
         return
     _check_sealed(connection)
@@ -132,11 +125,11 @@ def check_requests(context: Context, connection: Connection, ids: Sequence[str])
             _refuse(f"request {row.id!r}: {line}" for line in consistency.differences(facts, about))
 
 
-# -- how it is held against the log ----------------------------------------------------------------
+# -- comparison with the log -----------------------------------------------------------------------
 
 
 def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[str]:
-    """Tell of what the log knows, and the ledger does not any more."""
+    """Return messages for what the log knows, and the ledger lacks."""
     gone = set(connection.execute(_first_entries(thing)).scalars()) - set(rows)
     return [f"{_THINGS[thing]} {name!r}: it is in the log, and not in the ledger" for name in gone]
 
@@ -144,7 +137,7 @@ def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[st
 def _differences(
     context: Context, connection: Connection, thing: str, found: seals.Newest
 ) -> Iterator[str]:
-    """Tell where rows are not what the last entries of the log about them say."""
+    """Return messages for rows that differ from the last entries of the log about them."""
     only = {"wanted": found[0][0].name} if len(found) == 1 else {}
     rows = connection.execute(_last_entries(thing, bool(only)), only)
     last = {entry.name: entry for entry in rows}
@@ -163,19 +156,19 @@ def _differences(
             facts = consistency.FACTS[thing](context, row, version)
             for line in consistency.differences(facts, said[thing, row.name]):
                 yield f"{name}: {line}"
-        except EvidenceError:  # what is in the row cannot even be written down
+        except EvidenceError:  # the row has values that JSON cannot hold
             yield f"{name}: it holds what entry {entry.position} of the log does not say"
 
 
 @cache
 def _first_entries(thing: str) -> Select[Any]:
-    """Ask what the log knows of: made once, as those of `seals` are."""
+    """Return the query for the things that the log knows; made once, as those of `seals` are."""
     return select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[thing])).distinct()
 
 
 @cache
 def _last_entries(thing: str, only_one: bool) -> Select[Any]:
-    """Ask for names, each with the last entry that says all of it, or nothing where none does."""
+    """Return the query for names, each with the last entry that describes it in full, if any."""
     table, _ = seals.TABLES[thing]
     entry = log_entry.alias()
     last = (
@@ -192,7 +185,7 @@ def _last_entries(thing: str, only_one: bool) -> Select[Any]:
 
 
 def _said(context: Context, connection: Connection, where: Any) -> Any:
-    """Return what entries say that were written with the workspace's keys."""
+    """Return the bodies of entries, if they were written with the workspace's keys."""
     said: Any = {}
     for row in connection.execute(select(log_entry).where(where).order_by(log_entry.c.position)):
         _refuse(log.altered(context, row))

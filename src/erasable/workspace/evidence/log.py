@@ -1,11 +1,11 @@
-"""The log: what happened to requests, data sets and models, in an order that cannot be changed.
+"""The log: an append-only record of what happened to requests, data sets and models.
 
-The law kept here: an entry is appended in the transaction of what it tells of, so that both are
+The law kept here: an entry is appended in the transaction of its event, so that both are
 there or neither is. Entries are the leaves of a Merkle tree (RFC 9162); a head signs its size and
 root. Anyone who kept a head can be shown that nothing before it was altered, removed or reordered.
 
-What it cannot do alone: anyone who can write to the ledger may take it back to an earlier state
-with everything in it. That is what a head kept elsewhere is for; see `verify_since`.
+Whoever can write to the ledger can take all of it back to an earlier state. Only a head that is
+kept elsewhere shows that; see `verify_since`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from erasable.workspace.evidence.merkle import (
 from erasable.workspace.ledger.schema import log_entry
 
 _SLACK = timedelta(minutes=1)
-"""Clocks are corrected by less, and a process may read its clock before it waits for another."""
+"""Corrections of clocks are smaller, and a process may read its clock before it waits."""
 
 
-def set_back(context: Context, connection: Connection) -> list[str]:
-    """Return a line if it is earlier now than when the log was last written to; else no line."""
+def clock_set_back(context: Context, connection: Connection) -> list[str]:
+    """Return a line if the clock is behind the last entry of the log; else no line."""
     newest = select(log_entry.c.body).order_by(log_entry.c.position.desc()).limit(1)
     last, now = _time(connection.execute(newest).scalar()), context.now()
     if last is None or last - now <= _SLACK:
@@ -46,8 +46,8 @@ def set_back(context: Context, connection: Connection) -> list[str]:
     ]
 
 
-def remarks(context: Context) -> list[str]:
-    """Return a line for each step back in the times of the log, and those of `set_back`.
+def clock_remarks(context: Context) -> list[str]:
+    """Return a line for each step back in the times of the log, and those of `clock_set_back`.
 
     None of them proves that anything was altered.
     """
@@ -57,11 +57,11 @@ def remarks(context: Context) -> list[str]:
         for position, body in connection.execute(order):
             at = _time(body)
             if at is None:
-                continue  # `log.verify_log` says what is wrong with it
+                continue  # `log.verify_log` reports it
             if latest is not None and latest - at > _SLACK:
                 back.append(position)
             latest = at
-        messages = set_back(context, connection)
+        messages = clock_set_back(context, connection)
     if back:
         messages.append(
             f"the clock was set back before entry {back[0]} of the log"
@@ -86,23 +86,11 @@ _INSERT = insert(log_entry)
 
 
 class Entry(NamedTuple):
-    """What is to be logged.
+    """An entry to be logged."""
 
-    Attributes
-    ----------
-    kind : str
-        Such as "request-denied".
-    subject : str
-        What it is about, such as "request/7f3a".
-    body : dict
-        The rest, for JSON; without an identity, a token, the id of a record or a bare digest.
-    at : datetime
-        When it was.
-    """
-
-    kind: str
-    subject: str
-    body: dict[str, Any]
+    kind: str  # such as "request-denied"
+    subject: str  # such as "request/7f3a"
+    body: dict[str, Any]  # for JSON; without identity, token, id of a record or bare digest
     at: datetime
 
 
@@ -125,8 +113,8 @@ def append_many(
 ) -> int:
     """Append entries in the caller's transaction; return the position of the first.
 
-    Each is as for `append`; it is cheaper than one by one. Raise EvidenceError if a body has a key
-    that is taken, or a value that JSON cannot hold.
+    This is cheaper than `append` one by one. Raise EvidenceError if a body has a key that is taken,
+    or a value that JSON cannot hold.
     """
     frontier = _frontier(context, connection)
     first = frontier.size
@@ -203,22 +191,19 @@ def check_unbroken(context: Context, connection: Connection) -> None:
 
 
 def last_head(context: Context, connection: Connection) -> dict[str, Any] | None:
-    """Return the head that was signed last, checked, or None if none was signed."""
+    """Return the last signed head, checked, or None."""
     envelope = context.ledger.get(connection, "signed_head")
     return None if envelope is None else read_head(envelope, context.keys.public_pem)
 
 
 def tree(connection: Connection) -> MerkleTree:
-    """Read all leaves, for proofs. A tree is worth keeping when there are several to make."""
+    """Read all leaves, for proofs. Keep the tree when there are several to make."""
     leaves = select(log_entry.c.leaf).order_by(log_entry.c.position)
     return MerkleTree(connection.execute(leaves).scalars())
 
 
 def verify_log(context: Context) -> list[str]:
-    """Check every entry against its leaf, and all against the last signed head.
-
-    Return a line for each thing that does not hold.
-    """
+    """Check every entry against its leaf, and all against the last signed head; return faults."""
     with context.ledger.reading() as connection:
         leaves, found = _recomputed(context, connection)
         try:
@@ -244,7 +229,7 @@ def verify_log(context: Context) -> list[str]:
 
 
 def verify_since(context: Context, kept: Any) -> list[str]:
-    """Check the log against a head that was kept elsewhere (see `read_kept`); return what fails.
+    """Check the log against a head that was kept elsewhere (see `read_kept`); return faults.
 
     Raise EvidenceError if it is no head of this workspace.
     """
@@ -260,7 +245,7 @@ def verify_since(context: Context, kept: Any) -> list[str]:
 
 
 def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFrontier) -> None:
-    """Hold the log against the last signed head, and what came since against its seals."""
+    """Check the log against the last signed head, and later entries against their seals."""
     leaves = tree(connection)
     messages = []
     if (frontier.size, frontier.root()) != (len(leaves), leaves.root()):
@@ -284,7 +269,7 @@ def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFro
 
 
 def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:
-    """Tell whether an entry is another one than its leaf and its seal are of."""
+    """Tell whether an entry differs from its leaf or its seal."""
     if leaf_hash(row.body) != row.leaf:
         return [f"entry {row.position} of the log was altered: it is not what its leaf is"]
     if is_sealed and row.seal != seals.of_entry(context.keys, row.position, row.leaf):
@@ -315,7 +300,7 @@ def _against(
 
 
 def _since_restored(context: Context, connection: Connection) -> str:
-    """Say that a backup was restored, which takes a log back to an earlier state."""
+    """Return the message for a restored backup, which takes a log back to an earlier state."""
     restored = context.ledger.get(connection, "restored")
     if restored is None:
         return ""
@@ -328,7 +313,7 @@ def _since_restored(context: Context, connection: Connection) -> str:
 
 
 def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, list[str]]:
-    """Hash every entry anew, and say which of them is not as it was written."""
+    """Hash every entry anew; return the leaves and the faults."""
     found, leaves, expected = [], [], 0
     is_sealed = seals.sealed(connection)
     rows = connection.execute(select(log_entry).order_by(log_entry.c.position))

@@ -1,4 +1,4 @@
-"""The Merkle tree of RFC 9162, section 2.1: roots, proofs, and the checks a stranger makes.
+"""The Merkle tree of RFC 9162, section 2.1: roots, proofs, and their verification.
 
 Leaves and nodes are hashed apart (RFC 9162, 2.1.1), so that no node passes for an entry. The
 hashes are those of RFC 6962.
@@ -14,33 +14,18 @@ from erasable.core.errors import EvidenceError
 
 
 def leaf_hash(entry: bytes) -> bytes:
-    """Return the hash of an entry.
-
-    >>> leaf_hash(b"").hex()[:16]
-    '6e340b9cffb37a98'
-    """
+    """Return the hash of an entry."""
     return sha256(b"\x00" + entry).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of two subtrees.
-
-    >>> node_hash(leaf_hash(b""), leaf_hash(bytes(1))).hex()[:16]
-    'fac54203e7cc696c'
-    """
+    """Return the hash of two subtrees."""
     return sha256(b"\x01" + left + right).digest()
 
 
 class MerkleTree:
-    """All leaves of a log, ready to prove things of any of its sizes.
+    """All leaves of a log (see `leaf_hash`), for proofs about any of its sizes.
 
-    Parameters
-    ----------
-    leaves : iterable of bytes
-        Hashes of entries, see `leaf_hash`.
-
-    Examples
-    --------
     >>> tree = MerkleTree(map(leaf_hash, [b"a", b"b", b"c"]))
     >>> proof = tree.inclusion(2)
     >>> verify_inclusion(leaf_hash(b"c"), 2, 3, proof, tree.root())
@@ -185,17 +170,11 @@ def verify_consistency(
 
 
 class MerkleFrontier:
-    """The right edge of a tree: enough to append in O(log n) hashes, and to know the root.
+    """The right edge of a tree, which can append in O(log n) hashes, and knows the root.
 
-    Parameters
-    ----------
-    size : int, default=0
-        Leaves so far.
-    hashes : sequence of bytes
-        Roots of the complete subtrees that make up the tree, the largest first.
+    `size` counts the leaves; `hashes` are the roots of the complete subtrees that make up the tree,
+    the largest first.
 
-    Examples
-    --------
     >>> frontier = MerkleFrontier()
     >>> for entry in [b"a", b"b", b"c"]:
     ...     frontier.append(leaf_hash(entry))
@@ -234,7 +213,7 @@ class MerkleFrontier:
 
     @classmethod
     def from_json(cls, value: Any) -> MerkleFrontier:
-        """Read what `to_json` made; raise EvidenceError for anything else."""
+        """Read the result of `to_json`; raise EvidenceError for anything else."""
         try:
             size, hashes = value["size"], [bytes.fromhex(one) for one in value["hashes"]]
             if type(size) is not int or size < 0 or size.bit_count() != len(hashes):

@@ -1,8 +1,8 @@
-"""Receipts: what was done for a request, signed, and provable to a stranger.
+"""Receipts: signed statements of what was done for a request, which anyone can verify.
 
 A receipt is an in-toto statement (v1) in a DSSE envelope; beside it lie the entry of the log that
-names it, a proof that the entry is there, and the signed head that the proof leads to. With the
-public key alone anybody can check all of it. It names data sets and models, never a person.
+names it, a proof that the entry is there, and the signed head that the proof leads to. The public
+key alone is enough to check all of it. It names data sets and models, never a person.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from erasable.workspace.evidence.statements import (
     unreached,
 )
 from erasable.workspace.ledger.bulk import rows_in, update_in
-from erasable.workspace.ledger.kinds import fits
+from erasable.workspace.ledger.kinds import fits_shape
 from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
 from erasable.workspace.ledger.schema import request as request_table
 
@@ -40,40 +40,24 @@ _FILE = "the receipt"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A receipt that holds.
+    """A receipt that holds."""
 
-    Attributes
-    ----------
-    request : str
-        The id of the request.
-    statement : dict
-        What was signed: an in-toto statement.
-    position, size : int
-        Where its entry is in the log, and how many entries the head covers.
-    root : str
-        Of the head, hexadecimal.
-    time : str
-        When the head was signed.
-    """
-
-    request: str
-    statement: dict[str, Any]
-    position: int
-    size: int
-    root: str
-    time: str
+    request: str  # its id
+    statement: dict[str, Any]  # the signed in-toto statement
+    position: int  # of its entry in the log
+    size: int  # entries that the head covers
+    root: str  # of the head, hexadecimal
+    time: str  # when the head was signed
 
 
 def issue(
     context: Context, connection: Connection, requests: Sequence[str], at: datetime
 ) -> dict[str, bytes]:
-    """Write requests down as completed, with a receipt each, in the caller's transaction.
+    """Complete requests, with a receipt each, in the caller's transaction.
 
     Entries are appended to the log, a head is signed over all of them, and the receipts are kept.
-    Everything that the requests were about must be out of the workspace by now.
-
-    Return the receipts by id of request. Raise TamperedError if rows of the ledger are not what the
-    log says of them.
+    The records that were to be erased must be out of the workspace by now. Return the receipts by
+    id of request. Raise TamperedError if rows of the ledger differ from the log.
     """
     from erasable.workspace.evidence import ledger_checks
 
@@ -134,7 +118,7 @@ def issue(
 
 
 def fetch(connection: Connection, request: str) -> bytes | None:
-    """Return the receipt of a request, or None where there is none."""
+    """Return the receipt of a request, or None."""
     kept = select(receipt.c.body).where(receipt.c.request_id == request)
     return connection.execute(kept).scalar()
 
@@ -142,8 +126,8 @@ def fetch(connection: Connection, request: str) -> bytes | None:
 def check(body: bytes, public_pem: bytes) -> Checked:
     """Check a receipt with the public key (PEM) alone; raise EvidenceError if it does not hold.
 
-    That the statement was signed by the key; that it says what a receipt says; that the log has an
-    entry which names it, at the place where it says so, under a head signed by the same key.
+    The checks: the key signed the statement; the statement has the form of a receipt; the log has
+    an entry that names it, at the position in the receipt, under a head signed by the same key.
     """
     envelope, proof, head_envelope = _parts(body)
     payload = unseal(envelope, public_pem, PAYLOAD_TYPE)
@@ -183,7 +167,7 @@ def check_kept(body: bytes, request: str, public_pem: bytes) -> None:
 
 
 def show(body: bytes) -> dict[str, Any]:
-    """Return what a receipt says, and its place in the log, without checking it."""
+    """Return the statement of a receipt, and its place in the log, without checking it."""
     envelope, proof, _ = _parts(body)
     said = _read(peek(envelope))
     place = {"position": proof["position"], "size": proof["size"]}
@@ -194,7 +178,7 @@ def show(body: bytes) -> dict[str, Any]:
 
 
 def _commit_to(connection: Connection, dataset_id: int) -> str:
-    """Commit to a data set as it is, under a new salt; the one before is destroyed."""
+    """Commit to a data set as it is, under a new salt; the old one is destroyed."""
     files = connection.execute(
         select(fragment.c.sha256)
         .where(fragment.c.dataset_id == dataset_id)
@@ -206,7 +190,7 @@ def _commit_to(connection: Connection, dataset_id: int) -> str:
 
 
 def _branch(context: Context, connection: Connection) -> dict[str, Any]:
-    """Say that the log goes another way since a backup was restored, and from where on."""
+    """Return where the log branched off since a backup was restored."""
     restored = context.ledger.get(connection, "restored")
     if restored is None:
         return {}
@@ -245,14 +229,14 @@ def _parts(body: bytes) -> tuple[Any, dict[str, Any], Any]:
 
 
 def _read(payload: bytes) -> dict[str, Any]:
-    """Read a statement of ours, and check its shape as far as its readers rely on it."""
+    """Read a statement, and check its shape as far as its readers rely on it."""
     said = unpack(payload, "the statement in the receipt")
     predicate, subject = said.get("predicate"), said.get("subject")
     if (said.get("_type"), said.get("predicateType")) != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise _broken("its statement is of another type, or of a newer version of erasable")
     if not isinstance(predicate, dict) or not {"request", "workspace", "log"} <= predicate.keys():
         raise _broken("its statement does not say what was done")
-    if not subject or not fits(subject, [{"name": str, "digest": {"sha256": str}}]):
+    if not subject or not fits_shape(subject, [{"name": str, "digest": {"sha256": str}}]):
         raise _broken("its statement does not say what it is about")
     return said
 

@@ -1,12 +1,12 @@
 """Seals: keyed hashes, which cannot be made with write access to the ledger alone.
 
 Every entry of the log has one, over its position and leaf: an entry that is appended or replaced
-without the keys of the workspace is found. What the log does not name, because it must not outlast
-an erasure, has one in the table `meta`: which files are a data set, which file is a model, and the
-settings that others rely on. It is replaced with what it is of.
+without the keys of the workspace is found. Files of a data set or model, and the settings that
+others rely on, have one in the table `meta`, which is replaced when they change: the log does not
+name them, because it outlasts an erasure.
 
-What seals cannot do: rows that are taken back to an earlier state together with their seals and
-entries pass for the newest. For that a head of the log is kept elsewhere; see `log.verify_since`.
+Rows that are taken back to an earlier state together with their seals and entries pass for the
+newest. Only a head of the log that is kept elsewhere shows that; see `log.verify_since`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from erasable.workspace.ledger.schema import (
 )
 
 MARK = {"sealed": True}
-"""The first entry of a log has it where every entry has a seal."""
+"""Marks the first entry of a log in which every entry has a seal."""
 
 _LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
 _NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
@@ -47,13 +47,7 @@ Newest = list[tuple[Row[Any], Row[Any] | None]]
 
 
 def of_entry(keys: Keys, position: int, leaf: bytes) -> str:
-    """Return the seal of an entry of the log.
-
-    >>> from erasable.workspace.identity.keys import Keys
-    >>> keys = Keys.new()
-    >>> of_entry(keys, 3, b"leaf") == of_entry(keys, 4, b"leaf")
-    False
-    """
+    """Return the seal of an entry of the log."""
     return keys.token(_NAMESPACE, f"entry {position} {leaf.hex()}")
 
 
@@ -63,12 +57,12 @@ def of_setting(keys: Keys, name: str, value: Any) -> str:
 
 
 def of_step(keys: Keys, said: dict[str, Any]) -> str:
-    """Return the seal of what a worker hands in."""
+    """Return the seal of a worker's result."""
     return keys.token(_NAMESPACE, f"step {pack(said).decode()}")
 
 
 def put(context: Context, connection: Connection, thing: str, id: int | None = None) -> None:
-    """Seal of which files a data set or a model is, in the transaction that changes them.
+    """Seal the list of files of a data set or a model, in the transaction that changes them.
 
     `thing` is "dataset" or "model"; without an id, all of them are sealed.
     """
@@ -91,7 +85,7 @@ def newest(
 def unsealed_files(
     context: Context, connection: Connection, thing: str, found: Newest
 ) -> list[str]:
-    """Tell of data sets or models whose files are not those that were written down."""
+    """Return the data sets or models whose files do not have their seal."""
     facts, label = _THINGS[thing]
     names = {row.id: f"{SEAL}{thing}:{row.id}" for row, _ in found}
     seals = settings(connection, names.values())
@@ -104,7 +98,7 @@ def unsealed_files(
 
 
 def unsealed_settings(context: Context, connection: Connection) -> list[str]:
-    """Tell of settings that were altered, removed or added."""
+    """Return the settings that were altered, removed or added."""
     found = settings(connection, _SETTINGS)
     made = {name: of_setting(context.keys, name, found[name]) for name in SEALED if name in found}
     return [
@@ -129,10 +123,10 @@ def sealed(connection: Connection) -> bool:
 
 
 def seal_older(context: Context) -> None:
-    """Seal a ledger that was made before there were seals, if all of it is what the log says.
+    """Seal a ledger of an earlier version, without seals, if all of it agrees with the log.
 
-    An entry of the log says so. Where the ledger does not hold, nothing is sealed: `erasable log
-    verify` says why, and nothing that is in it is executed.
+    An entry of the log records it. Where the ledger does not agree, nothing is sealed: `erasable
+    log verify` says why, and nothing of the ledger is executed.
     """
     from erasable.workspace.evidence import consistency, log
 
@@ -185,7 +179,7 @@ def _of_datasets(context: Context, connection: Connection, found: Newest) -> dic
 
 
 def _grouped(connection: Connection, ids: Sequence[int], of: str) -> dict[int, list[Any]]:
-    """Return what belongs to each of some data sets: their files, or their versions."""
+    """Return the files, or the versions, of each of some data sets."""
     found: dict[int, list[Any]] = {id: [] for id in ids}
     only = {"wanted": ids[0]} if len(ids) == 1 else {}
     for row in connection.execute(_belonging(of, bool(only)), only).all():
@@ -207,10 +201,10 @@ _THINGS = {"dataset": (_of_datasets, "data set"), "model": (_of_models, "model")
 _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 
 
-# -- what is asked of the ledger -------------------------------------------------------------------
+# -- queries of the ledger -------------------------------------------------------------------------
 #
-# Each statement is made once. Every transaction that takes requests in, and every model of a batch,
-# asks these; to make one again, and to find what was compiled of it, takes longer than its answer.
+# Each statement is made once: every transaction that takes requests in, and every model of a batch,
+# needs them, and making and compiling one takes longer than the query.
 
 _FIRST = select(log_entry.c.body).where(log_entry.c.position == 0)
 _SEALED_LATER = select(log_entry.c.position).where(log_entry.c.kind == _LATER).limit(1)

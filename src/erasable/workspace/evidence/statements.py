@@ -30,13 +30,13 @@ OUT_OF_REACH = (
     "archived logs of other programs",
     "the source of a data set",
 )
-"""What may still hold a record, and is out of the reach of any workspace; see `unreached`."""
+"""Places beyond any workspace that may still hold a record; see `unreached`."""
 
 _PACKAGES = ("erasable", "numpy", "scipy", "scikit-learn", "numba", "pyarrow")
 
 
 def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> list[str]:
-    """Return what may still hold a record or a token, out of the reach of the workspace."""
+    """Return the places beyond the workspace that may still hold a record or a token."""
     published = [
         f"copies that were made of versions of {each['to']}"
         if each["delete_superseded"]
@@ -59,7 +59,7 @@ def statement(
     at: datetime,
     common: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Say what was done for a request.
+    """Return the statement about a request.
 
     `request` and `tasks` are rows of the tables of these names, `known` has rows of "model" and
     "dataset" by id, and `datasets` the commitments to the data sets as they are now, by id.
@@ -111,7 +111,7 @@ def statement(
 
 
 def _outcome(request: Any) -> dict[str, Any]:
-    """Say what came of it; of a correction which columns of what, and no value, old or new."""
+    """Return the outcome; of a correction the columns and data sets, without old or new values."""
     if request.corrects is None:
         return {"outcome": "erased" if request.matched else "no match"}
     done = "corrected" if request.matched else "nothing to correct"
@@ -131,7 +131,7 @@ def _times(request: Any, at: datetime) -> dict[str, Any]:
 
 
 def _changed(one: Any, row: Any, **more: Any) -> dict[str, Any]:
-    """Say what was done to a data set or a model."""
+    """Return what was done to a data set or a model."""
     return {
         "name": row.name,
         "version": row.version,
@@ -144,11 +144,7 @@ def _changed(one: Any, row: Any, **more: Any) -> dict[str, Any]:
 
 @cache
 def software() -> dict[str, str]:
-    """Return versions of what did it.
-
-    >>> sorted(software())[:2]
-    ['erasable', 'numba']
-    """
+    """Return the versions of the software."""
     found = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -1,7 +1,7 @@
-"""Hold the suppression list against the log: who is taken off it, or put on it, unseen, is found.
+"""Comparison of the suppression list with the log, which finds people added or removed unseen.
 
-The law kept here: whenever the list changes, an entry of the log commits to all that a request
-keeps out from then on (request-erased, suppression-released, suppression-imported: "suppressed").
+The law kept here: whenever the list changes, an entry of the log commits to the whole part of the
+list of a request (request-erased, suppression-released, suppression-imported: "suppressed").
 The commitment is salted: the log and receipts alone do not tell whether a token is in it.
 The salt is kept in the ledger beside the tokens, and destroyed when they change.
 """
@@ -22,37 +22,18 @@ from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
 
 KINDS = ("request-erased", "suppression-released", "suppression-imported")
-"""The entries of the log that say whom a request keeps out: the last one counts."""
+"""The entries of the log about the people whom a request keeps out: the last one counts."""
 
 
 @dataclass(slots=True)
 class KeptOut:
-    """Whom a request keeps out: what the list holds, and what the log says.
+    """The people whom a request keeps out, in the list and in the log."""
 
-    Attributes
-    ----------
-    rows : list of dict
-        Of table `suppression`.
-    salt : str or None
-        Of the commitment; None where it is not there.
-    n_tokens : int
-        How many rows were committed to, as the ledger says.
-    said : str or None
-        The commitment in the log; None where the log says nothing.
-    position : int or None
-        Of the entry that says it.
-
-    Examples
-    --------
-    >>> KeptOut().difference() is None, KeptOut(rows=[{}]).difference()
-    (True, '1 identity that the log does not know of')
-    """
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    salt: str | None = None
-    n_tokens: int = 0
-    said: str | None = None
-    position: int | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)  # of table `suppression`
+    salt: str | None = None  # of the commitment; None if missing
+    n_tokens: int = 0  # rows that were committed to, as the ledger says
+    said: str | None = None  # the commitment in the log; None without one
+    position: int | None = None  # of the entry with it
 
     def is_said_of(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         """Tell whether the log commits to these rows."""
@@ -60,11 +41,11 @@ class KeptOut:
             return False
         try:
             return matches(self.salt, self.said, _text(self.n_tokens, rows))
-        except (TypeError, ValueError):  # the salt, or what the entry says, is none
+        except (TypeError, ValueError):  # the salt or the entry is malformed
             return False
 
     def difference(self) -> str | None:
-        """Say in a few words what is wrong with the list, or None where nothing is."""
+        """Describe the fault of the list in a few words, None without one."""
         n = len(self.rows)
         if self.said is None:
             return f"{_identities(n)} that the log does not know of" if n else None
@@ -80,7 +61,7 @@ class KeptOut:
 def commit_to(
     connection: Connection, kept: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, str]:
-    """Commit to what requests keep out, under new salts; those before are destroyed.
+    """Commit to the people whom requests keep out, under new salts; the old ones are destroyed.
 
     `kept` has all rows of table `suppression` of each request. Return the commitments by request;
     they have to go into the log in the same transaction.
@@ -97,10 +78,7 @@ def commit_to(
 
 
 def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> dict[str, KeptOut]:
-    """Return whom requests keep out, by their ids; by default of all that keep anybody out.
-
-    Requests of which neither the list nor the log says anything are left out.
-    """
+    """Return the people kept out, by request; by default for all requests in list or log."""
     wanted = None if requests is None else list(requests)
     found: dict[str, KeptOut] = {}
     for row in rows_in(connection, select(suppression), suppression.c.request_id, wanted):
@@ -120,10 +98,10 @@ def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> d
     return found
 
 
-def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
+def committed_rows(connection: Connection, request: str) -> list[dict[str, Any]]:
     """Return the rows of a request that the log commits to.
 
-    Raise EvidenceError if the list differs. To commit to a changed list anew would hide the change.
+    Raise EvidenceError if the list differs: a new commitment would hide the change.
     """
     kept = kept_out(connection, [request]).get(request, KeptOut())
     if (message := kept.difference()) is not None:
@@ -132,7 +110,7 @@ def vouched(connection: Connection, request: str) -> list[dict[str, Any]]:
 
 
 def compare_list_with_log(context: Context) -> list[str]:
-    """Return a line for each request whose tokens on the list are not what the log says."""
+    """Return a line for each request whose tokens on the list differ from the log."""
     with context.ledger.reading() as connection:
         every = sorted(kept_out(connection).items())
     return [
@@ -143,7 +121,7 @@ def compare_list_with_log(context: Context) -> list[str]:
 
 
 def check_list(connection: Connection) -> None:
-    """Raise TamperedError if the list is not what the log says; called before the log is signed."""
+    """Raise TamperedError if the list differs from the log; called before the log is signed."""
     for request, kept in sorted(kept_out(connection).items()):
         if (message := kept.difference()) is not None:
             raise TamperedError(_difference(request, kept, message))
@@ -159,7 +137,7 @@ def _difference(request: str, kept: KeptOut, message: str) -> str:
 
 
 def _text(n: int, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write down rows, so that the same ones are always the same text."""
+    """Write rows as text: equal rows give equal text."""
     listed = sorted([row["token"], row["type"], stamp(row["since"])] for row in rows)
     return pack({"n": n, "rows": listed}).decode()
 

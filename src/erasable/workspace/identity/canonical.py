@@ -1,7 +1,7 @@
-"""One spelling for every identity, so that 17, "17" and 17.0 are one subject.
+"""Canonical spelling of identities, so that 17, "17" and 17.0 are one subject.
 
-The law kept here: `canonical` is idempotent, and what reads as the same identity becomes the same
-text. A message never repeats a value: it may be a person's name.
+The law kept here: `canonical` is idempotent, and spellings of one identity become one text. A
+message never repeats a value: it may be a person's name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,9 @@ _TOO_LARGE = 10**_MOST_DIGITS
 
 
 def check_type(type: str) -> str:
-    """Return a type of identity; raise InvalidParameterError unless it is one of `KINDS`.
+    """Return a type: one of `KINDS`, or a namespace, a slash and a kind, such as "staff/email".
 
-    A namespace and a slash may stand before the kind.
-
-    >>> check_type("staff/email")
-    'staff/email'
+    Raise InvalidParameterError for any other text.
     """
     if isinstance(type, str) and len(type) <= _LONGEST_TYPE and _TYPE.fullmatch(type):
         return type
@@ -45,48 +42,34 @@ def check_type(type: str) -> str:
 
 
 def kind_of(type: str) -> str:
-    """Return what a type is without its namespace.
-
-    >>> kind_of("staff/id")
-    'id'
-    """
+    """Return a type without its namespace."""
     return check_type(type).rpartition("/")[2]
 
 
 def is_record_type(type: str) -> bool:
-    """Tell whether a type is of records, which no person has; see `data.admission.record_type`.
-
-    >>> is_record_type("record.visits/id"), is_record_type("staff/id")
-    (True, False)
-    """
+    """Tell whether a type is that of records; see `data.catalogue.record_type`."""
     return type.startswith("record.")
 
 
 def may_be_one_person(type: str, other: str) -> bool:
-    """Tell whether identities that a record holds side by side are taken for one person's.
+    """Tell whether identities side by side in one record are taken for one person's.
 
     They are if their types differ and their namespaces do not, as in ``who:id,mail:email``. Two of
     one type are two people's, and a namespace is a register of its own people.
-
-    >>> may_be_one_person("id", "email"), may_be_one_person("email", "email")
-    (True, False)
-    >>> may_be_one_person("staff/id", "email")
-    False
     """
     return type != other and type.rpartition("/")[0] == other.rpartition("/")[0]
 
 
 def canonical(type: str, value: Any) -> str:
-    """Return the one spelling of an identity.
+    """Return the canonical spelling of an identity.
 
-    `type` is one of four kinds, perhaps after a namespace and a slash. For "id", a whole number,
-    also as text that a program printed ("17.0"), becomes its digits, and other text is stripped, so
-    "007" stays. For "integer", digits may be padded: "007" becomes "7". For "email", one address is
-    stripped and case folded; "mailto:", a name before it and quotation marks go, and a domain is as
-    people read it ("xn--bcher-kva.de" is "b\u00fccher.de"). In these three, full-width and other
-    compatible letters become the ordinary ones (NFKC), and characters that do not show go. For
-    "exact", text stays as it is, composed. Raise InvalidIdsError if the value is missing, empty, a
-    boolean, does not suit the type, or is several addresses.
+    For "id", a whole number, also as text that a program printed ("17.0"), becomes its digits, and
+    other text is stripped, so "007" stays. For "integer", digits may be padded: "007" becomes "7".
+    For "email", one address is stripped and case folded; "mailto:", a name before it and quotation
+    marks go, and a domain is as people read it ("xn--bcher-kva.de" is "b\u00fccher.de"). In these
+    three, full-width and other compatible letters become the ordinary ones (NFKC), and characters
+    that do not show go. For "exact", text stays as it is, composed. Raise InvalidIdsError if the
+    value is missing, empty, a boolean, does not suit the type, or is several addresses.
 
     >>> [canonical("id", value) for value in (17, "17", 17.0, " 17.0 ", "007")]
     ['17', '17', '17', '17', '007']
@@ -100,10 +83,10 @@ def canonical(type: str, value: Any) -> str:
 
 
 def former(type: str, value: Any) -> str | None:
-    """Return the spelling of an identity that earlier versions hashed, if it was another.
+    """Return the spelling that earlier versions hashed, or None if it is the same.
 
-    They only composed text (NFC) and folded the case of addresses. Tokens of theirs are in data
-    and on lists of whom to keep out.
+    They only composed text (NFC) and folded the case of addresses. Their tokens are in data and on
+    suppression lists.
 
     >>> former("id", "17\u200b") == "17\u200b", former("id", "17"), former("email", "Al <al@x.org>")
     (True, None, 'al <al@x.org>')
@@ -166,17 +149,17 @@ def _spell_integer(text: str) -> str | None:
 
 
 def _spell_email(text: str) -> str:
-    # Unicode's canonical caseless match: fold what is decomposed, and compose it again.
+    # Unicode's canonical caseless match: decompose, fold, and compose again.
     folded = unicodedata.normalize("NFD", text.strip()).casefold()
     return unicodedata.normalize("NFC", folded)
 
 
 def _plain(text: str) -> str:
-    """Return a text in ordinary letters, without what does not show."""
+    """Return a text in ordinary letters, without characters that do not show."""
     if text.isascii() and text.isprintable():
         return text
     before = None
-    while text != before:  # what goes may let its neighbours compose
+    while text != before:  # neighbours of a removed character may compose
         before = text
         text = unicodedata.normalize("NFKC", "".join(filter(_shows, text)))
     return text
@@ -194,7 +177,7 @@ _UNSEEN = (
     ("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"),
     ("\U000e0100", "\U000e01ef"),
 )  # fmt: skip
-"""Of what Unicode says not to show (Default_Ignorable), what is of no category of its own."""
+"""Characters that Unicode does not show (Default_Ignorable), without a category of their own."""
 
 
 def _spell_address(text: str) -> str | None:
@@ -222,7 +205,7 @@ def _spell_domain(text: str) -> str:
 
 
 def _unpunycoded(label: str) -> str:
-    """Return what a label such as "xn--bcher-kva" stands for; others are returned as they are."""
+    """Return the text of a label such as "xn--bcher-kva"; return other labels unchanged."""
     if not label.startswith("xn--"):
         return label
     try:

@@ -1,6 +1,6 @@
-"""Files kept outside of the workspace: whom it keeps out, and how long its log was.
+"""Files kept outside of the workspace: the suppression list, and a head of the log.
 
-The law kept here: both are signed. A backup of the workspace, restored, learns from them who was
+The law kept here: both are signed. A restored backup of the workspace learns from them who was
 erased since, and cannot pass for the newest state.
 """
 
@@ -26,11 +26,11 @@ from erasable.workspace.ledger.schema import request
 from erasable.workspace.store.disk import Disk
 
 OUTSIDE = "ERASABLE_EXPORT"
-"""The environment variable that names a folder for what a restored backup needs."""
+"""The environment variable of the folder for exports, which a restored backup needs."""
 
 PAYLOAD_TYPE = "application/vnd.erasable.suppression+json"
 
-_LIST, _HEAD = "suppression.json", "head.json"  # what is written outside
+_LIST, _HEAD = "suppression.json", "head.json"  # the exported files
 _VERSION = 1
 _FOREIGN = "the suppression list {what}; expected one that this workspace exported"
 _OTHER_SECRET = (
@@ -39,23 +39,12 @@ _OTHER_SECRET = (
 
 
 class Listed(NamedTuple):
-    """A list that was exported, and holds.
+    """A list that was exported, checked."""
 
-    Attributes
-    ----------
-    entries : list of dict
-        As `listing` returns them.
-    log_size : int or None
-        Entries of the log when it was exported; older versions of erasable did not say.
-    sha256 : str
-        Of what was signed.
-    corrections : list of dict
-        Requests that have corrected records: request_id, dataset, columns and at.
-    """
-
-    entries: list[dict[str, Any]]
-    log_size: int | None
-    sha256: str
+    entries: list[dict[str, Any]]  # as of `listing`
+    log_size: int | None  # entries of the log at the export; None from older versions
+    sha256: str  # of the signed bytes
+    # requests that corrected records: request_id, dataset, columns, at
     corrections: list[dict[str, Any]]
 
 
@@ -90,7 +79,7 @@ def export(context: Context) -> dict[str, Any]:
 
 
 def read_list(context: Context, exported: Any) -> list[dict[str, Any]]:
-    """Read what `export` returned, here or before a backup was restored, as a `listing`.
+    """Read an export, made here or before a backup was restored, as a `listing`.
 
     Raise EvidenceError if it is not a signed list, or another workspace signed it.
     """
@@ -100,7 +89,7 @@ def read_list(context: Context, exported: Any) -> list[dict[str, Any]]:
 
 
 def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
-    """Check what `export` returned, for the workspace of an id and its keys; see `read_list`."""
+    """Check an export of the workspace with an id and keys; see `read_list`."""
     payload = _unsealed(keys, exported)
     try:
         kept = json.loads(payload)
@@ -141,16 +130,14 @@ def check_list(exported: Any, keys: Keys, workspace: str) -> Listed:
 
 
 def write(context: Context) -> Path | None:
-    """Write the list and a signed head of the log into the folder that was named for them.
+    """Write the list and a signed head of the log into the folder for exports; return the folder.
 
-    `erasable init --export` names it, or ERASABLE_EXPORT, which goes before.
+    `erasable init --export` names it, or ERASABLE_EXPORT, which goes first; without either, return
+    None. It has to be outside the workspace, so that a restored backup does not bring back who was
+    erased since.
 
-    It is to be outside the workspace, so that a backup of the workspace, restored, does not bring
-    back who was erased since, and cannot pass for the newest state.
-
-    Return the folder, or None if none was named. Raise EvidenceError if the head there is not of
-    the past of this log, as after a backup was restored: what is there stays, since it alone knows
-    who was erased since.
+    Raise EvidenceError, and leave the files there, if their head is not of the past of this log, as
+    after a backup was restored: then they alone know who was erased since.
     """
     with context.ledger.reading() as connection:
         folder = os.environ.get(OUTSIDE) or context.ledger.get(connection, "export")
@@ -166,7 +153,7 @@ def write(context: Context) -> Path | None:
 
 
 def _check_past(context: Context, outside: Disk) -> None:
-    """Refuse to write over a head that this log does not contain, nor took in by a restore."""
+    """Refuse to replace a head that is neither of this log nor taken in by a restore."""
     try:
         kept = json.loads(outside.read(_HEAD))
     except (NotInWorkspaceError, ValueError):
@@ -184,7 +171,7 @@ def _check_past(context: Context, outside: Disk) -> None:
 
 
 def _is_taken_in(context: Context, outside: Disk, kept: Any) -> bool:
-    """Tell whether the last restore took in just this head, and the list beside it."""
+    """Tell whether the last restore took in this very head, and the list beside it."""
     with context.ledger.reading() as connection:
         restored = context.ledger.get(connection, "restored")
     try:
@@ -199,7 +186,7 @@ def _is_taken_in(context: Context, outside: Disk, kept: Any) -> bool:
 
 
 def _corrections(connection: Connection) -> list[dict[str, Any]]:
-    """Say which requests have corrected what; neither whose records these are, nor any value."""
+    """Return which requests corrected which columns; without values, or whose records they are."""
     r = request.c
     query = select(r.id, r.corrects, r.completed_at).where(r.state == "completed", r.matched > 0)
     return [
@@ -217,7 +204,7 @@ def _moment(text: str) -> datetime:
 
 
 def _unsealed(keys: Keys, exported: Any) -> bytes:
-    """Return what was signed; say so where another workspace signed it."""
+    """Return the signed bytes; the error names another workspace as the signer."""
     try:
         return envelope.unseal(exported, keys.public_pem, PAYLOAD_TYPE)
     except EvidenceError:
@@ -227,7 +214,7 @@ def _unsealed(keys: Keys, exported: Any) -> bytes:
 
 
 def _secret_of(exported: Any) -> Any:
-    """Return the secret that a list names, or None; its signature is not asked."""
+    """Return the secret that a list names, or None, without checking its signature."""
     try:
         return json.loads(envelope.peek(exported))["secret"]
     except (EvidenceError, KeyError, RecursionError, TypeError, ValueError):

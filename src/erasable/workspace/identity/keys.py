@@ -1,7 +1,7 @@
-"""The two secrets of a workspace: one makes tokens of identities, the other signs evidence.
+"""Secrets of a workspace: one makes tokens of identities, the other signs evidence.
 
-They live in a file that only its owner may read. It lies beside the ledger, or where ERASABLE_KEYS
-says. Without the keys the ledger tells no identity, not even by guessing.
+They are in a file that only its owner may read, beside the ledger or where ERASABLE_KEYS says.
+Without them the ledger does not allow even a guess at an identity.
 """
 
 from __future__ import annotations
@@ -37,17 +37,11 @@ _DAMAGED = (
 
 
 class Keys:
-    """The secrets of a workspace; `Keys.make` and `Keys.load` are the ways to them.
+    """The secrets of a workspace; `Keys.new` and `Keys.load` make them.
 
-    Parameters
-    ----------
-    secret : bytes of length 32
-        Makes tokens.
-    private_pem, public_pem : bytes
-        An Ed25519 key pair, PKCS #8 and SubjectPublicKeyInfo.
+    `secret`, of 32 bytes, makes tokens; the PEMs are an Ed25519 key pair (PKCS #8 and
+    SubjectPublicKeyInfo).
 
-    Examples
-    --------
     >>> keys = Keys.new()
     >>> keys.token("id", 17) == keys.token("id", "17.0"), len(keys.token("id", 17))
     (True, 32)
@@ -59,7 +53,7 @@ class Keys:
         self._secret = secret
         self._private_pem = private_pem
         self.public_pem = public_pem
-        self._keyed: dict[str, hmac.HMAC] = {}  # what has read the secret and a type, to be copied
+        self._keyed: dict[str, hmac.HMAC] = {}  # by type: the state after the secret and the type
 
     def __repr__(self) -> str:
         return f"Keys(key_id={self.key_id!r})"
@@ -81,7 +75,7 @@ class Keys:
 
     @classmethod
     def make(cls, disk: Disk) -> Keys:
-        """Make the keys of a workspace, or take those that an interrupted attempt left."""
+        """Make the keys of a workspace, or read those of an interrupted attempt."""
         disk, name = _place(disk)
         if disk.path(name).exists():
             return cls._read(disk, name)
@@ -105,7 +99,7 @@ class Keys:
         return self._hash(type, canonical(type, value))
 
     def former_token(self, type: str, value: Any) -> str | None:
-        """Return the token that earlier versions made of an identity, if it was another."""
+        """Return the token that earlier versions made of an identity, None if it is the same."""
         spelled = former(type, value)
         return None if spelled is None else self._hash(type, spelled)
 
@@ -137,7 +131,7 @@ class Keys:
         known: dict[Any, str | None]
         try:
             known = dict.fromkeys(values)
-        except TypeError:  # a list, say, which cannot be looked up; `token` says so
+        except TypeError:  # such as a list, which has no hash; `token` refuses it
             return [None if value is None else self.token(type, value) for value in values]
         for value in known:
             if value is not None:
@@ -146,7 +140,7 @@ class Keys:
 
     @cached_property
     def signer(self) -> Ed25519PrivateKey:
-        """What signs receipts and heads of the log."""
+        """The key that signs receipts and heads of the log."""
         from cryptography.exceptions import InternalError, UnsupportedAlgorithm
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -173,11 +167,11 @@ class Keys:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What the ledger keeps, to tell a wrong secret from the right one."""
+        """A hash of the secret, by which the ledger recognises it."""
         return hmac.digest(self._secret, b"erasable", "sha256").hex()
 
     def to_json(self) -> bytes:
-        """Return what a key file holds."""
+        """Return the bytes of a key file."""
         kept = {
             "version": _VERSION,
             "secret": self._secret.hex(),
@@ -249,7 +243,7 @@ def _check_private(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        return  # reading it says what is wrong
+        return  # reading it raises a better error
     if stat.S_ISREG(mode) and mode & 0o077:
         raise EvidenceError(
             f"the key file {str(path)!r} can be read by others; expected its owner alone; "

@@ -1,4 +1,4 @@
-"""Subjects: who owns which tokens.
+"""Subjects: the owners of tokens.
 
 The law kept here: every token belongs to one subject, and a subject is nothing but a random name
 for its tokens. When the tokens are forgotten, the name is gone with them.
@@ -31,7 +31,7 @@ _OF_TOKENS = (
 
 
 def ensure(context: Context, connection: Connection, identities: Iterable[tuple[str, str]]) -> int:
-    """Make a subject of each token that is not known yet; return how many were new.
+    """Make a subject of each new token; return how many were new.
 
     `identities` are pairs of token and type, in which a token may occur several times.
     """
@@ -53,7 +53,7 @@ def ensure(context: Context, connection: Connection, identities: Iterable[tuple[
 def candidates_of(
     context: Context, connection: Connection, values: Sequence[Any], types: Sequence[str]
 ) -> list[list[tuple[str, str]]]:
-    """Return what values may stand for, as a request keeps it: (type, token) of each.
+    """Return the identities that each value may be, as (type, token).
 
     Where a value is known under some types, these are returned; else all of `types` that it suits.
     Raise InvalidIdsError if it suits none, or belongs to different subjects under different types.
@@ -107,7 +107,7 @@ def expand(connection: Connection, identities: Iterable[Sequence[str]]) -> list[
 def expand_many(
     connection: Connection, people: Sequence[Iterable[Sequence[str]]]
 ) -> list[list[tuple[str, str]]]:
-    """Do for many what `expand` does for one, in as many statements."""
+    """Return the result of `expand` for each of many, in as many statements."""
     asked = [{token: type for type, token in identities} for identities in people]
     subjects = subjects_of(connection, {token for each in asked for token in each})
     owned: dict[str, dict[str, str]] = {}
@@ -121,7 +121,7 @@ def expand_many(
 
 
 def hashed(context: Context, value: Any, types: Sequence[str]) -> dict[str, str]:
-    """Map the token of a value, under each type that it suits, to the type."""
+    """Map the tokens of a value, one for each type that it suits, to the types."""
     found, refusal = {}, None
     for type in types or [DEFAULT_TYPE]:
         try:
@@ -144,11 +144,11 @@ def hashed(context: Context, value: Any, types: Sequence[str]) -> dict[str, str]
 def link(
     context: Context, value: Any, type: str | None, other: Any, other_type: str | None
 ) -> None:
-    """Say that two identities are of one subject.
+    """Make two identities those of one subject.
 
-    One of them may be new, which then has to come with its type. All tokens of both subjects belong
-    to one from then on. The log says that a link was made, not of whom. Raise NotInWorkspaceError
-    if neither is known, or one is not and came without a type.
+    One of them may be new; it needs a type then. All tokens of both subjects belong to one from
+    then on. The log has an entry without the identities. Raise NotInWorkspaceError if neither is
+    known, or a new one has no type.
     """
     with context.ledger.transaction() as connection:
         found = find(context, connection, value, type), find(context, connection, other, other_type)
@@ -170,21 +170,21 @@ def link(
 
 
 def types_in_use(connection: Connection) -> list[str]:
-    """Return every type that an identity has been kept under, in order."""
+    """Return every type of identities in the ledger, in order."""
     return list(setting(connection, _TYPES, []))
 
 
 def types_tried(connection: Connection, type: str | None) -> list[str]:
-    """Return under which types an identity is looked for: the one named, or those in use.
+    """Return the types under which an identity is looked for: the given one, or those in use.
 
-    Where none is in use yet, it is "id". Which of them an identity suits is not said: the types are
-    shown to the user, and logged.
+    By default it is "id". All types in use are returned, whether an identity suits them or not:
+    they are shown to the user, and logged.
     """
     return [type] if type is not None else types_in_use(connection) or [DEFAULT_TYPE]
 
 
 def _note_types(context: Context, connection: Connection, types: Iterable[str]) -> None:
-    """Add to what `types_in_use` returns."""
+    """Add types to those of `types_in_use`."""
     before = types_in_use(connection)
     after = sorted({*before, *map(check_type, set(types))})
     if after != before:
@@ -192,7 +192,7 @@ def _note_types(context: Context, connection: Connection, types: Iterable[str]) 
 
 
 def subjects_of(connection: Connection, tokens: Iterable[str]) -> dict[str, str]:
-    """Return the subjects of those tokens that are known."""
+    """Return the subjects of known tokens."""
     known = select(identity.c.token, identity.c.subject)
     rows = rows_in(connection, known, identity.c.token, tokens)
     return {row.token: row.subject for row in rows}
@@ -206,7 +206,7 @@ def _rows(connection: Connection, tokens: Iterable[str]) -> list[Row[Any]]:
 
 
 def _known(context: Context, connection: Connection, value: Any, type: str | None) -> str:
-    """Return the subject of an identity that is new, and has to come with its type."""
+    """Return the subject of a new identity, which needs its type."""
     if type is None:
         raise NotInWorkspaceError(
             "one of the identities is not known here; expected its type, to keep it under; "

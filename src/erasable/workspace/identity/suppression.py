@@ -1,7 +1,7 @@
 """Suppression list: the tokens of subjects that were erased and are not to be let in again.
 
-The law kept here: what is on the list is dropped at every later ingestion, until it is released.
-The log commits to all of it; see `evidence.suppressions`.
+The law kept here: every later ingestion drops records of subjects on the list, until they are
+released. The log commits to all of it; see `evidence.suppressions`.
 """
 
 from __future__ import annotations
@@ -24,47 +24,27 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence import log, suppressions
 from erasable.workspace.identity.canonical import may_be_one_person
 from erasable.workspace.identity.subjects import hashed, types_in_use
-from erasable.workspace.ledger.bulk import delete_in, held, rows_in
+from erasable.workspace.ledger.bulk import delete_in, rows_in, values_held
 from erasable.workspace.ledger.schema import suppression
 
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What became of an exported list.
+    """Counts of the import of an exported list."""
 
-    Attributes
-    ----------
-    n_listed : int
-        Identities in it.
-    n_new : int
-        Put on the list of the workspace.
-    n_released : int
-        Left out: they were let in again, and the log knows of that.
-    n_mended : int
-        Requests of which the list had been changed behind the log's back.
-
-    Examples
-    --------
-    >>> TakenIn(3, 2, 1, 0).n_new
-    2
-    """
-
-    n_listed: int
-    n_new: int
-    n_released: int
-    n_mended: int
+    n_listed: int  # identities in it
+    n_new: int  # put on the list of the workspace
+    n_released: int  # left out: they were let in again, as the log knows
+    n_mended: int  # requests whose part of the list had been changed behind the log's back
 
 
 def suppressed(connection: Connection, tokens: Iterable[str]) -> set[str]:
-    """Return which of the tokens are on the list.
-
-    The cost is that of the shorter of the two.
-    """
+    """Return which tokens are on the list, at the cost of the shorter of the two."""
     wanted = set(tokens)
     length = connection.execute(select(func.count()).select_from(suppression)).scalar_one()
     if length <= len(wanted):
         return wanted.intersection(connection.execute(select(suppression.c.token)).scalars())
-    return held(connection, suppression.c.token, wanted)
+    return values_held(connection, suppression.c.token, wanted)
 
 
 def every(connection: Connection) -> list[str]:
@@ -77,9 +57,8 @@ def suppress(
 ) -> dict[str, str]:
     """Put tokens on the list; those that are there already stay as they are.
 
-    `identities` have token, type and the id of the request for which they are put there. Return the
-    commitment to all that a request keeps out, for its entry in the log, by each request that put a
-    token on the list.
+    `identities` have token, type and request id. Return, for each request that put a token on the
+    list, the commitment to its whole part of the list, for the log.
     """
     new = _not_there(
         connection,
@@ -92,7 +71,7 @@ def suppress(
     before = suppressions.kept_out(connection, by_request)
     if new:
         connection.execute(suppression.insert(), new)
-    # What is there that the log does not vouch for is left out, so that it is told of.
+    # Entries that the log does not commit to are left out, so that they are reported.
     rows = {
         request: [*before[request].rows, *own]
         if request in before and before[request].is_said_of(before[request].rows)
@@ -151,7 +130,7 @@ def release(context: Context, value: Any, type: str | None = None) -> str:
 
 
 def _release(context: Context, connection: Connection, row: Any) -> None:
-    kept = suppressions.vouched(connection, row.request_id)
+    kept = suppressions.committed_rows(connection, row.request_id)
     theirs = {each["token"] for each in kept if may_be_one_person(each["type"], row.type)}
     gone = {row.token, *theirs}
     delete_in(connection, suppression.c.token, sorted(gone))
@@ -168,7 +147,7 @@ def uses(connection: Connection, type: str) -> bool:
 
 
 def listing(connection: Connection) -> list[dict[str, Any]]:
-    """Return the list (token, type, request_id and since of each), the oldest entries first."""
+    """Return the list (token, type, request_id, since), the oldest entries first."""
     rows = connection.execute(
         select(suppression).order_by(suppression.c.since, suppression.c.token)
     )
@@ -176,7 +155,7 @@ def listing(connection: Connection) -> list[dict[str, Any]]:
 
 
 def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, Any]]:
-    """Return what the list holds of some tokens, the oldest first: type, request_id and since."""
+    """Return the entries of some tokens (type, request_id, since), the oldest first."""
     c = suppression.c
     rows = rows_in(connection, select(c.type, c.request_id, c.since), c.token, sorted(tokens))
     found = [row._asdict() for row in rows]
@@ -184,15 +163,14 @@ def entries_of(connection: Connection, tokens: Iterable[str]) -> list[dict[str, 
 
 
 def take_in(context: Context, connection: Connection, listed: Sequence[dict[str, Any]]) -> TakenIn:
-    """Put on the list what an exported one holds, as after a backup was restored.
+    """Put the entries of an exported list on the list, as after a backup was restored.
 
-    Of a request that the log does not know to keep anybody out, it is put on the list. Of one that
-    the log knows, what the list lacks was released, and is left out. Where the list was changed
-    behind the log's back, the exported one takes its place if it is what the log says. Each time
-    an entry of the log commits to the list as it is then.
+    A request that is not in the log as keeping anybody out is added. Of one that is, missing
+    tokens were released, and stay out. Where the list was changed behind the log's back, the
+    exported one replaces it if the log commits to it. Each change has an entry in the log.
 
-    `listed` comes from `outside.read_list`. Raise EvidenceError if the list was changed and the
-    exported one is not what the log says, either.
+    `listed` comes from `external_files.read_list`. Raise EvidenceError if the log commits to
+    neither list.
     """
     by_request = _by_request(listed)
     known = suppressions.kept_out(connection, by_request)
@@ -240,7 +218,7 @@ _TYPES = select(suppression.c.type).distinct()
 
 
 def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each entry once that is not on the list yet."""
+    """Return each new entry once."""
     wanted: dict[str, dict[str, Any]] = {}
     for entry in entries:
         wanted.setdefault(entry["token"], entry)
@@ -249,7 +227,7 @@ def _not_there(connection: Connection, entries: Iterable[dict[str, Any]]) -> lis
 
 
 def _take_off(connection: Connection, request: str, entries: Iterable[dict[str, Any]]) -> None:
-    """Take off the list what a request keeps out, and these entries, whosever they are now."""
+    """Take all entries of a request off the list, and these entries of any request."""
     connection.execute(delete(suppression).where(suppression.c.request_id == request))
     delete_in(connection, suppression.c.token, [entry["token"] for entry in entries])
 

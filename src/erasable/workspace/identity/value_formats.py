@@ -1,7 +1,7 @@
-r"""Looks of an identity: an address of electronic mail, or a telephone number.
+"""Formats that identities look like: an address of electronic mail, or a telephone number.
 
-The law kept here: a look settles nothing. It only says where a type has to be named, because the
-one by default tells spellings apart that are one person's.
+The law kept here: a format decides nothing. It only shows where the user has to name a type,
+because the default would tell spellings of one identity apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ADDRESS = (
     r"[^\s@<>,;:\"()]+(?:@|%40)[^\s@<>,;:\"().]+(?:\.[^\s@<>,;:\"().]+)*"
     r"\.[^\s@<>,;:\"().0-9][^\s@<>,;:\"().]+"
 )
-"""Anywhere in a text, so that "Ann <ann@x.org>" and a list of addresses look like addresses."""
+"""An address anywhere in a text, as in "Ann <ann@x.org>" or a list."""
 
 _TELEPHONE = "|".join(
     (
@@ -35,14 +35,8 @@ _INVISIBLE = r"[\p{Cf}\p{Cc}]"
 
 
 class Looks:
-    """Counts what the texts of some columns look like, a batch at a time.
+    """Counts of texts in some columns that look like addresses or telephone numbers.
 
-    Parameters
-    ----------
-    columns : sequence of str
-
-    Examples
-    --------
     >>> looks = Looks(["who", "call"])
     >>> looks.add(pa.table({"who": ["p1", "Ann@x.org"], "call": ["+1 555 010 4477", None]}))
     >>> looks.n_addresses, looks.telephones
@@ -55,7 +49,7 @@ class Looks:
         self._n_named = dict.fromkeys(columns, 0)
 
     def add(self, raw: pa.Table) -> None:
-        """Count the texts of a batch, as they came."""
+        """Count the texts of a batch, which has identities."""
         for column in self.n_addresses:
             values = raw[column]
             if pa.types.is_string(values.type):
@@ -66,21 +60,17 @@ class Looks:
 
     @property
     def addresses(self) -> list[str]:
-        """The columns that hold addresses, be it one."""
+        """The columns that hold at least one address."""
         return [column for column, n in self.n_addresses.items() if n]
 
     @property
     def telephones(self) -> list[str]:
-        """The columns most of whose values look like telephone numbers: an id may, by chance."""
+        """The columns most of whose values look like telephone numbers: a single id may, too."""
         return [column for column, n in self._n_telephones.items() if 2 * n > self._n_named[column]]
 
 
 def addresses_among(values: Iterable[Any]) -> list[Any]:
-    """Return the values that look like addresses, or hold one.
-
-    >>> addresses_among(["Ann@x.org", "Ann <ann@x.org>", "ann@home", "A-7", 17])
-    ['Ann@x.org', 'Ann <ann@x.org>']
-    """
+    """Return the values that look like addresses, or hold one."""
     texts = [value for value in values if isinstance(value, str) and _may_be_one(value)]
     if not texts:
         return []
@@ -91,16 +81,13 @@ def addresses_among(values: Iterable[Any]) -> list[Any]:
 def _may_be_one(text: str) -> bool:
     if text.isascii():
         return "@" in text or "%40" in text
-    return is_unicode(text)  # what is none is refused as an identity
+    return is_unicode(text)  # other text is refused as an identity
 
 
 def type_or_id(value: Any, type: str | None) -> str:
-    """Return the type of an identity, which is "id" if none was named.
+    """Return the type of an identity, by default "id".
 
     Raise InvalidIdsError if none was named and the identity looks like an address.
-
-    >>> type_or_id("A-7", None), type_or_id("Ann@x.org", "email")
-    ('id', 'email')
     """
     if type is None and addresses_among([value]):
         raise InvalidIdsError(
@@ -111,7 +98,7 @@ def type_or_id(value: Any, type: str | None) -> str:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return texts without what does not show, and with ordinary letters for full-width ones."""
+    """Return texts in ordinary letters, without characters that do not show."""
     return pc.utf8_normalize(pc.replace_substring_regex(values, _INVISIBLE, ""), "NFKC")
 
 

@@ -1,1 +1,1 @@
-"""Ledger of a workspace, in a database: all it knows but data, models and keys."""
+"""Ledger of a workspace: a database of all its state but data, models and keys."""

@@ -17,10 +17,10 @@ from erasable.workspace.ledger.engine import Ledger
 from erasable.workspace.store.disk import Disk
 
 PLACE = "ledger.json"
-"""The file of a workspace that says where its ledger is, unless that is in the folder itself."""
+"""The file of a workspace that names the schema of its ledger in PostgreSQL."""
 
 SCHEMA = "erasable"
-"""The schema, where none is named."""
+"""The default schema."""
 
 _VERSION = 1
 _SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
@@ -30,21 +30,9 @@ _SECRETS = frozenset({"password", "passfile", "sslpassword", "options"})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A schema in a database of PostgreSQL.
+    """A schema in a database of PostgreSQL."""
 
-    Attributes
-    ----------
-    url : str
-        Without a password.
-    schema : str
-
-    Examples
-    --------
-    >>> Address.parse("postgresql://ann@db.example/models")
-    Address(url='postgresql://ann@db.example/models', schema='erasable')
-    """
-
-    url: str
+    url: str  # without a password
     schema: str
 
     @classmethod
@@ -86,7 +74,7 @@ class Address:
 
     @classmethod
     def read(cls, disk: Disk) -> Address | None:
-        """Return what a workspace's folder says, or None where its ledger is a file."""
+        """Return the address in a workspace's folder, None if its ledger is a file."""
         if not disk.path(PLACE).is_file():
             return None
         try:
@@ -101,12 +89,12 @@ class Address:
         )
 
     def write(self, disk: Disk) -> None:
-        """Have a workspace's folder say it."""
+        """Write it into a workspace's folder."""
         said = {"version": _VERSION, "url": self.url, "schema": self.schema}
         disk.write(PLACE, json.dumps(said, indent=2).encode() + b"\n")
 
     def ledger(self) -> Ledger:
-        """Return the ledger that is there, or is to be."""
+        """Return the ledger there."""
         return Ledger(self.url, self.schema)
 
     def check_free(self) -> Ledger:
@@ -118,10 +106,7 @@ class Address:
         return ledger
 
     def refuse_taken(self, connection: Connection) -> None:
-        """Raise WorkspaceError unless the schema is empty or missing.
-
-        Others may make theirs at the same time.
-        """
+        """Raise WorkspaceError unless the schema is empty or missing; others may race for it."""
         from erasable.workspace.ledger.postgres import holds_tables
 
         if holds_tables(connection, self.schema):

@@ -1,4 +1,4 @@
-"""Read and write many rows in few statements."""
+"""Queries and changes of many rows in few statements."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _T = TypeVar("_T")
 
 
 def in_parts(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Cut into parts that one statement takes.
-
-    >>> [len(some) for some in in_parts(range(PARAMETERS + 1))]
-    [5000, 1]
-    """
+    """Cut values into parts that one statement takes."""
     for start in range(0, len(values), PARAMETERS):
         yield values[start : start + PARAMETERS]
 
@@ -52,7 +48,7 @@ def rows_in(
         yield from connection.execute(query.where(column.in_(some)))
 
 
-def held(connection: Connection, column: Column[Any], values: Iterable[Any]) -> set[Any]:
+def values_held(connection: Connection, column: Column[Any], values: Iterable[Any]) -> set[Any]:
     """Return which of many values a column holds."""
     return {value for (value,) in rows_in(connection, select(column), column, values)}
 
@@ -80,10 +76,8 @@ def insert_missing(
 ) -> int:
     """Insert rows whose primary key is not there yet; return how many were new.
 
-    PostgreSQL is handed an array for each column: rows as parameters of their own, which is what
-    an insert of many is otherwise, take it several times as long. SQLite repeats one statement.
-
-    `columns` holds the values by name, as many of each.
+    `columns` holds the values by name, as many of each. PostgreSQL gets an array for each column,
+    which is several times as fast as a row of parameters for each; SQLite repeats one statement.
     """
     n_rows = len(next(iter(columns.values())))
     n_new = 0
@@ -115,6 +109,6 @@ def _insert_rows(connection: Connection, table: Table, columns: Mapping[str, Any
 
 
 def _n_inserted(connection: Connection, statement: Insert, given: Any) -> int:
-    # SQLAlchemy keeps the count of inserts only where it is told to.
+    # SQLAlchemy keeps the count of inserts only with this option.
     result = connection.execute(statement, given, execution_options={"preserve_rowcount": True})
     return result.rowcount

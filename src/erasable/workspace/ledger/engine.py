@@ -1,4 +1,4 @@
-"""The ledger: one database, short transactions, and nothing left behind of what is deleted.
+"""The ledger: one database with short transactions, purged of deleted rows.
 
 The law kept here: a transaction that has returned is on the disk, whatever happens then; of deleted
 rows nothing is left after `purge`, in the files that the database keeps its tables in.
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from erasable.core.errors import WorkspaceVersionError
 from erasable.workspace.ledger.backend import Backend
-from erasable.workspace.ledger.kinds import fits, tampered
+from erasable.workspace.ledger.kinds import fits_shape, tampered
 from erasable.workspace.ledger.schema import SEAL, SEALED, SETTINGS, meta
 from erasable.workspace.ledger.sqlite import Sqlite
 from erasable.workspace.store.crash_points import crash_point
@@ -26,7 +26,7 @@ REVISION = "0005"
 """The newest migration; a test compares it with Alembic's."""
 FIRST_REVISION = "0005"
 LAST_TO_READ = "b2326690"
-"""The last commit that brings older revisions up to date."""
+"""The last commit that can migrate older revisions."""
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
@@ -39,26 +39,9 @@ _CHANGE = meta.update().where(meta.c.name == bindparam("wanted")).values(value=b
 class Ledger:
     """The database of a workspace.
 
-    Parameters
-    ----------
-    url : str
-        For SQLAlchemy: ``sqlite:///path/to/ledger.db``, or ``postgresql://user@host/database``.
-    schema : str, default=None
-        Of PostgreSQL: where the tables are. None for SQLite.
+    `url` is for SQLAlchemy: ``sqlite:///path/to/ledger.db``, or
+    ``postgresql://user@host/database``; `schema` is that of PostgreSQL.
 
-    Attributes
-    ----------
-    fence : callable or None
-        Called at the start of each transaction that changes something, with its connection; raises
-        where this process may not change anything any more.
-    check_held : callable or None
-        Raises where others were given what this process holds; called by `pause`.
-    sealer : callable or None
-        Given the name and the value of a setting that others rely on, returns its keyed hash,
-        which is kept beside it; see `erasable.workspace.evidence.seals`.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger(f"sqlite:///{folder}/ledger.db")
@@ -72,8 +55,12 @@ class Ledger:
 
     def __init__(self, url: str, schema: str | None = None) -> None:
         self.url = url
+        # Called at the start of a transaction that changes something: raises where this process
+        # may not change anything any more.
         self.fence: Callable[[Connection], None] | None = None
+        # Called by `pause`: raises where others were granted what this process holds.
         self.check_held: Callable[[], None] | None = None
+        # Returns the keyed hash of a setting, by name and value; see `workspace.evidence.seals`.
         self.sealer: Callable[[str, Any], str] | None = None
         self._open = threading.local()
         self.backend: Backend
@@ -100,10 +87,7 @@ class Ledger:
             self.build(connection)
 
     def build(self, connection: Connection, revision: str = "head") -> None:
-        """Make the tables, or bring them up to date, in the caller's transaction.
-
-        Up to a revision; by default to the newest.
-        """
+        """Make the tables, or bring them up to a revision, in the caller's transaction."""
         from alembic import command
         from alembic.config import Config
 
@@ -135,11 +119,9 @@ class Ledger:
     def check(self) -> None:
         """Check the revision of the tables against this version of erasable.
 
-        A file is brought up to date here. A database that others are at work on is not: their
-        version may be an older one, and an operator has to decide that.
-
-        Raise WorkspaceVersionError if they were made by a newer version, or have to be migrated
-        first.
+        A file is brought up to date. A database is not: others may be at work on it with an older
+        version, and an operator has to decide. Raise WorkspaceVersionError if the tables were made
+        by a newer version, or have to be migrated first.
         """
         found = self.revision()
         if found == REVISION:
@@ -170,7 +152,7 @@ class Ledger:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """See one state of the ledger, however many statements the block has."""
+        """Read one state of the ledger, for any number of statements."""
         with (
             self.backend.explained(),
             self.engine.connect() as connection,
@@ -181,10 +163,10 @@ class Ledger:
 
     @contextmanager
     def looking(self) -> Iterator[Connection]:
-        """See the ledger as the block around does, if this thread is in one already.
+        """Read in the transaction that this thread is in already, or else in a new one.
 
-        A second connection would wait where another process waits for the first one to end, to
-        purge a table, say: neither would go on.
+        A second connection could deadlock with a process that waits for the first one to end, as
+        a purge does.
         """
         connection = getattr(self._open, "connection", None)
         if connection is not None:
@@ -204,7 +186,7 @@ class Ledger:
 
     @contextmanager
     def holding(self) -> Iterator[Connection]:
-        """See one state of the ledger, which neither other processes nor the block change."""
+        """Read one state of the ledger, which neither other processes nor the block change."""
         with self.backend.explained(), self.engine.connect() as connection:
             connection = connection.execution_options(erasable_writes=True)
             with connection.begin() as transaction:
@@ -213,7 +195,7 @@ class Ledger:
                 transaction.rollback()
 
     def close(self) -> None:
-        """Close what is open; it opens again when it is asked."""
+        """Close the connections; a later use opens new ones."""
         self.engine.dispose()
 
     def get(self, connection: Connection, name: str, default: Any = None) -> Any:
@@ -221,7 +203,7 @@ class Ledger:
         return setting(connection, name, default)
 
     def set(self, connection: Connection, name: str, value: Any) -> None:
-        """Write an entry of the table `meta`, and the seal of one that is relied on."""
+        """Write an entry of the table `meta`, and the seal of a sealed setting."""
         changed = connection.execute(_CHANGE, {"wanted": name, "new": value})
         if changed.rowcount == 0:
             connection.execute(meta.insert().values(name=name, value=value))
@@ -229,16 +211,16 @@ class Ledger:
             self.set(connection, f"{SEAL}{name}", self.sealer(name, value))
 
     def purge(self) -> None:
-        """Write the tables anew, and empty the write-ahead log: what was deleted is gone.
+        """Write the tables anew, and empty the write-ahead log: deleted rows are gone.
 
-        `unreached` names what is not. Raise WorkspaceBusyError if another process is at work on the
-        ledger, or reads an old state of it, for too long.
+        `unreached` names the copies that stay. Raise WorkspaceBusyError if another process works on
+        the ledger, or reads an old state of it, for too long.
         """
         self.backend.rewrite(self.pause)
         self.checkpoint()
 
     def pause(self, seconds: float) -> None:
-        """Wait for others; raise OvertakenError if they were given what this process holds."""
+        """Wait for others; raise OvertakenError if they were granted the leases of this process."""
         time.sleep(seconds)
         if self.check_held is not None:
             self.check_held()
@@ -255,12 +237,12 @@ def setting(connection: Connection, name: str, default: Any = None) -> Any:
 
 
 def settings(connection: Connection, names: Iterable[str]) -> dict[str, Any]:
-    """Return those entries of the table `meta` that there are; see `setting`."""
+    """Return the entries of the table `meta` that exist; see `setting`."""
     found = connection.execute(_SETTINGS, {"wanted": list(names)})
     return {name: _fitting(name, value) for name, value in found}
 
 
 def _fitting(name: str, value: Any) -> Any:
-    if not fits(value, SETTINGS.get(name, ...)):
+    if not fits_shape(value, SETTINGS.get(name, ...)):
         raise tampered(f"what does not belong there for {name!r}", meta.c.value)
     return value

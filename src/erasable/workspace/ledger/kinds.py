@@ -1,7 +1,7 @@
-"""Types of columns of the ledger that check what a database does not check by itself.
+"""Types of columns of the ledger, which check what a database does not check by itself.
 
-The law kept here: what was tampered with is told as such where it is read, in one line that names
-table and column, and not by a later failure.
+The law kept here: a value that was tampered with raises, where it is read, an error of one line
+that names table and column.
 """
 
 from __future__ import annotations
@@ -31,16 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
-    """A time, kept as microseconds since 1970 UTC: the same in every database.
-
-    Examples
-    --------
-    >>> Moment().process_bind_param(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None)
-    1000000
-    >>> Moment().process_result_value("yesterday", None)
-    Traceback (most recent call last):
-    erasable.core.errors.LedgerError: the ledger holds no time in a column; expected ...
-    """
+    """A time, kept as microseconds since 1970 UTC: the same in every database."""
 
     impl = BigInteger
     cache_ok = True
@@ -71,7 +62,7 @@ class _Checked(TypeDecorator[Any]):
     def result_processor(
         self, dialect: Dialect | None, coltype: object
     ) -> Callable[[Any], Any] | None:
-        """Return what reads a value; PostgreSQL sees to it by itself."""
+        """Return the function that checks a read value; PostgreSQL needs none."""
         if dialect is not None and dialect.name != "sqlite":
             return None
 
@@ -84,14 +75,7 @@ class _Checked(TypeDecorator[Any]):
 
 
 class Words(_Checked):
-    """Text, of so many characters at most.
-
-    Examples
-    --------
-    >>> Words().result_processor(None, None)(b"ab")
-    Traceback (most recent call last):
-    erasable.core.errors.LedgerError: the ledger holds no text in a column; expected ...
-    """
+    """Text, up to a number of characters."""
 
     impl = String
     cache_ok = True
@@ -99,14 +83,7 @@ class Words(_Checked):
 
 
 class Whole(_Checked):
-    """A whole number; a key of one counts up where SQLite has it in its own type.
-
-    Examples
-    --------
-    >>> Whole().result_processor(None, None)("7")
-    Traceback (most recent call last):
-    erasable.core.errors.LedgerError: the ledger holds no whole number in a column; expected ...
-    """
+    """A whole number; a key of one counts up where SQLite has it in its own type."""
 
     impl = BigInteger
     cache_ok = True
@@ -123,13 +100,7 @@ class Whole(_Checked):
 
 
 class Real(_Checked):
-    """A number.
-
-    Examples
-    --------
-    >>> Real().result_processor(None, None)(0.5)
-    0.5
-    """
+    """A number."""
 
     impl = Float
     cache_ok = True
@@ -137,17 +108,7 @@ class Real(_Checked):
 
 
 class Bytes(TypeDecorator[bytes]):
-    """Bytes, which SQLite would give back as whatever was put there.
-
-    Examples
-    --------
-    >>> read = Bytes().result_processor(None, None)
-    >>> read(b"ab")
-    b'ab'
-    >>> read("ab")
-    Traceback (most recent call last):
-    erasable.core.errors.LedgerError: the ledger holds no bytes in a column; expected ...
-    """
+    """Bytes; SQLite would return a value of any other type that a column holds."""
 
     impl = LargeBinary
     cache_ok = True
@@ -156,7 +117,7 @@ class Bytes(TypeDecorator[bytes]):
     def result_processor(
         self, dialect: Dialect | None, coltype: object
     ) -> Callable[[Any], bytes | None]:
-        """Return what reads a value, as a driver hands it over."""
+        """Return the function that reads a value from a driver."""
 
         def process(value: Any) -> bytes | None:
             if value is None:  # as where a join has no row
@@ -171,14 +132,9 @@ class Bytes(TypeDecorator[bytes]):
 class Json(TypeDecorator[Any]):
     """A value of JSON, of a shape.
 
-    Parameters
-    ----------
-    shape : Any
-        ``str`` or ``int``; a list of the one shape that all its items have; a dict with the shapes
-        of entries that have to be there, besides others; ``...`` for anything.
+    A shape is ``str`` or ``int``; a list of the one shape that all its items have; a dict with the
+    shapes of required entries; ``...`` for anything.
 
-    Examples
-    --------
     >>> Json([{"name": str}]).checked([{"name": "age", "unit": 3}])
     [{'name': 'age', 'unit': 3}]
     >>> Json([int]).checked([1, "2"])
@@ -195,7 +151,7 @@ class Json(TypeDecorator[Any]):
         self._shape = shape
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        """Return what reads a value: JSON, then its shape."""
+        """Return the function that reads a value: JSON, then its shape."""
         read = self.impl_instance.result_processor(dialect, coltype)
 
         def process(value: Any) -> Any:
@@ -210,10 +166,10 @@ class Json(TypeDecorator[Any]):
         return process
 
     def checked(self, value: Any) -> Any:
-        """Return a value that has the shape, or None where that may be; else raise LedgerError."""
+        """Return a value of the shape, or None in a nullable column; else raise LedgerError."""
         if value is None and (self._column is None or self._column.nullable):
             return None
-        if not fits(value, self._shape):
+        if not fits_shape(value, self._shape):
             raise tampered("what does not belong there", self._column)
         if not is_unicode(value):
             raise tampered("text that is no Unicode", self._column)
@@ -221,16 +177,7 @@ class Json(TypeDecorator[Any]):
 
 
 def name_columns(metadata: MetaData) -> None:
-    """Give the types of all columns their column, for error messages.
-
-    >>> from sqlalchemy import Table
-    >>> metadata = MetaData()
-    >>> table = Table("request", metadata, Column("due_at", Moment))
-    >>> name_columns(metadata)
-    >>> table.c.due_at.type.process_result_value("soon", None)
-    Traceback (most recent call last):
-    erasable.core.errors.LedgerError: the ledger holds no time in 'due_at' of its table 'request'...
-    """
+    """Give the types of all columns their column, for error messages."""
     for table in metadata.tables.values():
         for column in table.columns:
             if isinstance(column.type, Bytes | Json | Moment | _Checked):
@@ -238,29 +185,21 @@ def name_columns(metadata: MetaData) -> None:
                 column.type._column = column
 
 
-def fits(value: Any, shape: Any) -> bool:
-    """Tell whether a value of JSON has a shape; see `Json`.
-
-    >>> fits({"size": 3}, {"size": int}), fits({}, {"size": int}), fits([], ...)
-    (True, False, True)
-    """
+def fits_shape(value: Any, shape: Any) -> bool:
+    """Tell whether a value of JSON has a shape; see `Json`."""
     if shape is ...:
         return True
     if isinstance(shape, type):
         return type(value) is shape
     if isinstance(shape, list):
-        return type(value) is list and all(fits(item, shape[0]) for item in value)
+        return type(value) is list and all(fits_shape(item, shape[0]) for item in value)
     return type(value) is dict and all(
-        name in value and fits(value[name], inner) for name, inner in shape.items()
+        name in value and fits_shape(value[name], inner) for name, inner in shape.items()
     )
 
 
 def is_unicode(value: Any) -> bool:
-    """Tell whether every text in a value of JSON can be written in UTF-8.
-
-    >>> is_unicode(["ann"]), is_unicode({"name": chr(0xD83D)})
-    (True, False)
-    """
+    """Tell whether every text in a value of JSON can be written in UTF-8."""
     if "\\ud" not in repr(value):  # as a lone half of a character is shown
         return True
     try:
@@ -271,11 +210,7 @@ def is_unicode(value: Any) -> bool:
 
 
 def tampered(what: str, column: Column[Any] | None) -> LedgerError:
-    """Return the error that says what a column holds.
-
-    >>> str(tampered("no time", None))[:44]
-    'the ledger holds no time in a column; expect'
-    """
+    """Return the error for a column that holds a value of a wrong type."""
     where = "a column" if column is None else f"{column.name!r} of its table {column.table.name!r}"
     return LedgerError(
         f"the ledger holds {what} in {where}; expected what erasable wrote there: it was damaged, "

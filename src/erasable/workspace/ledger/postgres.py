@@ -1,20 +1,18 @@
-"""The ledger in a schema of PostgreSQL, which several machines may be at work on.
+"""The ledger in a schema of PostgreSQL, for several machines.
 
-Four promises, and what keeps each.
-
-*One writer at a time.* A writer takes an advisory lock of the schema first, and gives it back with
+*One writer at a time.* A writer takes an advisory lock of the schema first, and releases it with
 the transaction. So statements may read what was committed last (READ COMMITTED): no other
 transaction commits meanwhile, and nothing has to be tried again.
 
 *A reader sees one state*: REPEATABLE READ, READ ONLY.
 
-*Of deleted rows nothing is left.* A plain VACUUM leaves their bytes in the unused middle of a page.
-VACUUM FULL writes tables and indexes anew; yet it copies rows that an open transaction might still
-see. So the purge holds against the catalogue that none was left: `relfrozenxid` says before which
-transaction no row of a table was deleted and kept, and waits for open transactions if there were.
-ANALYZE keeps samples of values in a table of the server's; it is told to keep none of ours.
+*Deleted rows leave nothing.* A plain VACUUM leaves their bytes in the unused middle of a page.
+VACUUM FULL writes tables and indexes anew, but copies rows that an open transaction might still
+see. So the purge checks the catalogue for such rows: `relfrozenxid` is the transaction before which
+no deleted row of a table was kept; if there were any, the purge waits for open transactions.
+ANALYZE keeps samples of values in a table of the server, and is set to keep none of the ledger's.
 
-*What is out of reach is said*: see `UNREACHED`.
+`UNREACHED` names the copies out of reach.
 """
 
 from __future__ import annotations
@@ -38,42 +36,37 @@ from erasable.core.errors import (
     WorkspaceServerError,
     WorkspaceVersionError,
 )
-from erasable.workspace.ledger.backend import Backend, broken, no_disk
+from erasable.workspace.ledger.backend import Backend, damaged_ledger, disk_failure
 from erasable.workspace.store.crash_points import crash_point
 
 _WRITING = ("INSERT", "UPDATE", "DELETE")
 
 
-def check(connection: Connection, schema: str) -> str:
-    """Return the role of a connection if it may read the tables of a schema, and no more.
+def reader_role(connection: Connection, schema: str) -> str:
+    """Return the role of a connection that may only read the tables of a schema.
 
-    It is empty if the role may write, or there are no tables.
-
-    Raise WorkspaceServerError if the role may not read all of it, or may write to some tables and
-    not to the rest.
+    It is empty if the role may write, or there are no tables. Raise WorkspaceServerError if the
+    role may not read all tables, or may write to some of them only.
     """
     there = connection.execute(_SCHEMA, {"schema": schema}).first()
     if there is None:
         return ""
     if not there.may_use:
-        raise lacks(there.role, [f"the right USAGE on schema {schema!r}"])
+        raise missing_rights(there.role, [f"the right USAGE on schema {schema!r}"])
     rows = connection.execute(_RIGHTS, {"schema": schema}).all()
     missing = [(row.what, _described(row)) for row in rows if not row.has]
     unread = [right for what, right in missing if what == "SELECT"]
     if unread:
-        raise lacks(there.role, unread)
+        raise missing_rights(there.role, unread)
     if not any(row.has for row in rows if row.what in _WRITING):
         return str(there.role) if rows else ""
     if missing:
-        raise lacks(there.role, [right for _, right in missing])
+        raise missing_rights(there.role, [right for _, right in missing])
     return ""
 
 
 def check_making(connection: Connection, schema: str) -> None:
-    """Raise WorkspaceServerError unless the role may make tables in a schema.
-
-    If the schema is missing, the role has to be able to make it.
-    """
+    """Raise WorkspaceServerError unless the role may make tables in a schema, and the schema."""
     there = connection.execute(_SCHEMA, {"schema": schema}).first()
     if there is not None:
         missing = [
@@ -82,19 +75,15 @@ def check_making(connection: Connection, schema: str) -> None:
             if not has
         ]
         if missing:
-            raise lacks(there.role, missing)
+            raise missing_rights(there.role, missing)
         return
     found = connection.execute(_DATABASE).one()
     if not found.may_create:
-        raise lacks(found.role, [f"the right CREATE on database {found.name!r}"])
+        raise missing_rights(found.role, [f"the right CREATE on database {found.name!r}"])
 
 
-def lacks(role: str, missing: list[str]) -> WorkspaceServerError:
-    """Return the error that says what a role lacks.
-
-    >>> str(lacks("ann", ["the right INSERT on table 'task'", "ownership of table 'task'"]))[:71]
-    "the database role 'ann' lacks the right INSERT on table 'task' and 1 mo"
-    """
+def missing_rights(role: str, missing: list[str]) -> WorkspaceServerError:
+    """Return the error for a role without some rights."""
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return WorkspaceServerError(
         f"the database role {role!r} lacks {missing[0]}{more}; expected one that owns the schema "
@@ -157,7 +146,7 @@ def explained(schema: str) -> Iterator[None]:
     except DBAPIError as error:
         raise _as_error(error.orig, schema, lost=error.connection_invalidated) from None
     except OSError as error:
-        raise no_disk(error.strerror or str(error)) from None
+        raise disk_failure(error.strerror or str(error)) from None
     except Exception as error:
         if not type(error).__module__.startswith("psycopg"):
             raise
@@ -173,7 +162,7 @@ def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
             f"{WAIT:.0f} seconds; run the command again"
         )
     if code[:2] in ("53", "58") and code != "53300":
-        return no_disk(words)
+        return disk_failure(words)
     if code in ("42P01", "3F000"):
         return LedgerError(
             f"schema {schema!r} of the database holds no ledger; expected one; if `erasable init` "
@@ -206,11 +195,11 @@ def _as_error(said: Any, schema: str, *, lost: bool) -> WorkspaceError:
             "the database cannot hold a value of this command; expected text without zero bytes "
             "and numbers that are finite"
         )
-    return broken(words)
+    return damaged_ledger(words)
 
 
 def _is_refused(said: Any, code: str) -> bool:
-    """Tell whether there was a connection at all; what libpq says of that has no code."""
+    """Tell whether the server refused the connection: errors of libpq have no code."""
     return (
         code.startswith(("28", "3D"))
         or code == "53300"
@@ -242,10 +231,10 @@ def _no_connection(words: str) -> WorkspaceServerError:
 
 
 def _first_line(said: Any) -> str:
-    """Return what was said without details and hints, which may hold values."""
+    """Return the message without details and hints, which may hold values."""
     primary = getattr(getattr(said, "diag", None), "message_primary", None)
     lines = [line.strip() for line in str(primary or said).splitlines() if line.strip()]
-    # Where several addresses were tried, the first says as much as all of them.
+    # If several addresses were tried, the first message is enough.
     kept = next((line for line in lines if "failed:" in line), lines[0] if lines else "no reason")
     return " ".join(kept.removeprefix("connection failed:").removeprefix("- ").split())
 
@@ -256,7 +245,7 @@ UNREACHED = (
     "the log files of the database server",
     "files that the database server leaves in its folder when it crashes",
 )
-"""What PostgreSQL keeps of deleted rows where only its administrator reaches."""
+"""Places of deleted rows that only the administrator of PostgreSQL reaches."""
 
 _OLDEST = 150000  # PostgreSQL 15, as its servers count
 _PATIENCE = 0.05  # seconds between two looks for open transactions
@@ -264,15 +253,10 @@ _PASSING = "lease"  # it holds nothing personal, and every process at work write
 
 
 class Postgres(Backend):
-    """What PostgreSQL does in its own way; see `erasable.workspace.ledger.engine.Backend`.
+    """The backend for a schema of PostgreSQL, which is the workspace's own.
 
-    Parameters
-    ----------
-    url : str
-        ``postgresql://user@host:port/database``, with parameters of libpq. The password comes from
-        where libpq finds it: ``PGPASSWORD``, or the file ``.pgpass``.
-    schema : str
-        Where the tables are; it is the workspace's own.
+    `url` is ``postgresql://user@host:port/database``, with parameters of libpq. The password comes
+    from where libpq finds it: ``PGPASSWORD``, or the file ``.pgpass``.
     """
 
     upgrades_itself = False
@@ -285,10 +269,10 @@ class Postgres(Backend):
         self.engine: Engine = _engine(make_url(url))
         event.listen(self.engine, "connect", partial(_open, schema))
         event.listen(self.engine, "begin", partial(_begin, _lock_key(schema)))
-        weakref.finalize(self, self.engine.dispose)  # the server is told that we are gone
+        weakref.finalize(self, self.engine.dispose)  # ends the session
 
     def explained(self) -> AbstractContextManager[None]:
-        """Make errors of ours of what the server says inside the block."""
+        """Turn errors of the server inside the block into ours."""
         return explained(self.schema)
 
     @property
@@ -301,16 +285,18 @@ class Postgres(Backend):
 
     def check_rights(self, connection: Connection) -> None:
         """Raise WorkspaceServerError unless the role may write all tables, or read all."""
-        self._reader = check(connection, self.schema)
+        self._reader = reader_role(connection, self.schema)
 
     def check_making(self, connection: Connection) -> None:
-        """See that the role may make the schema, or tables in it; see `check_rights`."""
+        """Raise WorkspaceServerError unless the role may make the schema, or tables in it."""
         check_making(connection, self.schema)
 
     def refuse_reader(self) -> None:
         """Raise WorkspaceServerError if the role may only read."""
         if self.is_read_only:
-            raise lacks(str(self._reader), ["the right to write to any table of the ledger"])
+            raise missing_rights(
+                str(self._reader), ["the right to write to any table of the ledger"]
+            )
 
     def make_room(self, connection: Connection) -> None:
         """Make the schema, unless it is there."""
@@ -332,8 +318,7 @@ class Postgres(Backend):
     def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write every table anew, so that no deleted row is left.
 
-        Raise WorkspaceBusyError if a transaction that began before is still open after half a
-        minute.
+        Raise WorkspaceBusyError if a transaction that began before is open for another half minute.
         """
         until = time.monotonic() + WAIT
         with self.explained(), self.engine.connect() as connection:
@@ -347,10 +332,7 @@ class Postgres(Backend):
     # -- parts of these ----------------------------------------------------------------------------
 
     def _tables(self, connection: Connection) -> list[str]:
-        """Return the tables that may hold what was erased.
-
-        The smallest comes first, at which waiting costs least.
-        """
+        """Return the tables that may hold what was erased, the smallest first: it waits best."""
         named = connection.execute(_TABLES, {"schema": self.schema})
         return [name for name, kind in named if kind == "r" and name != _PASSING]
 
@@ -378,7 +360,7 @@ class Postgres(Backend):
 
 
 def holds_tables(connection: Connection, schema: str) -> bool:
-    """Tell whether a schema has anything in it."""
+    """Tell whether a schema has tables or other relations."""
     return connection.execute(_TABLES, {"schema": schema}).first() is not None
 
 
@@ -424,7 +406,7 @@ def _engine(url: URL) -> Engine:
                 "connect_timeout": 10,
                 "application_name": "erasable",
                 "client_encoding": "utf8",
-                "prepare_threshold": None,  # a pooler in between may not keep what is prepared
+                "prepare_threshold": None,  # a pooler in between may not keep prepared statements
                 **url.query,
             },
         )
@@ -439,7 +421,7 @@ def _engine(url: URL) -> Engine:
 
 
 def _open(schema: str, raw: Any, record: Any) -> None:
-    """Refuse a server that will not do, and set up one that does."""
+    """Refuse an unsuitable server, and set up a session."""
     version = raw.info.server_version
     if version < _OLDEST:
         raise WorkspaceVersionError(

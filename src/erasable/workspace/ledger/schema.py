@@ -1,4 +1,4 @@
-"""The tables of the ledger.
+"""Tables of the ledger.
 
 No table holds a value of a record, or an identity: subjects are known by tokens (keyed hashes).
 Alembic's migrations make these tables; a test compares the two.
@@ -68,7 +68,7 @@ SETTINGS = {
     },
     "verification": {"at": str, "verdicts": [{"model": str, "verdict": str, "detail": str}]},
 }
-"""Shapes (see `Json`) of what is in `meta`; `log` says what is wrong with its own entries."""
+"""Shapes (see `Json`) of the entries of `meta`; `log` checks its own entries."""
 
 SEALED = frozenset(
     {
@@ -76,10 +76,10 @@ SEALED = frozenset(
         "identity_types", "published", "published_before", "restored", "verification",
     }
 )  # fmt: skip
-"""Settings that decide what is executed, opened, looked for, signed or told: each has a seal."""
+"""Settings that affect execution, files, searches, signatures or reports: each has a seal."""
 
 SEAL = "seal:"
-"""What the name of a seal in `meta` begins with; see `erasable.workspace.evidence.seals`."""
+"""The prefix of names of seals in `meta`; see `erasable.workspace.evidence.seals`."""
 
 dataset = _table(
     "dataset",
@@ -104,7 +104,7 @@ dataset_version = _table(
     Column("cause", Words(16), nullable=False),  # add, append, sync
     Column("n_records", Whole(), nullable=False),  # when it was made
     Column("n_suppressed", Whole(), nullable=False),  # records dropped on the way in
-    # In what it differs from the version before; None of one that an earlier erasable made.
+    # The difference from the version before; None from earlier versions of erasable.
     Column("n_added", Whole()),
     Column("n_changed", Whole()),
     Column("n_removed", Whole()),
@@ -128,7 +128,7 @@ fragment = _table(
     Index("ix_fragment_dataset_bucket", "dataset_id", "bucket"),
 )
 
-# Who a token belongs to. A subject is a name for tokens that were linked, and nothing else.
+# The subject of each token. A subject is only a name for tokens that were linked.
 identity = _table(
     "identity",
     Column("token", Words(64), primary_key=True),
@@ -151,7 +151,7 @@ vacated = _table(
     Column("bucket", Whole(is_small=True), primary_key=True),
 )
 
-# Whose records are kept out. Who came by an exported list may be of a request unknown here.
+# The people kept out. Those of an exported list may be of a request unknown here.
 suppression = _table(
     "suppression",
     Column("token", Words(64), primary_key=True),
@@ -195,7 +195,7 @@ model_version = _table(
     Column("sha256", Words(64)),
     Column("salt", Words(64)),
     Column("commitment", Words(64)),
-    Column("algorithm", Words(), nullable=False),  # what digest() puts before the colon
+    Column("algorithm", Words(), nullable=False),  # the part of digest() before the colon
     Column("software", Json({}), nullable=False),  # versions of packages it was made with
     Column("n_records", Whole(), nullable=False),
     Column("seconds", Real(), nullable=False),
@@ -203,7 +203,7 @@ model_version = _table(
     Column("superseded_at", Moment),
 )
 
-# How long things took, for estimates: per model, or per data set where the model is None.
+# Durations, for estimates: per model, or per data set where the model is None.
 measurement = _table(
     "measurement",
     Column("id", _SERIAL, primary_key=True),
@@ -216,7 +216,7 @@ measurement = _table(
     Column("at", Moment, nullable=False),
 )
 
-# `tokens`, `reach` and `condition` say what to erase, `corrects` and a file what to correct; the
+# `tokens`, `reach` and `condition` are the scope, `corrects` and a file the corrections; the
 # log holds a commitment to them, under `salt`. They go when the request ends, and the salt, too.
 request = _table(
     "request",
@@ -229,7 +229,7 @@ request = _table(
     Column("extension", Words()),
     Column("hold", Words()),
     Column("reason", Words()),  # of a denial or cancellation
-    Column("reference", Words(200)),  # what whoever took it in calls it
+    Column("reference", Words(200)),  # the user's own name of it
     Column("type", Words(64)),
     Column("types", Json([str])),  # that the identity was looked for under; it stays
     Column("tokens", Json([[str]])),  # each a type and a token
@@ -251,7 +251,7 @@ request = _table(
     Column("completed_at", Moment),
 )
 
-# One per request and target: what was done, or that it failed, and is tried again.
+# One per request and target: the outcome, or a failure, which is tried again.
 task = _table(
     "task",
     Column("request_id", ForeignKey("request.id"), primary_key=True),
@@ -266,7 +266,7 @@ task = _table(
     Column("after", Words(64)),
 )
 
-# What went wrong with a model or data set, in batches of workers; requests for it wait.
+# Failures of a model or data set, in batches of workers; requests for it wait.
 failure = _table(
     "failure",
     Column("target", Words(8), primary_key=True),  # dataset, model
@@ -274,7 +274,7 @@ failure = _table(
     Column("attempts", Whole(is_small=True), nullable=False),
     Column("error", Words(), nullable=False),
     Column("failed_at", Moment, nullable=False),
-    Column("again_at", Moment),  # None: not before an operator says so
+    Column("again_at", Moment),  # None: when an operator asks for it
 )
 
 # A model of the batch that is under way, to be prepared by whichever worker takes it.
@@ -282,7 +282,7 @@ step = _table(
     "step",
     Column("model_id", ForeignKey("model.id"), primary_key=True),
     Column("batch", Words(40), nullable=False),
-    Column("wanted_key", Words(200), nullable=False),  # a file that says which records go
+    Column("wanted_key", Words(200), nullable=False),  # a file of the records to erase
     Column("wanted_sha256", Words(64), nullable=False),
     Column("state", Words(16), nullable=False),  # planned, done, failed
     Column("worker", Words(200)),
@@ -307,7 +307,7 @@ lease = _table(
 )
 
 PASSING = frozenset({"lease", "step"})
-"""Tables that say what is under way, and nothing that a copy would need."""
+"""Tables of work under way, which a copy does not need."""
 
 receipt = _table(
     "receipt",
@@ -336,4 +336,4 @@ log_entry = _table(
 name_columns(metadata)
 
 IN_USE = (model_version.c.model_id == model.c.id) & (model_version.c.number == model.c.version)
-"""Joins a model with the version of it that is in use."""
+"""Join of a model with its current version."""

@@ -1,4 +1,4 @@
-"""The ledger in a file, by SQLite: one writer at a time, and nothing left of what is deleted."""
+"""The ledger in a file of SQLite: one writer at a time; deleted rows leave nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
-from erasable.workspace.ledger.backend import Backend, broken, no_disk
+from erasable.workspace.ledger.backend import Backend, damaged_ledger, disk_failure
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
 
@@ -35,12 +35,7 @@ _PRAGMAS_OF_A_COPY = (_PRAGMAS[0], _PRAGMAS[-1])  # the others write
 
 
 class Sqlite(Backend):
-    """What SQLite does in its own way; see `erasable.workspace.ledger.engine.Backend`.
-
-    Parameters
-    ----------
-    url : str
-    """
+    """The backend for a file of SQLite."""
 
     upgrades_itself = True
 
@@ -53,7 +48,7 @@ class Sqlite(Backend):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the file is a copy that may not be written to, as an auditor has it."""
+        """Whether the file is a read-only copy, such as an auditor's."""
         path = Path(self.url.removeprefix("sqlite:///"))
         return path.exists() and not (may_write(path) and may_write(path.parent))
 
@@ -69,13 +64,13 @@ class Sqlite(Backend):
             connection.execute(pragma)
 
     def explained(self) -> Any:
-        """Make errors of ours of what SQLite says inside the block."""
+        """Turn errors of SQLite inside the block into ours."""
         return _explained()
 
     def rewrite(self, pause: Callable[[float], None]) -> None:
         """Write the file anew.
 
-        Overwriting deleted rows is not enough. Where SQLite moves rows between pages it leaves
+        Overwriting deleted rows is not enough: where SQLite moves rows between pages it leaves
         copies in the unused middle of a page, which no later deletion reaches.
         """
         with _explained():
@@ -87,10 +82,7 @@ class Sqlite(Backend):
                 raw.close()
 
     def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Empty the write-ahead log.
-
-        Raise WorkspaceBusyError if another process reads an old state for too long.
-        """
+        """Empty the log; raise WorkspaceBusyError if another reads an old state for too long."""
         until = time.monotonic() + _WAIT
         while True:
             with _explained():
@@ -116,11 +108,11 @@ def sqlite_url(path: Path) -> str:
 
 
 def _uri_of_copy(path: Path) -> str:
-    """Return the URI of a file beside which SQLite can write nothing."""
+    """Return the URI of a file in a folder that SQLite cannot write to."""
     log, index = (path.with_name(f"{path.name}-{what}") for what in ("wal", "shm"))
     is_empty = not log.exists() or log.stat().st_size == 0
     if not is_empty and not index.exists():
-        raise no_disk(
+        raise disk_failure(
             f"it is a copy for reading alone, and {log.name!r} beside it holds what was written "
             "last; let somebody who may write open it first"
         )
@@ -139,7 +131,7 @@ def _explained() -> Iterator[None]:
     except ErasableError:
         raise
     except OSError as error:
-        raise no_disk(error.strerror or str(error)) from None
+        raise disk_failure(error.strerror or str(error)) from None
     except (OperationalError, sqlite3.OperationalError) as error:
         raised = getattr(error, "orig", error)
         message, code = str(raised), getattr(raised, "sqlite_errorcode", 0) & 0xFF
@@ -149,9 +141,9 @@ def _explained() -> Iterator[None]:
                 f"{_WAIT:.0f} seconds; run the command again"
             ) from None
         if code in _DISK:
-            raise no_disk(message) from None
+            raise disk_failure(message) from None
         if undecoded := _UNDECODED.match(message):  # the rest repeats the value
             message = f"column {undecoded[1]!r} holds text that is not UTF-8"
-        raise broken(message) from None
+        raise damaged_ledger(message) from None
     except (DatabaseError, sqlite3.DatabaseError) as error:
-        raise broken(str(getattr(error, "orig", error))) from None
+        raise damaged_ledger(str(getattr(error, "orig", error))) from None

@@ -1,7 +1,7 @@
 """Claims on parts of a workspace, by a lock of its folder or by leases.
 
-A hook or a retraining command runs while its workspace is locked. A command of erasable in it would
-wait for the lock, and the process that holds the lock would wait for the command: it is refused.
+A hook or a retraining command runs while its workspace is locked. A command of erasable in it
+would deadlock with the process that holds the lock, so it is refused.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Protocol
 from erasable.core.errors import WorkspaceBusyError, WorkspaceError
 
 WHOLE = "*"
-"""Stands for all there is, and all there may be."""
+"""The claim on the whole workspace."""
 
 REQUESTS = "requests"
-"""A process that carries out requests claims this first, then what the requests concern."""
+"""A process that carries out requests claims this first, then their data sets and models."""
 
 ADMISSION = "admission"
 """Shared while records are added; claimed exclusively to change who is kept out."""
@@ -33,66 +33,46 @@ STEPS = "steps"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is changed, and what is only read; nothing at all stands for the whole workspace.
+    """Data sets and models to be changed and to be read; "*" is the whole workspace."""
 
-    Attributes
-    ----------
-    changes : frozenset of str
-        No other process has any of these meanwhile.
-    reads : frozenset of str
-        No process changes these meanwhile; others may read them, too.
-
-    Examples
-    --------
-    >>> Claim.of(models(["risk"]), reads=datasets(["visits"]))
-    Claim(changes=frozenset({'model:risk'}), reads=frozenset({'dataset:visits'}))
-    >>> Claim.of().changes
-    frozenset({'*'})
-    """
-
-    changes: frozenset[str]
-    reads: frozenset[str]
+    changes: frozenset[str]  # no other process has any of these meanwhile
+    reads: frozenset[str]  # no process changes these meanwhile; others may read them
 
     @classmethod
     def of(cls, changes: Iterable[str] = (), *, reads: Iterable[str] = ()) -> Claim:
-        """Make a claim; what is changed need not be said to be read, too."""
+        """Make a claim; without arguments, on the whole workspace. Changes include reads."""
         own = frozenset(changes)
         read = frozenset(reads) - own
         return cls(own, read) if own or read else cls(frozenset({WHOLE}), read)
 
     def covers(self, other: Claim) -> bool:
-        """Tell whether a holder of this claim has the other, too.
-
-        >>> small = Claim.of(["model:risk"])
-        >>> Claim.of().covers(small), small.covers(Claim.of())
-        (True, False)
-        """
+        """Tell whether a holder of this claim has the other, too."""
         if WHOLE in self.changes:
             return True
         return other.changes <= self.changes and other.reads <= self.changes | self.reads
 
 
 class Lock(Protocol):
-    """Lends what is claimed to one process at a time."""
+    """Grants claims to one process at a time."""
 
     @property
     def owner(self) -> str:
-        """The holder of a claim now, for the names of files; empty where there can be but one."""
+        """The current holder, for the names of files; empty if there can be only one."""
 
     def hold(self, claim: Claim, wait: float) -> AbstractContextManager[None]:
-        """Have a claim inside the block; raise WorkspaceBusyError after `wait` seconds."""
+        """Hold a claim inside the block; raise WorkspaceBusyError after `wait` seconds."""
 
     def others(self) -> set[str]:
         """Return the owners of files that are at work now, without our own."""
 
 
 def datasets(names: Iterable[str]) -> list[str]:
-    """Return what data sets are called in a claim."""
+    """Return the names of data sets in a claim."""
     return [f"dataset:{name}" for name in names]
 
 
 def models(names: Iterable[str]) -> list[str]:
-    """Return what models are called in a claim."""
+    """Return the names of models in a claim."""
     return [f"model:{name}" for name in names]
 
 
@@ -108,7 +88,7 @@ def environment(root: Path) -> dict[str, str]:
 
 @contextmanager
 def hold(lock: Lock, claim: Claim, wait: float, root: Path) -> Iterator[None]:
-    """Have a claim on the workspace of a folder inside the block; see `Lock.hold`.
+    """Hold a claim on the workspace of a folder inside the block; see `Lock.hold`.
 
     Raise WorkspaceError if others have it and the workspace runs this program.
     """

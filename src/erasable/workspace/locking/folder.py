@@ -1,4 +1,4 @@
-"""One process at a time, by a lock of a file, which the system lets go when a process dies."""
+"""Lock of a workspace by a file, which the system releases when a process dies."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ from erasable.workspace.store.disk import disk_errors, may_write
 class FolderLock:
     """A `Lock` of a workspace on one machine: a claim on any part locks all of it.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     lock = FolderLock(Path(folder, "lock"))
@@ -43,7 +36,7 @@ class FolderLock:
 
     @contextmanager
     def hold(self, claim: Claim, wait: float) -> Iterator[None]:
-        """Have all of the workspace inside the block; see `Lock.hold`."""
+        """Hold the whole workspace inside the block; see `Lock.hold`."""
         if self._is_held or (not claim.changes and not self._may_be_written()):
             yield  # a copy that is for reading alone does not change
             return
@@ -70,11 +63,7 @@ class FolderLock:
 
 
 def busy(wait: float) -> WorkspaceBusyError:
-    """Return the error that says that others are at work.
-
-    >>> str(busy(10.0))[:53]
-    'another process is at work on this workspace; expecte'
-    """
+    """Return the error for a lock that another process holds."""
     return WorkspaceBusyError(
         "another process is at work on this workspace; expected it to end within "
         f"{wait:g} seconds; wait for it, and run the command again"

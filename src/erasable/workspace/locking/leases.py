@@ -1,7 +1,5 @@
 """Leases in the database of a team: claims on data sets and models, from any machine.
 
-Four promises, and what keeps each.
-
 *One writer per data set and model; readers wait for it, and it for them.* A process draws a
 number and enters all of its claim at once. It is granted when no other claim that conflicts with it
 is granted, or waits with a lower number: so no process waits for ever. A holder may claim more,
@@ -41,7 +39,7 @@ from erasable.workspace.locking import WHOLE, Claim
 from erasable.workspace.locking.folder import busy
 
 SPAN = 600.0
-"""Seconds after which a lease lapses that is not renewed, by the clock of the server."""
+"""Seconds after which a lease lapses without renewal, by the clock of the server."""
 
 _RENEWAL = 20.0  # seconds; a kernel may keep the thread that renews from running for longer
 _PATIENCE = 0.03  # seconds between two looks at the claims before ours
@@ -49,35 +47,15 @@ _PATIENCE = 0.03  # seconds between two looks at the claims before ours
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that is at work, or waits.
+    """A process that holds a lease, or waits for one."""
 
-    Attributes
-    ----------
-    label : str
-        Machine and process.
-    resources : list of str
-        What it has, or waits for.
-    since : datetime
-
-    Examples
-    --------
-    >>> Holder("host:7", ["model:risk"], datetime(2026, 1, 1)).resources
-    ['model:risk']
-    """
-
-    label: str
-    resources: list[str]
+    label: str  # machine and process
+    resources: list[str]  # held, or waited for
     since: datetime
 
 
 class Leases:
-    """A `Lock` by rows of the table `lease`.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        In PostgreSQL.
-    """
+    """A `Lock` by rows of the table `lease`, in PostgreSQL."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -87,14 +65,14 @@ class Leases:
 
     @property
     def owner(self) -> str:
-        """The owner of files made now: the claim that was made last."""
+        """The owner of files made now: the last claim."""
         return self._held[-1].owner if self._held else ""
 
     @contextmanager
     def hold(self, claim: Claim, wait: float) -> Iterator[None]:
-        """Have a claim inside the block; see `Lock.hold`.
+        """Hold a claim inside the block; see `Lock.hold`.
 
-        Raise OvertakenError if others were given it since.
+        Raise OvertakenError if others were granted it since.
         """
         if any(each.claim.covers(claim) for each in self._held):
             yield  # a holder of the whole may claim a part of it
@@ -110,7 +88,7 @@ class Leases:
         try:
             yield
         except Exception as error:
-            if own.is_lost():  # others have changed meanwhile what this one was reading
+            if own.is_lost():  # others have changed data that this one was reading
                 raise _taken() from error
             raise
         finally:
@@ -118,10 +96,10 @@ class Leases:
             own.leave()
 
     def others(self) -> set[str]:
-        """Return the owners of files that are at work now, without our own.
+        """Return the owners of files at work now, without our own.
 
-        All other owners have lost their leases: their files may be removed, and nothing of theirs
-        that points to one is committed any more.
+        All other owners have lost their leases: their files may be removed, since they can commit
+        no reference to one any more.
         """
         mine = {each.owner for each in self._held}
         with self._ledger.reading() as connection:
@@ -134,7 +112,7 @@ class Leases:
         return {row.owner for row in rows} - mine
 
     def holders(self) -> list[Holder]:
-        """Return the processes that are at work or wait, in the order in which they came."""
+        """Return the processes that are at work or wait, in the order of their arrival."""
         found: dict[str, Holder] = {}
         with self._ledger.reading() as connection:
             query = lease.select().where(text(_live("lease"))).order_by(lease.c.id)
@@ -144,7 +122,7 @@ class Leases:
         return list(found.values())
 
     def _check_held(self) -> None:
-        """Raise where others were given a lease of this process."""
+        """Raise OvertakenError if others were granted a lease of this process."""
         if any(each.is_lost() for each in self._held):
             raise _taken()
 
@@ -187,7 +165,7 @@ class _Lease:
             raise
 
     def is_lost(self) -> bool:
-        """Tell whether others were given the claim; not where the server does not answer."""
+        """Tell whether others were granted the claim; False if the server does not answer."""
         with suppress(Exception):
             return len(self._session.execute(_HELD, [self.owner]).fetchall()) != self.n_rows
         with suppress(Exception), self._ledger.reading() as connection:  # the session is lost
@@ -196,7 +174,7 @@ class _Lease:
         return False
 
     def leave(self) -> None:
-        """Give the claim back; where the server does not answer, it lapses."""
+        """Release the claim; if the server does not answer, it lapses."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -242,14 +220,14 @@ class _Lease:
         return True
 
     def _in_the_way(self) -> list[tuple[int, bool]]:
-        """Return rows of others that have to go first, and whether their holders live."""
+        """Return the rows of others that go first, and whether their holders live."""
         found: list[tuple[int, bool]] = self._session.execute(
             _IN_THE_WAY, [self.owner, WHOLE, WHOLE]
         ).fetchall()
         return found
 
     def _renew(self) -> None:
-        """Renew the lease until it is given back, also where the server was started again."""
+        """Renew the lease until its release, also after a restart of the server."""
         while not self._ended.wait(_RENEWAL if not self._session.closed else 0.5):
             try:
                 if self._session.closed:
@@ -264,7 +242,7 @@ class _Lease:
 
 
 class OvertakenError(WorkspaceBusyError):
-    """Others were given what a process had, because it did not renew its leases."""
+    """Others were granted the leases of a process, because it did not renew them."""
 
 
 def _taken() -> OvertakenError:
@@ -275,7 +253,7 @@ def _taken() -> OvertakenError:
 
 
 def label() -> str:
-    """Return what this process is called: its machine, and its number there."""
+    """Return the name of this process: its machine, and its number there."""
     return f"{socket.gethostname()}:{os.getpid()}"[:200]
 
 
@@ -283,7 +261,7 @@ _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 def _live(table: str) -> str:
-    """Return the condition that a lease has not lapsed, and its holder's session is there."""
+    """Return the condition that a lease has not lapsed, and its holder's session exists."""
     return (
         f"({table}.until > {_NOW} AND {table}.number IN "
         "(SELECT (l.classid::bigint << 32) | l.objid::bigint FROM pg_locks l "

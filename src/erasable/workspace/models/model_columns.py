@@ -20,7 +20,7 @@ from erasable.core.errors import InvalidDataError, TooFewRecordsError, Workspace
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
 from erasable.core.records import Records
-from erasable.workspace.data.arrays import expanded, width
+from erasable.workspace.data.arrays import expand_arrays, width
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.features import (
     NUMBERS,
@@ -148,7 +148,7 @@ class ModelColumns:
         """
         if self.documents:
             return table[self.features[0]].cast(pa.string()).to_pylist()
-        return expanded(times_as_numbers(table.select(list(self.features))))
+        return expand_arrays(times_as_numbers(table.select(list(self.features))))
 
 
 def ids_and_groups(tables: Tables) -> Records:

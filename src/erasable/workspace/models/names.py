@@ -46,7 +46,7 @@ def find_estimator(name: str) -> type[BaseEstimator]:
         home, _, last = short.partition(".")
         if home == _NETWORKS:
             _refuse_no_torch()
-        if home in _packages() and last in _exported(home):
+        if (home == _NETWORKS or home in dir(erasable)) and last in _exported(home):
             found = _member(home, last)
             if found is not None:
                 return found  # and nothing else is imported

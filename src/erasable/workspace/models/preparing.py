@@ -23,9 +23,9 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.features import (
     NUMBERS,
     TEXT,
+    count_gaps,
     default_columns,
     is_time,
-    with_gaps,
 )
 from erasable.workspace.identity.value_formats import Looks
 from erasable.workspace.models import recipes
@@ -151,7 +151,7 @@ def prepare(
     if not used:
         return None
     takes_gaps = get_tags(model).input_tags.allow_nan
-    gaps = not takes_gaps and bool(with_gaps(table, columns["numbers"]))
+    gaps = not takes_gaps and bool(count_gaps(table, columns["numbers"]))
     times = [name for name in used if is_time(types[name])]
     if used == columns["numbers"] and not (gaps or (times and _STEPS[kind]["numbers"][0])):
         told = _some([_told(name, types) for name in times])

@@ -27,7 +27,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.arrays import width
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
-from erasable.workspace.data.catalogue import read as read_parts
+from erasable.workspace.data.catalogue import read_fragments as read_parts
 from erasable.workspace.data.features import NUMBERS
 from erasable.workspace.data.prepared_versions import Ahead
 from erasable.workspace.models.model_columns import ModelColumns, Tables, ids_and_groups, target_of
@@ -72,7 +72,7 @@ def read_on_workers(
 ) -> Records:
     """Have workers read and keep the features of the records of some versions.
 
-    The records are in the order of `catalogue.table`, and have neither ids nor targets.
+    The records are in the order of `catalogue.read_version`, and have neither ids nor targets.
     """
     assert context.workers is not None
     location = Location.read(Disk(context.root, private=True))
@@ -130,7 +130,7 @@ def features_of(
     held: Mapping[str, pa.Table] | None,
     features: Sequence[str],
 ) -> StoredColumns:
-    """Return the features of the records of some versions, in the order of `catalogue.table`."""
+    """Return the features of the records of some versions, in the order of `read_version`."""
     pieces = [
         Fragment(context, held or {}, known.schema, part)
         for known, parts in found

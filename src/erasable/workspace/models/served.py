@@ -33,7 +33,7 @@ class Served:
         """
         import numpy as np
 
-        from erasable.workspace.data.admission import plain
+        from erasable.workspace.data.admission import plain_columns
 
         wanted = list(self._design.features)
         table = _table(model_input)
@@ -43,7 +43,9 @@ class Served:
                 f"the table lacks the columns {', '.join(missing)}; expected all that the model "
                 "learned from"
             )
-        return np.asarray(self._fitted.predict(self._design.given(plain(table.select(wanted)))))
+        return np.asarray(
+            self._fitted.predict(self._design.given(plain_columns(table.select(wanted))))
+        )
 
 
 def _table(given: Any) -> Any:

@@ -90,7 +90,7 @@ def read_source(
     The id column of `known`, a data set that the model has learned from, is read as text if the
     source has it.
     """
-    from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.admission import plain_columns
     from erasable.workspace.data.array_files import ArrayFiles
     from erasable.workspace.data.column_types import ColumnTypes
     from erasable.workspace.data.sources import Source
@@ -109,7 +109,7 @@ def read_source(
         )
     files = [each for each in columns if each in known.files]
     read = ArrayFiles(given.folder, files, known.files) if files else None
-    return plain(table if read is None else _together(read.read(table)))
+    return plain_columns(table if read is None else _together(read.read(table)))
 
 
 def _together(parts: Iterable[pa.Table]) -> pa.Table:

@@ -1,1 +1,1 @@
-"""One page that shows a workspace: requests against their due dates, models, evidence."""
+"""Report: a page that shows requests against their due dates, models, and evidence."""

@@ -1,4 +1,4 @@
-"""Write the page: one file of HTML that needs nothing else."""
+"""Page of the report: one file of HTML that needs nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ANSWERED = ("completed", NO_MATCH)
 
 
 def gather(context: Context) -> dict[str, Any]:
-    """Collect what the page shows; raise TamperedError if the ledger is not what the log says."""
+    """Collect the data of the page; raise TamperedError if the ledger differs from the log."""
     messages = consistency.compare_ledger_with_log(context) + suppressions.compare_list_with_log(
         context
     )
@@ -38,7 +38,7 @@ def gather(context: Context) -> dict[str, Any]:
         )
     now = context.now()
     counts = status(context)
-    if context.ledger.is_read_only:  # a copy is told of as it was signed last
+    if context.ledger.is_read_only:  # a copy shows its last signed head
         with context.ledger.reading() as connection:
             root = log.tree(connection).root().hex()
             unsigned = {"size": log.next_position(context, connection), "root": root}
@@ -98,7 +98,7 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
 
 
 def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
-    """List what has failed or is behind; not why: an error may tell what a record holds."""
+    """List tasks that failed or are behind; without the error, which may hold values."""
     found = []
     for each in failures.listing(connection):
         dead = each.state == "dead"
@@ -175,7 +175,7 @@ _INK, _QUIET, _GOOD, _LATE, _SLOW = "#1f2937", "#9ca3af", "#0f766e", "#b91c1c", 
 
 
 def due_dates(completed: list[dict[str, Any]]) -> str | None:
-    """Draw how long requests took against the time allowed, as SVG; None if none had a due date."""
+    """Draw how long requests took against the time allowed, as SVG; None without due dates."""
     timed = [each for each in completed if each["days_allowed"] is not None]
     if not timed:
         return None
@@ -206,7 +206,7 @@ def due_dates(completed: list[dict[str, Any]]) -> str | None:
 
 
 def costs(models: list[dict[str, Any]]) -> str | None:
-    """Draw what an erasure took against training, per model, as SVG; None if no model has both."""
+    """Draw the time of erasures against training, per model, as SVG; None if no model has both."""
     known = [each for each in models if each["fit_seconds"] and each["erase_seconds"]]
     if not known:
         return None
@@ -259,14 +259,7 @@ _NONE = "\N{EN DASH}"
 
 
 def render(context: Context) -> str:
-    """Return the page.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = render(Context.create(folder))
-    >>> page.splitlines()[0], "http://" in page.replace("http://www.w3.org", "")
-    ('<!doctype html>', False)
-    """
+    """Return the page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     shown = gather(context)

@@ -21,12 +21,12 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders, persons, waiting_corrections
 from erasable.workspace.data.catalogue import (
     DataSet,
-    as_it_was,
-    every,
+    all_datasets,
     find,
+    fragment_rows,
     get,
-    parts,
     record_type,
+    with_types_of,
 )
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.data.persons import Person
@@ -88,7 +88,7 @@ class Batch:
         """Return the data sets as they will be when their fragments are written."""
         return Ahead(
             parts={
-                each.dataset.id: each.parts_after(parts(connection, each.dataset.id))
+                each.dataset.id: each.parts_after(fragment_rows(connection, each.dataset.id))
                 for each in self.erasures
             }
         )
@@ -106,7 +106,7 @@ class Batch:
         design = deleting.design_of(model)
         corrected = {
             each.dataset.id: each.corrected_at(
-                as_it_was(connection, each.dataset, used[each.dataset.id]),
+                with_types_of(connection, each.dataset, used[each.dataset.id]),
                 None if design is None else design.columns(each.dataset),
             )
             for each in resources_needed
@@ -248,7 +248,7 @@ def _waiting(connection: Connection, chosen: Choice, now: datetime | None) -> li
 def _concerned(connection: Connection, batch: Batch) -> set[str]:
     found: set[int] = set()
     types = set(batch.types.values())
-    known = every(connection)
+    known = all_datasets(connection)
     found |= {each.id for each in known if record_type(each.name) in types}
     found |= set(batch.conditions) | set(batch.corrections)
     query = select(holding.c.dataset_id).distinct()
@@ -397,7 +397,7 @@ def find_records(context: Context, connection: Connection, batch: Batch) -> Batc
     """Find the records of a batch in every data set; return a BatchFailure if one is damaged."""
     if batch.damaged is not None:
         return batch.damaged
-    for known in every(connection):
+    for known in all_datasets(connection):
         kind = record_type(known.name)
         records = {t: asked for t, asked in batch.tokens.items() if batch.types[t] == kind}
         try:
@@ -428,7 +428,7 @@ def check_missed(context: Context, connection: Connection, batch: Batch) -> None
     matched = {
         token for token, asked in batch.tokens.items() if all(counts[request] for request in asked)
     }
-    if holders.missed(context, connection, batch.types, matched):
+    if holders.missing_in_index(context, connection, batch.types, matched):
         raise TamperedError(
             "the ledger was tampered with: its index lacks a person whose records are in the data; "
             "expected the index as erasable wrote it; nothing was executed or signed, run "

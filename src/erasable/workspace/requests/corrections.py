@@ -219,7 +219,7 @@ def _records(
     """Read records of a version, in the order of their ids, and some that lie beside them."""
     name, schema = known.id_column, known.schema
     read, beside = [schema.empty_table()], [schema.empty_table()]
-    for part in catalogue.parts(connection, known.id, known.version):
+    for part in catalogue.fragment_rows(connection, known.id, known.version):
         there = fragments.read(context, part.key, part.sha256, [name])[name].cast(ids.type)
         wanted = pc.is_in(there, ids)
         if pc.any(wanted).as_py():
@@ -238,7 +238,7 @@ def _check_models(
         if version is None:
             continue
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))[known.id]
-        then = catalogue.as_it_was(connection, known, used)
+        then = catalogue.with_types_of(connection, known, used)
         was, beside = _records(context, connection, then, table[known.id_column])
         records, changed, _ = erasing.corrected(then, was, [("", table)])
         if not changed:

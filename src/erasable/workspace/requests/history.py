@@ -83,7 +83,7 @@ def _people(context: Context, connection: Connection, known: catalogue.DataSet) 
     They are read from the data: the ledger's index of holders also has older versions.
     """
     column = known.subject_columns[0]
-    table = catalogue.table(context, connection, known.id, columns=[column])
+    table = catalogue.read_version(context, connection, known.id, columns=[column])
     return _owners(connection, tokens_in(table[column]))
 
 

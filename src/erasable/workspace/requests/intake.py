@@ -324,7 +324,7 @@ def _condition(connection: Connection, where: str, dataset: str | None) -> dict[
     from erasable.workspace.data.conditions import Condition
 
     if dataset is None:
-        known = catalogue.every(connection)
+        known = catalogue.all_datasets(connection)
         if len(known) != 1:
             raise NotInWorkspaceError(
                 f"a condition needs a data set, and there are {len(known)}; expected its name; "

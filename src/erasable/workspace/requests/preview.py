@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data.catalogue import every
+from erasable.workspace.data.catalogue import all_datasets
 from erasable.workspace.data.persons import Step
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.identity import subjects, suppression
@@ -87,7 +87,7 @@ def preview(
     # Without the lock, files may go while they are looked through; and for as long as a state of
     # the ledger is looked at, no process could purge it.
     with context.ledger.reading() as connection:
-        names = [each.name for each in every(connection)]
+        names = [each.name for each in all_datasets(connection)]
     with context.lock(reads=locking.datasets(names)), context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
         batch = gather_batch(context, connection, rows)

@@ -194,7 +194,7 @@ def _forget_leavers(context: Context) -> int:
     with context.ledger.reading() as connection:
         if not connection.execute(select(vacated.c.bucket).limit(1)).first():
             return 0
-        names = [each.name for each in catalogue.every(connection)]
+        names = [each.name for each in catalogue.all_datasets(connection)]
     try:
         with context.lock(reads=locking.datasets(names), wait=0.0):
             return gone_subjects.tidy(context)
@@ -234,7 +234,7 @@ def _carry_out_once(
     with context.lock([locking.STEPS]):
         pass  # no worker is at work any more for a process that has died
     with context.ledger.reading() as connection:
-        done.warnings += log.set_back(context, connection)
+        done.warnings += log.clock_set_back(context, connection)
     if _unfinished(context):
         done.requests += finish(context)
         done.n_resumed = len(done.requests)
@@ -415,7 +415,7 @@ def _narrowed(
     found = []
     for name in sorted(names):
         known = catalogue.find(connection, name)
-        kept, gone = catalogue.parts(connection, known.id), list[Any]()
+        kept, gone = catalogue.fragment_rows(connection, known.id), list[Any]()
         if name in erasures:
             kept, gone = erasures[name].parts_after(kept), erasures[name].every_id()
         found += waiting_corrections.narrow(

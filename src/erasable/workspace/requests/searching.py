@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 
 from erasable.core.errors import InvalidIdsError
 from erasable.workspace.context import Context
-from erasable.workspace.data.catalogue import DataSet, every, record_type
+from erasable.workspace.data.catalogue import DataSet, all_datasets, record_type
 from erasable.workspace.identity.canonical import canonical, check_type, kind_of
 from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
-from erasable.workspace.ledger.bulk import held
+from erasable.workspace.ledger.bulk import values_held
 from erasable.workspace.ledger.schema import identity
 
 _ADDRESS = "email"
@@ -27,7 +27,7 @@ def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[
 
     Each is a dict of dataset, column and type, sorted by the names of data sets.
     """
-    return columns_of(every(connection), types)
+    return columns_of(all_datasets(connection), types)
 
 
 def columns_of(datasets: Iterable[DataSet], types: Iterable[str]) -> list[dict[str, str]]:
@@ -56,7 +56,7 @@ def check_types(
     always allowed. Without a type, what looks like an address needs a data set with addresses.
     Raise InvalidIdsError, or InvalidParameterError if there is no such type.
     """
-    datasets = every(connection)
+    datasets = all_datasets(connection)
     used = {kind for known in datasets for _, kind in known.subjects}
     if type is not None:
         used |= {record_type(known.name) for known in datasets}
@@ -92,7 +92,7 @@ def _check_known(
 ) -> None:
     """Refuse values that are not known under types which no data set has, but links may."""
     tokens = {context.keys.token(kind, value): value for kind in kinds for value in values}
-    known = {tokens[token] for token in held(connection, identity.c.token, tokens)}
+    known = {tokens[token] for token in values_held(connection, identity.c.token, tokens)}
     if len(known) < len(set(values)):
         in_use = [
             f"{kind} ({each.name}.{column})" for each in datasets for column, kind in each.subjects

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, update
 
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, gone_subjects, waiting_corrections
-from erasable.workspace.data.catalogue import every, record_type
+from erasable.workspace.data.catalogue import all_datasets, record_type
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import delete_in
@@ -148,7 +148,7 @@ def _searched(connection: Connection, batch: Batch) -> dict[str, list[dict[str, 
     for token, requests in batch.tokens.items():
         for request in requests:
             types[request].add(batch.types[token])  # a person is known under more types
-    known = every(connection)
+    known = all_datasets(connection)
     return {
         id: None if row.tokens is None else searching.columns_of(known, types[id])
         for id, row in batch.requests.items()

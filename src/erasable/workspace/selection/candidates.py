@@ -16,9 +16,9 @@ from erasable.workspace.data.features import (
     TEXT,
     check_columns,
     default_columns,
-    filled,
+    fill_gaps,
     matrix,
-    positive,
+    positive_column,
     refuse_gaps,
 )
 
@@ -79,15 +79,15 @@ def read_candidates(
     `categories` takes texts and whole numbers as categories, for naive Bayes; `scaled` brings
     numbers to mean 0 and standard deviation 1.
     """
-    from erasable.workspace.data.admission import plain
+    from erasable.workspace.data.admission import plain_columns
     from erasable.workspace.data.sources import Source
 
     as_text = [name for name in (roles.id, roles.subject, roles.target) if name is not None]
-    table = plain(Source.parse(source, dialect=dialect).read(as_text))
+    table = plain_columns(Source.parse(source, dialect=dialect).read(as_text))
     types = {field.name: str(field.type) for field in table.schema}
     check_columns(types, [*roles.named, *(roles.features or ())], kinds=None)
     features, left_out = _features(types, roles, categories)
-    table, filled_in = filled(table, features, fill)
+    table, filled_in = fill_gaps(table, features, fill)
     meant = [name for name in roles.named if name != roles.subject]
     refuse_gaps(table, meant, "leave the records out, or choose other columns")
     refuse_gaps(table, features)
@@ -97,7 +97,7 @@ def read_candidates(
             raise WorkspaceError(
                 f"the column {name!r} of {option} holds {types[name]}; expected numbers"
             )
-    costs = None if roles.cost is None else positive(table, roles.cost)
+    costs = None if roles.cost is None else positive_column(table, roles.cost)
     stays = None if roles.stays is None else _probabilities(table, roles.stays)
     X = _categories(table, features) if categories else _matrix(table, features, texts, scaled)
     return SelectionCandidates(

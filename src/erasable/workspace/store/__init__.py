@@ -1,1 +1,1 @@
-"""Store of bytes on the disk: every effect on it is one numbered point."""
+"""Store of artifacts and files of a workspace, on the disk or in an object store."""

@@ -1,4 +1,4 @@
-"""Accelerators: what lets the models of a workspace delete without reading all of their records.
+"""Accelerators of the models of a workspace: deletions that do not read all records.
 
 Each is a folder of mapped files (see `erasable.core.mapped`), named after the artifact of its
 model's version: ``accelerators/07f3-2c...`` beside ``artifacts/models/risk/07f3-2c...``. It holds
@@ -14,18 +14,14 @@ from typing import Any
 
 from erasable.core.errors import AcceleratorWarning
 from erasable.core.mapped.disk import PARTIAL
-from erasable.workspace.store.artifacts import is_made, owner_of
+from erasable.workspace.store.artifacts import is_made_key, owner_of
 from erasable.workspace.store.disk import Disk
 
 FOLDER = "accelerators"
 
 
 def folder_of(key: str) -> str:
-    """Return the folder of the accelerator of an artifact.
-
-    >>> folder_of("models/risk/07f3-2c")
-    'accelerators/07f3-2c'
-    """
+    """Return the folder of the accelerator of an artifact."""
     return f"{FOLDER}/{key.rpartition('/')[2]}"
 
 
@@ -38,12 +34,12 @@ def folders(disk: Disk) -> dict[str, list[str]]:
             key for key in disk.keys(f"{FOLDER}/{name}") if key.startswith(PARTIAL)
         ]
         for name in found
-        if is_made(name)
+        if is_made_key(name)
     }
 
 
 def secret_of(keys: Any) -> bytes:
-    """Return what tells accelerators of a workspace from what others have written; of its keys."""
+    """Return the secret by which a workspace recognises its own accelerators, from its keys."""
     secret: str = keys.token("accelerator-secret/exact", "all")
     return secret.encode()
 
@@ -58,12 +54,11 @@ def settle_all(
 ) -> None:
     """Bring accelerators to the artifacts that the ledger refers to, and remove all others.
 
-    Of those that are in the place of a model's and cannot be used, an AcceleratorWarning tells.
+    Warn with an AcceleratorWarning of those that are in a model's place and cannot be used.
 
     `found` comes from `folders`, listed before `kept`, the keys that the ledger refers to, and
-    `others`, the owners at work (see `owner_of`), were looked up. `current` are the keys of models
-    as they are, with None for versions without an artifact. Accelerators of `others` are left
-    alone.
+    `others`, the owners at work (see `owner_of`), were read. `current` are the keys of models
+    as they are, with None for versions without an artifact. Accelerators of `others` stay.
     """
     if not found:
         return

@@ -13,7 +13,7 @@ from erasable.core.mapped.disk import PARTIAL
 from erasable.workspace.store.disk import UNFINISHED, Disk
 
 ARTIFACTS = "artifacts"
-"""The folder of a workspace that has them, unless they are in an object store."""
+"""Their folder in a workspace, unless they are in an object store."""
 
 _MADE = re.compile(rf"([0-9a-f]+-)?[0-9a-f]{{24}}|{UNFINISHED}")
 _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
@@ -21,86 +21,58 @@ _LONGEST = 120  # characters of a folder: the ledger has room for 200 of a key
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """What the ledger keeps of an artifact.
+    """An artifact in the ledger."""
 
-    Attributes
-    ----------
-    key : str
-        Relative, never used twice.
-    sha256 : str
-        Of its bytes, hexadecimal.
-
-    Examples
-    --------
-    >>> StoredArtifact("models/2/7c", "00").key
-    'models/2/7c'
-    """
-
-    key: str
-    sha256: str
+    key: str  # relative to the store, never used twice
+    sha256: str  # of its bytes, hexadecimal
 
 
 class ArtifactStore:
-    """What a store of artifacts does: `LocalStore`, or `erasable.workspace.store.objects`.
+    """Base of stores of artifacts: `LocalStore`, or `erasable.workspace.store.objects`.
 
     An artifact that `put` has returned survives a power loss. There is no other way to change one
     than to put another and delete it.
 
-    Attributes
-    ----------
-    owner : str
-        Names who puts artifacts now, where several processes may; see `new_key`.
-    unreached : tuple of str
-        What the store keeps of deleted artifacts where `delete` does not reach.
+    `owner` is the name of the process in new keys (see `new_key`).
     """
 
     owner = ""
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """See above."""
+        """Places where the store keeps deleted artifacts, beyond the reach of `delete`."""
         return ()
 
     def put(self, folder: str, data: bytes | memoryview) -> StoredArtifact:
         """Keep bytes under a new key below `folder`.
 
-        Raises
-        ------
-        WorkspaceDiskError, WorkspaceServerError
-            The disk is full or fails, or the server cannot be reached or refuses; nothing is kept.
+        Raise WorkspaceDiskError or WorkspaceServerError, and keep nothing, if the disk or the
+        server fails.
         """
         key = new_key(folder, self.owner)
         self.write(key, data)
         return StoredArtifact(key, hashlib.sha256(data).hexdigest())
 
     def write(self, key: str, data: bytes | memoryview) -> None:
-        """Keep bytes under the key that they have in another store."""
+        """Keep bytes under a given key, that of another store."""
         raise NotImplementedError
 
     def open(self, stored: StoredArtifact) -> bytes:
-        """Read an artifact, and check that it is what was put."""
+        """Read an artifact and check its bytes."""
         raise NotImplementedError
 
     def delete(self, key: str) -> None:
-        """Delete for good, if it is there."""
+        """Delete an artifact for good, if it is there."""
         raise NotImplementedError
 
     def list(self) -> Iterator[str]:
-        """List all keys, those of files that were never finished included."""
+        """List all keys, those of unfinished files too."""
         raise NotImplementedError
 
 
 class LocalStore(ArtifactStore):
-    """An `ArtifactStore` in a folder.
+    """An `ArtifactStore` in a folder of a disk; by default, in all of it.
 
-    Parameters
-    ----------
-    disk : Disk
-    folder : str, default=""
-        Of the disk; by default all of it is the store's.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = LocalStore(Disk(folder))
@@ -117,60 +89,44 @@ class LocalStore(ArtifactStore):
         self._prefix = f"{folder}/" if folder else ""
 
     def write(self, key: str, data: bytes | memoryview) -> None:
-        """Keep bytes under the key that they have in another store."""
+        """Keep bytes under a given key, that of another store."""
         self._disk.write(self._prefix + key, data)
 
     def open(self, stored: StoredArtifact) -> bytes:
-        """Read an artifact, and check that it is what was put.
+        """Read an artifact and check its bytes.
 
         Raise NotInWorkspaceError if it is not there, and WorkspaceError if it differs.
         """
-        return checked(stored, self._disk.read(self._prefix + stored.key))
+        return checked_bytes(stored, self._disk.read(self._prefix + stored.key))
 
     def delete(self, key: str) -> None:
-        """Delete for good, if it is there."""
+        """Delete an artifact for good, if it is there."""
         self._disk.remove(self._prefix + key)
 
     def list(self) -> Iterator[str]:
-        """List all keys, those of files that were never finished included."""
+        """List all keys, those of unfinished files too."""
         return self._disk.keys(self._folder)
 
 
 def new_key(folder: str, owner: str = "") -> str:
-    """Return a key below a folder that was never used, and tells who made it.
-
-    >>> key = new_key("models/risk", "07f3")
-    >>> key.startswith("models/risk/07f3-"), owner_of(key), owner_of(new_key("models/risk"))
-    (True, '07f3', '')
-    """
+    """Return a new key below a folder, which names its owner."""
     name = secrets.token_hex(12)
     return f"{folder[:_LONGEST]}/{owner}-{name}" if owner else f"{folder[:_LONGEST]}/{name}"
 
 
-def is_made(key: str) -> bool:
-    """Tell whether a key is one of `new_key`, or of a file that was never finished.
-
-    What has another name is not the workspace's, wherever it lies, and is not removed.
-
-    >>> is_made(new_key("models/risk", "07f3")), is_made("models/risk/notes.txt")
-    (True, False)
-    """
+def is_made_key(key: str) -> bool:
+    """Tell whether a key is of `new_key`, or of an unfinished file; others are never removed."""
     return _MADE.fullmatch(key.rpartition("/")[2]) is not None
 
 
 def owner_of(key: str) -> str:
-    """Return who made a key, also of a file that was never finished; see `new_key`."""
+    """Return the owner in a key, also of an unfinished file; see `new_key`."""
     owner, dash, _ = key.rpartition("/")[2].removeprefix(PARTIAL).partition("-")
     return owner if dash else ""
 
 
-def checked(stored: StoredArtifact, data: bytes) -> bytes:
-    """Return the bytes of an artifact; raise WorkspaceError if they are not what was put.
-
-    >>> checked(StoredArtifact("models/2/7c", hashlib.sha256(b"abc").hexdigest()), b"abd")
-    Traceback (most recent call last):
-    erasable.core.errors.WorkspaceError: the file 'models/2/7c' has been altered or damaged; ...
-    """
+def checked_bytes(stored: StoredArtifact, data: bytes) -> bytes:
+    """Return the bytes of an artifact; raise WorkspaceError if they are not what was put."""
     if hashlib.sha256(data).hexdigest() != stored.sha256:
         raise WorkspaceError(
             f"the file {stored.key!r} has been altered or damaged; expected the bytes that "

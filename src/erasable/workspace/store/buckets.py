@@ -1,7 +1,7 @@
-"""A place in an object store, through fsspec: what any of them does, and what it says no to.
+"""Prefixes of object stores, through fsspec, and their errors.
 
 The law kept here: an object is complete under its name, or not there. A put is one request, or
-several whose parts become an object at once. Nothing is remembered of a listing.
+several whose parts become an object at once. No listing is cached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNREACHED = (
     "replicas and backups of the object store",
     "the access logs of the object store",
 )
-"""What an object store keeps of deleted objects where only its administrator reaches."""
+"""Places of deleted objects that only the administrator of an object store reaches."""
 
 _MORE = (
     "earlier versions of objects, deleted ones that can be restored, and uploads that were cut "
@@ -33,16 +33,8 @@ _LIBRARIES = (
 
 
 class Bucket:
-    """The objects below a prefix, by names such as ``"data/3/0a7f"``.
+    """The objects below a prefix, by names such as ``"data/3/0a7f"``; `root` is bucket and prefix.
 
-    Parameters
-    ----------
-    fs : fsspec.AbstractFileSystem
-    root : str
-        Bucket and prefix, as `fs` names them.
-
-    Examples
-    --------
     >>> bucket = open_bucket(Location.parse("memory://doctest/buckets"))
     >>> bucket.write("models/1", b"abc")
     >>> bucket.read("models/1"), list(bucket.names())
@@ -57,7 +49,7 @@ class Bucket:
         self.root = root
 
     def check(self) -> None:
-        """Check that the bucket is there; raise WorkspaceError if it keeps what is deleted."""
+        """Check that the bucket is there; raise WorkspaceError if it keeps deleted objects."""
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object."""
@@ -65,7 +57,7 @@ class Bucket:
             self.fs.pipe_file(self.path(name), data)
 
     def create(self, name: str, data: bytes) -> None:
-        """Put an object where there is none; where the store can tell, one that is there stays."""
+        """Put an object if there is none; without support in the store, replace one."""
         self.write(name, data)
 
     def read(self, name: str) -> bytes | None:
@@ -73,7 +65,7 @@ class Bucket:
         return self.read_path(self.path(name))
 
     def read_path(self, path: str) -> bytes | None:
-        """Read what is under a path of the store, also above the prefix."""
+        """Read an object by its path in the store, also above the prefix."""
         try:
             return bytes(self.fs.cat_file(path))
         except FileNotFoundError:
@@ -95,17 +87,17 @@ class Bucket:
         yield from sorted(path[len(below) :] for path in found)
 
     def path(self, name: str) -> str:
-        """Return where the store has a name."""
+        """Return the path of a name in the store."""
         return f"{self.root}/{name}"
 
 
 def open_bucket(location: Location) -> Bucket:
-    """Connect to an object store, with what its library finds in the environment."""
+    """Connect to an object store, with the credentials that its library finds."""
     try:
         from fsspec.core import url_to_fs
 
-        # A listing that is remembered hides objects; a connection that is, what the environment
-        # says of the endpoint and the credentials since then.
+        # A cached listing hides objects; a cached connection hides later changes of the endpoint
+        # and the credentials in the environment.
         fs, root = url_to_fs(location.url, use_listings_cache=False, skip_instance_cache=True)
     except ImportError as error:
         named = "run `pip install 'erasable[s3]'`" if location.kind == "s3" else "install it"
@@ -113,7 +105,7 @@ def open_bucket(location: Location) -> Bucket:
             f"{location.url!r} cannot be used ({_line(error)}); expected the package for "
             f"{location.kind}://; {named}"
         ) from None
-    except Exception as error:  # libraries say in ways of their own what they miss
+    except Exception as error:  # each library has its own errors for what it misses
         raise _refused(location, error, *_REFUSED) from None
     if location.kind == "s3":
         return S3Bucket(fs, root)
@@ -121,23 +113,13 @@ def open_bucket(location: Location) -> Bucket:
 
 
 def unreached_in(kind: str) -> tuple[str, ...]:
-    """Return what a kind of object store may keep of what is deleted.
-
-    >>> set(unreached_in("gs")) > set(unreached_in("s3"))
-    True
-    """
+    """Return the places where a kind of object store may keep deleted objects."""
     return UNREACHED if kind == "s3" else (*UNREACHED, *_MORE)
 
 
 @contextmanager
 def explained(location: Location) -> Iterator[None]:
-    """Turn errors of the store, or of its library, inside the block into WorkspaceServerError.
-
-    >>> with explained(Location.parse("s3://clinic/models")):
-    ...     raise PermissionError("Access Denied")
-    Traceback (most recent call last):
-    erasable.core.errors.WorkspaceServerError: 's3://clinic/models' cannot be used (Access Denied...
-    """
+    """Turn errors of the store, or of its library, inside the block into WorkspaceServerError."""
     try:
         yield
     except ErasableError:
@@ -184,7 +166,7 @@ def _refused(
 
 
 def _line(error: BaseException) -> str:
-    """Return the first line of what was said; of a refusal, at what."""
+    """Return the first line of an error, with the operation that was refused."""
     operation = getattr(error.__cause__, "operation_name", None)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = (lines[0] if lines else type(error).__name__).rstrip(".")[:200]
@@ -195,14 +177,7 @@ _PARTS_AT_ONCE = 4  # of 50 MB, of an upload
 
 
 class S3Bucket(Bucket):
-    """The objects below a prefix of a bucket of S3, or of a server that speaks as S3 does.
-
-    Parameters
-    ----------
-    fs : s3fs.S3FileSystem
-    root : str
-        Bucket and prefix.
-    """
+    """The objects below a prefix of a bucket of S3, or of a server that is compatible with it."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
@@ -237,7 +212,7 @@ class S3Bucket(Bucket):
                     raise
 
     def read_path(self, path: str) -> bytes | None:
-        """Read what is under a path of the store, also above the prefix."""
+        """Read an object by its path in the store, also above the prefix."""
         try:
             return bytes(self.fs.cat_file(path, max_concurrency=1))  # does not ask its size first
         except FileNotFoundError as error:
@@ -265,7 +240,7 @@ class S3Bucket(Bucket):
                     continue
 
     def names(self) -> Iterator[str]:
-        """List what has an object, a version or an unfinished upload, in order."""
+        """List names with an object, a version or an unfinished upload, in order."""
         keys = set(self._objects())
         self._hides = bool(self._versioning().get("Status"))  # also where it only had it once
         if self._hides:
@@ -276,7 +251,7 @@ class S3Bucket(Bucket):
             self._uploads.setdefault(key[len(self._prefix) :], []).append(upload)
         yield from sorted(key[len(self._prefix) :] for key in keys)
 
-    # -- what the server is asked ------------------------------------------------------------------
+    # -- calls of the server ----------------------------------------------------------------------
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self.fs.call_s3(method, Bucket=self._bucket, **arguments)
@@ -286,7 +261,7 @@ class S3Bucket(Bucket):
         try:
             return self._call("get_bucket_versioning")
         except OSError as error:
-            if error.errno == errno.ENOSYS:  # a server that knows no versions
+            if error.errno == errno.ENOSYS:  # a server without versions
                 return {}
             raise
 
@@ -297,7 +272,7 @@ class S3Bucket(Bucket):
             yield from (each["Key"] for each in page.get("Contents", ()))
 
     def _versions(self, prefix: str) -> Iterator[tuple[str, str]]:
-        """List versions, and what hides them: keys and numbers."""
+        """List versions and delete markers: keys and numbers."""
         markers = {"KeyMarker": "NextKeyMarker", "VersionIdMarker": "NextVersionIdMarker"}
         for page in self._pages("list_object_versions", markers, prefix):
             for each in [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]:
@@ -321,6 +296,6 @@ class S3Bucket(Bucket):
 
 
 def _code(error: OSError) -> str:
-    """Return the server's word for what is wrong."""
+    """Return the error code of the server."""
     response = getattr(error.__cause__, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))

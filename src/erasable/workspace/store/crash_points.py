@@ -1,9 +1,9 @@
-"""The points at which a process may die: every effect of a workspace on the disk passes one.
+"""Crash points: every effect of a workspace on the disk passes one of them.
 
 The law kept here: no file of a workspace is opened for writing, written, synced, renamed or
 removed, no object is put or deleted, and no transaction is committed, outside a point. A test
-watches the interpreter's own audit events, and fails where one of them comes from elsewhere; others
-stop the process, or let the disk fail, at each point in turn.
+watches the audit events of the interpreter for other effects; others stop the process, or let the
+disk fail, at each point in turn.
 """
 
 from __future__ import annotations
@@ -21,14 +21,6 @@ def crash_point(effect: str, where: str) -> Iterator[None]:
 
     It is "open", "write", "sync", "rename", "sync folder", "remove", "commit" or "checkpoint"; of
     an object store "put", "delete" or "abort".
-
-    >>> passed = []
-    >>> with watch(lambda effect, where: passed.append((effect, where))):
-    ...     with crash_point("write", "models/3"):
-    ...         inside()
-    True
-    >>> passed, inside()
-    ([('write', 'models/3')], False)
     """
     global _depth
     if _watcher is not None:
@@ -47,9 +39,9 @@ def inside() -> bool:
 
 @contextmanager
 def watch(watcher: Callable[[str, str], None]) -> Iterator[None]:
-    """Have `watcher` called before every effect, with its name and place; see `crash_point`.
+    """Call `watcher` before every effect, with its name and place; see `crash_point`.
 
-    What it raises is raised where the effect would have been: an OSError is a failing disk.
+    Its errors are raised in place of the effect: an OSError is a failing disk.
     """
     global _watcher
     before, _watcher = _watcher, watcher

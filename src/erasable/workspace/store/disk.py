@@ -1,9 +1,8 @@
-"""The only place where the files of a workspace are written, renamed and removed.
+"""Files of a workspace: the only place where they are written, renamed and removed.
 
 The law kept here: a file is complete and on the disk under its name, or it is not there. Bytes
-are written beside their place, synced, renamed, and the folder is synced, in this order. Nothing is
-read, written or removed through a symbolic link, but a file directly below the root may be one: a
-key file that is mounted.
+are written beside their place, synced, renamed, and the folder is synced, in this order. No
+symbolic link is followed, but one directly below the root: a key file that is mounted.
 """
 
 from __future__ import annotations
@@ -29,26 +28,15 @@ from erasable.core.mapped.disk import PARTIAL, link_in, open_no_link, separate
 from erasable.workspace.store.crash_points import crash_point
 
 UNFINISHED = rf"{re.escape(PARTIAL)}.*-[0-9a-f]{{16}}"
-"""The names of files that are not finished, as a regular expression; see `_beside`."""
+"""Regular expression of the names of unfinished files; see `_beside`."""
 
 
 class Disk:
     """Files below one folder, by keys such as ``"data/3/0a7f"``.
 
-    Parameters
-    ----------
-    root : path-like
-    private : bool, default=False
-        Make files and folders that their owner alone may read, where the platform has such modes.
+    If `private`, only their owner may read files and folders, where the platform has such modes.
+    `owner` names the process in the names of unfinished files.
 
-    Attributes
-    ----------
-    owner : str
-        Names who writes files now, where several processes may; those that are not finished have
-        it in their names.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     disk = Disk(folder)
@@ -66,8 +54,8 @@ class Disk:
     def path(self, key: str) -> Path:
         """Return the path of a key.
 
-        Raise TamperedError if it is outside of the folder, since erasable writes no such key, and
-        WorkspaceError if it goes through a symbolic link, or is one that may not be there.
+        Raise TamperedError if it is outside of the folder, and WorkspaceError if it goes through a
+        symbolic link, or is one that may not be there.
         """
         if ".." in key.split("/") or Path(key).is_absolute():
             raise TamperedError(
@@ -76,7 +64,7 @@ class Disk:
             )
         link = link_in(self.root, key)
         if link is not None and (len(Path(key).parts) > 1 or link.is_dir()):
-            raise linked(str(link))
+            raise link_error(str(link))
         return self.root / key
 
     def make(self, folder: str) -> None:
@@ -91,13 +79,13 @@ class Disk:
                     self._make(made)
 
     def write(self, key: str, data: bytes | memoryview, mode: int | None = None) -> None:
-        """Write a file, whole and synced, or leave what was there."""
+        """Write a file, whole and synced, or leave the old one."""
         with self.writing(key, mode) as append:
             append(data)
 
     @contextlib.contextmanager
     def filling(self, key: str) -> Iterator[BinaryIO]:
-        """Write a file of scratch, piece by piece; it is not synced, since it is not kept."""
+        """Write a scratch file piece by piece; it is not synced, since it is not kept."""
         path = self.path(key)
         with disk_errors(path), crash_point("write", str(path)):
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._file_mode)
@@ -108,7 +96,7 @@ class Disk:
     def writing(
         self, key: str, mode: int | None = None
     ) -> Iterator[Callable[[bytes | memoryview], None]]:
-        """Lend a function that writes a new file piece by piece; it is there at the block's end.
+        """Yield a function that writes a new file piece by piece; it is there at the block's end.
 
         If the disk is full or fails, raise WorkspaceDiskError, and there is no file.
         """
@@ -157,7 +145,7 @@ class Disk:
     def patch(self, key: str, runs: Iterable[tuple[int, bytes | memoryview]]) -> None:
         """Write runs of bytes at their offsets into a file, and sync it.
 
-        It is not done at once: what was begun is to be done again.
+        This is not atomic: after an interruption the caller has to write all runs again.
         """
         path = self.path(key)
         with disk_errors(path):
@@ -171,7 +159,7 @@ class Disk:
                 os.close(handle)
 
     def rename(self, key: str, new: str) -> None:
-        """Give a file another name in its folder, in the place of what had it."""
+        """Give a file another name in its folder; a file of that name is replaced."""
         path = self.path(new)
         with disk_errors(path):
             self._rename(self.path(key), path)
@@ -189,7 +177,7 @@ class Disk:
                 self._sync_folder(path.parent)
 
     def keys(self, folder: str = "") -> Iterator[str]:
-        """List all files below a folder, those half-written included, by their keys in it.
+        """List all files below a folder, unfinished ones included, by their keys.
 
         Of each folder its files come first, by name, and then those of the folders in it. Raise
         WorkspaceError if one is a symbolic link: to remove it would leave what it points at.
@@ -244,7 +232,7 @@ class Disk:
 
 
 def may_write(path: Path) -> bool:
-    """Tell whether this process may write to a file or folder, by whom it acts as."""
+    """Tell whether this process, by its effective user, may write to a file or folder."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
@@ -256,15 +244,15 @@ def _keys_below(folder: str, prefix: str) -> Iterator[str]:
         return
     for entry in entries:
         if entry.is_symlink():
-            raise linked(entry.path)
+            raise link_error(entry.path)
     yield from (prefix + entry.name for entry in entries if not entry.is_dir())
     for entry in entries:
         if entry.is_dir():
             yield from _keys_below(entry.path, f"{prefix}{entry.name}/")
 
 
-def linked(path: str) -> WorkspaceError:
-    """Return the error that says that something of the workspace is a symbolic link."""
+def link_error(path: str) -> WorkspaceError:
+    """Return the error for a symbolic link in the workspace."""
     return WorkspaceError(
         f"{path!r} is a symbolic link; expected a file or folder, because an erasure would remove "
         "the link and leave what it points at; put what it points at in its place"
@@ -272,20 +260,14 @@ def linked(path: str) -> WorkspaceError:
 
 
 def _beside(path: Path, owner: str) -> Path:
-    """Return where a file is written before it takes its place; its name tells whose it is."""
+    """Return the path of a file until it is finished; its name has the owner."""
     name = f"{owner}-{path.name}" if owner else path.name
     return path.parent / f"{PARTIAL}{name[:64]}-{secrets.token_hex(8)}"
 
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the system about a path, inside the block, into WorkspaceDiskError.
-
-    >>> with disk_errors(Path("here")):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    erasable.core.errors.WorkspaceDiskError: 'here' cannot be written or read (No space left ...
-    """
+    """Turn errors of the system about a path, inside the block, into WorkspaceDiskError."""
     try:
         yield
     except WorkspaceDiskError:

@@ -15,10 +15,10 @@ from erasable.core.errors import WorkspaceError
 from erasable.workspace.store.disk import Disk
 
 STORE = "store.json"
-"""The file of a workspace that says where its artifacts are, unless in the folder itself."""
+"""The file of a workspace that names the place of its artifacts in an object store."""
 
 KINDS = ("s3", "gs", "abfs", "memory")
-"""Object stores of fsspec. What is in `memory` is gone when the process ends."""
+"""Object stores of fsspec. `memory` lasts as long as the process."""
 
 _VERSION = 1
 _URL = re.compile(r"([a-z0-9]+)://([A-Za-z0-9][A-Za-z0-9._-]*(?:@[A-Za-z0-9.-]+)?)((?:/[^/]+)*)/?")
@@ -28,39 +28,22 @@ _CLAIM = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in an object store that is a workspace's own.
+    """A place in an object store that belongs to one workspace."""
 
-    Attributes
-    ----------
-    url : str
-        Bucket and prefix.
-    claim : str
-        What the workspace has written there, to know the place by.
-
-    Examples
-    --------
-    >>> Location.parse("s3://clinic/models/").url
-    's3://clinic/models'
-    """
-
-    url: str
-    claim: str
+    url: str  # bucket and prefix
+    claim: str  # written there by the workspace, to recognise the place
 
     @property
     def kind(self) -> str:
-        """Which kind of object store; one of `KINDS`."""
+        """Kind of object store; one of `KINDS`."""
         return self.url.partition(":")[0]
 
     @classmethod
     def parse(cls, url: str) -> Location:
-        """Check a URL, as a user gives it, for a place that is to be taken.
+        """Check the URL that a user gives for a new place.
 
         Raise WorkspaceError, which does not repeat the URL, if it cannot be used or holds a
         password or key.
-
-        >>> Location.parse("s3://AKIA7:secret@clinic/models")
-        Traceback (most recent call last):
-        erasable.core.errors.WorkspaceError: the URL of the object store cannot be used; expected...
         """
         found = _URL.fullmatch(url)
         if found is None or not _is_usable(*found.groups()):
@@ -73,7 +56,7 @@ class Location:
 
     @classmethod
     def read(cls, disk: Disk) -> Location | None:
-        """Return what a workspace's folder says, or None where its artifacts are in it."""
+        """Return the location in a workspace's folder, None if its artifacts are in the folder."""
         if not disk.path(STORE).is_file():
             return None
         try:
@@ -88,7 +71,7 @@ class Location:
         )
 
     def write(self, disk: Disk) -> None:
-        """Have a workspace's folder say it."""
+        """Write it into a workspace's folder."""
         said = {"version": _VERSION, "url": self.url, "claim": self.claim}
         disk.write(STORE, json.dumps(said, indent=2).encode() + b"\n")
 

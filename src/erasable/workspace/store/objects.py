@@ -1,4 +1,4 @@
-"""Artifacts in an object store: what `LocalStore` does in a folder, below a URL.
+"""Store of artifacts below a URL of an object store.
 
 The law kept here: a place is one workspace's alone. It was empty when it was taken, it bears the
 workspace's claim, and nothing in it is read, put or deleted before the claim was seen.
@@ -16,20 +16,20 @@ from erasable.workspace.store.artifacts import (
     ArtifactStore,
     LocalStore,
     StoredArtifact,
-    checked,
+    checked_bytes,
 )
 from erasable.workspace.store.buckets import Bucket, explained, open_bucket, unreached_in
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.location import Location
 
 CLAIM = ".erasable"
-"""The object that says whose a place is; it is no artifact."""
+"""The object with the claim of a workspace; it is no artifact."""
 
 _PROBE = ".erasable-probe"
 
 
 def store_at(root: Path, location: Location | None) -> ArtifactStore:
-    """Return the store of the workspace in a folder; `location` is what the folder says of it."""
+    """Return the store of a workspace in a folder, at the location that the folder names."""
     if location is None:
         return LocalStore(Disk(root, private=True), ARTIFACTS)
     return ObjectStore(location)
@@ -38,12 +38,6 @@ def store_at(root: Path, location: Location | None) -> ArtifactStore:
 class ObjectStore(ArtifactStore):
     """An `erasable.workspace.store.artifacts.ArtifactStore` in an object store.
 
-    Parameters
-    ----------
-    location : Location
-
-    Examples
-    --------
     >>> store = ObjectStore(Location.parse("memory://doctest/objects"))
     >>> store.take()
     >>> stored = store.put("models/1", b"abc")
@@ -59,16 +53,16 @@ class ObjectStore(ArtifactStore):
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """What the store may keep of deleted artifacts where `delete` does not reach."""
+        """Places where the store keeps deleted artifacts, beyond the reach of `delete`."""
         return unreached_in(self._location.kind)
 
     def write(self, key: str, data: bytes | memoryview) -> None:
-        """Keep bytes under the key that they have in another store."""
+        """Keep bytes under a given key, that of another store."""
         with explained(self._location):
             self._claimed().write(key, bytes(data))
 
     def open(self, stored: StoredArtifact) -> bytes:
-        """Read an artifact, and check that it is what was put; for errors see `LocalStore.open`."""
+        """Read an artifact and check its bytes; for errors see `LocalStore.open`."""
         with explained(self._location):
             data = self._claimed().read(stored.key)
         if data is None:
@@ -76,32 +70,32 @@ class ObjectStore(ArtifactStore):
                 f"the file {stored.key!r} is not in the workspace; expected it below "
                 f"{self._location.url!r}; restore it from a backup"
             )
-        return checked(stored, data)
+        return checked_bytes(stored, data)
 
     def delete(self, key: str) -> None:
-        """Delete for good, if it is there."""
+        """Delete an artifact for good, if it is there."""
         with explained(self._location):
             self._claimed().remove(key)
 
     def list(self) -> Iterator[str]:
-        """List all keys, those of uploads that were never finished included."""
+        """List all keys, those of unfinished uploads too."""
         with explained(self._location):
             names = list(self._claimed().names())
         yield from (name for name in names if name != CLAIM)
 
-    # -- whose the place is ------------------------------------------------------------------------
+    # -- the claim ---------------------------------------------------------------------------------
 
     def check_free(self) -> None:
-        """See that the place is free, and not inside one that is taken; see `take`."""
+        """Raise WorkspaceError unless the place is free, and not inside a taken one."""
         with explained(self._location):
             bucket = self._bucket()
             bucket.check()
-            there = set(bucket.names()) - {CLAIM, _PROBE}  # a taking that was cut off goes on
+            there = set(bucket.names()) - {CLAIM, _PROBE}  # `take` may have been cut off
             if there or bucket.read(CLAIM) not in (None, self._claim) or self._is_within(bucket):
                 raise self._in_use()
 
     def take(self) -> None:
-        """Make the place this workspace's own, and see that it keeps what is put and deletes it."""
+        """Claim the place for this workspace, and check that it keeps and deletes objects."""
         self.check_free()
         with explained(self._location):
             bucket = self._bucket()
@@ -118,7 +112,7 @@ class ObjectStore(ArtifactStore):
         self._is_claimed = True
 
     def leave(self) -> None:
-        """Delete everything, and the claim last, if it is ours; the place is anybody's then."""
+        """Delete everything, the claim last, if it is ours."""
         with explained(self._location):
             bucket = self._bucket()
             if bucket.read(CLAIM) != self._claim:
@@ -156,13 +150,13 @@ class ObjectStore(ArtifactStore):
         return self._opened[1]
 
     def _is_within(self, bucket: Bucket) -> bool:
-        """Tell whether the place is within one that is taken: it would be cleaned from there."""
+        """Tell whether the place is within a taken one, whose workspace would clean it."""
         parts = bucket.root.split("/")
         for n in range(1, len(parts)):
             above = "/".join(parts[:n])
             try:
                 if above and bucket.read_path(f"{above}/{CLAIM}") is not None:
                     return True
-            except PermissionError:  # we are let in below the prefix alone
+            except PermissionError:  # only the prefix may be read
                 continue
         return False

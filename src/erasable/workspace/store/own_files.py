@@ -1,4 +1,4 @@
-"""Own files of a workspace, whose place files that are written for the user never take."""
+"""Names of a workspace's own files, which no file written for the user may take."""
 
 from __future__ import annotations
 
@@ -16,26 +16,21 @@ _OWN = frozenset(
         "restoring.lock", "scratch", "store.json",
     }
 )  # fmt: skip
-_LEDGER = "ledger.db"  # and what SQLite keeps beside it
+_LEDGER = "ledger.db"  # SQLite has others beside it
 _MADE = re.compile(rf"{re.escape(_LEDGER)}(\.new)?(-wal|-shm|-journal)?|{UNFINISHED}")
 _KEYS = "ERASABLE_KEYS"
 
 
-def is_made(name: str) -> bool:
-    """Tell whether a name in the folder of a workspace is one that erasable gives.
+def is_own_name(name: str) -> bool:
+    """Tell whether erasable gives a name in the folder of a workspace; others are never removed.
 
-    `refuse_own` refuses more, which SQLite or a later version may use. Nothing else is removed.
-
-    >>> is_made("ledger.db-wal"), is_made("ledger.db-copy"), is_made("notes.txt")
-    (True, False, False)
+    `refuse_own` refuses more names, which SQLite or a later version may use.
     """
     return name in _OWN or _MADE.fullmatch(name) is not None
 
 
 def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> None:
     """Raise WorkspaceError if a path to be written is one of the workspace itself; follow links.
-
-    Beside its own files the folder may hold those of the user: it is the current one by default.
 
     >>> refuse_own("report.html", ".")
     >>> refuse_own("./ledger.db-wal", ".")
@@ -49,12 +44,7 @@ def refuse_own(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> No
 
 
 def write_for_user(path: str | os.PathLike[str], root: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside or outside of the workspace, whole; one that is there is replaced.
-
-    >>> write_for_user("missing/report.html", ".", b"")
-    Traceback (most recent call last):
-    erasable.core.errors.WorkspaceError: 'missing/report.html' cannot be written; ...
-    """
+    """Write a file of the user's, whole; one that is there is replaced."""
     refuse_own(path, root)
     target, named = Path(path).absolute(), os.fspath(path)
     if target.is_dir():
@@ -69,7 +59,7 @@ def write_for_user(path: str | os.PathLike[str], root: str | os.PathLike[str], d
 def _is_own(path: Path, root: Path) -> bool:
     try:
         root = root.resolve()
-        # What would be replaced is the link; what would be written through it is its target.
+        # Replacing the path affects the link, writing through it its target.
         return any(
             _is_named_own(place, root)
             or any(place.is_relative_to(own) for own in _own_places(root))
@@ -87,7 +77,7 @@ def _is_named_own(place: Path, root: Path) -> bool:
 
 
 def _own_places(root: Path) -> list[Path]:
-    """Return where links lead that stand in the place of the workspace's own, and its keys."""
+    """Return the targets of links among the workspace's own files, and the place of its keys."""
     keys = os.environ.get(_KEYS)
     own = [root / name for name in (*sorted(_OWN), _LEDGER)]
     return [place.resolve() for place in ([*own, Path(keys)] if keys else own)]

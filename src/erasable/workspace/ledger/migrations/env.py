@@ -1,4 +1,4 @@
-"""Environment of Alembic, which runs our migrations on the connection and transaction it gets."""
+"""Environment of Alembic, which runs migrations on the connection and transaction it gets."""
 
 from alembic import context
 

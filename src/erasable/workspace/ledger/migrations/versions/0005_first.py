@@ -17,7 +17,7 @@ SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Make them."""
+    """Make the tables."""
     op.create_table(
         "dataset",
         sa.Column("id", SERIAL, nullable=False),
