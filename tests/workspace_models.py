@@ -14,7 +14,7 @@ from erasable.workspace.data import datasets, fragments
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import seals
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import catalogue, deleting
+from erasable.workspace.models import catalogue, deleting, versions
 
 COLUMNS = ["visit", "patient", "age", "dose", "treated", "ward", "note", "sick", "cost"]
 WARDS = ["north", "south", "east"]
@@ -85,7 +85,7 @@ def written_down(context):
     """Have the log say of every model what its rows are now: another version made it so."""
     with context.ledger.transaction() as connection:
         for model in catalogue.every(connection):
-            catalogue.log_model(context, connection, "model-updated", model.name, context.now())
+            versions.log_model(context, connection, "model-updated", model.name, context.now())
 
 
 def add_visits(context, folder, name, numbers, columns=COLUMNS, subjects=(("patient", "id"),)):

@@ -38,7 +38,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import estimates, recipes
-from erasable.workspace.models.catalogue import Model, Version, log_model, new_version, retire
+from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
 from erasable.workspace.models.model_columns import (
     ModelColumns,
@@ -51,6 +51,7 @@ from erasable.workspace.models.model_columns import (
 from erasable.workspace.models.parameters import is_refit
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, algorithm_of, software, to_bytes, train
+from erasable.workspace.models.versions import log_model, new_version, retire_model
 from erasable.workspace.store.accelerators import folder_of, secret_of
 from erasable.workspace.store.artifacts import LocalStore, StoredArtifact
 
@@ -307,7 +308,7 @@ def adopt(
         return
     ledger_checks.check_one(context, connection, "model", prepared.name)
     if prepared.stored is None:
-        retire(context, connection, prepared.model_id, prepared.name, now)
+        retire_model(context, connection, prepared.model_id, prepared.name, now)
     else:
         new_version(
             context, connection, prepared.model_id, prepared.number + 1, cause, prepared.stored,

@@ -38,11 +38,12 @@ from erasable.workspace.models import (
     unused,
     written,
 )
-from erasable.workspace.models.catalogue import Model, log_model, new_version
+from erasable.workspace.models.catalogue import Model
 from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_targets
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
+from erasable.workspace.models.versions import log_model, new_version, retire_model
 
 _PART = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\s+|.""", re.DOTALL)
 _SIGNS = {
@@ -236,7 +237,7 @@ def retire(context: Context, name: str) -> None:
                 )
             ledger_checks.check_one(context, connection, "model", name)
             hooks.discard(context, connection, name)  # another of that name owes nothing
-            catalogue.retire(context, connection, model.id, name, context.now())
+            retire_model(context, connection, model.id, name, context.now())
         gone_subjects.tidy(context, model.datasets)
         context.clean()
 

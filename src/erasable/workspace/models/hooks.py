@@ -17,8 +17,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.evidence.ledger_checks import Trusted
 from erasable.workspace.locking.leases import OvertakenError
-from erasable.workspace.models import catalogue, using
-from erasable.workspace.models.training import run as run_command
+from erasable.workspace.models import catalogue
 from erasable.workspace.store.disk import Disk
 
 _NAME = "hooks_due"
@@ -97,6 +96,9 @@ def _run_alone(context: Context, name: str) -> str | None:
 
 def _run(context: Context, name: str, hook: Trusted[str]) -> str | None:
     """Run a hook; return what went wrong, if anything."""
+    from erasable.workspace.models import using  # imports scikit-learn
+    from erasable.workspace.models.training import run as run_command
+
     try:
         with context.scratch() as folder:
             Disk(folder).write("model", using.open_model(context, name)[2])

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.ledger.schema import dataset_version, measurement, model_version
-from erasable.workspace.models import catalogue, unused, written
+from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model
 
 
@@ -93,6 +93,8 @@ def models(connection: Connection) -> list[dict[str, Any]]:
 
 def model(connection: Connection, name: str) -> dict[str, Any]:
     """Describe a model; see `Workspace.model`."""
+    from erasable.workspace.models import unused, written  # import scikit-learn
+
     found = catalogue.find(connection, name)
     v, m = model_version.c, measurement.c
     versions = select(
@@ -114,6 +116,8 @@ def model(connection: Connection, name: str) -> dict[str, Any]:
 
 
 def _described(connection: Connection, found: Model) -> dict[str, Any]:
+    from erasable.workspace.models import written  # imports scikit-learn
+
     version = catalogue.current(connection, found)
     described = [data.get(connection, each) for each in found.datasets]
     used = [None] * len(described) if version is None else version.dataset_versions

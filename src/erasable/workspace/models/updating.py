@@ -34,10 +34,10 @@ from erasable.workspace.models.catalogue import (
     REFRESH,
     Model,
     Version,
-    log_model,
 )
 from erasable.workspace.models.following import Arriving
 from erasable.workspace.models.reading import Reader
+from erasable.workspace.models.versions import log_model
 
 
 def set_policy(context: Context, name: str, policy: str) -> None:
