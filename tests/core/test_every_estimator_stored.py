@@ -135,7 +135,7 @@ def test_the_page_names_those_that_are_refused() -> None:
         for name, cls, tags in all_estimators()
         if not any(model._can_read_blocks() for model in instances_of(name, cls, tags))
     }
-    told = re.search(r"^- Not these: (.*?)\.\n", LARGE.read_text("utf-8"), re.M | re.S)
+    told = re.search(r"^- Not supported are (.*?)\.\s", LARGE.read_text("utf-8"), re.M | re.S)
     assert told is not None
     assert set(re.findall(r"`(\w+)`", told[1])) == refused
 

@@ -1,4 +1,4 @@
-"""What every estimator is made of.
+"""Parts that estimators share.
 
 ``tape`` is randomness keyed by record, ``grid`` and ``moments`` are sums without order,
 ``records`` are rows that models share and erase, ``estimator`` is the base that ties them to
