@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import _quantile_passes
-from erasable.core._quantile_passes import RemoteColumns, key_of, value_of
+from erasable.core import _grid_passes
+from erasable.core._grid_passes import RemoteColumns, key_of, value_of
 from erasable.core.passes import Block, Remote
 from erasable.core.quantiles import Quantiles
 
@@ -81,7 +81,7 @@ def test_keys_have_the_order_of_values(values: list[float]) -> None:
 
 
 def test_a_pass_that_forgets_a_block_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_quantile_passes, "_joined", lambda one, other: one)
+    monkeypatch.setattr(_grid_passes, "_joined", lambda one, other: one)
     rng = np.random.default_rng(0)
     found, wanted = both(rng.normal(size=(300, 1)), np.arange(300), [150], np.nan)
     assert not np.array_equal(found.runs, wanted.runs)

@@ -18,7 +18,7 @@ from effort import examples
 from erasable import Records
 from erasable.core.errors import DetachedError, TooFewRecordsError
 from erasable.kernel import RandomFourierRidge
-from erasable.kernel import _waves as waves_module
+from erasable.kernel import _random_fourier as waves_module
 from erasable.model_selection import leave_one_out
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler

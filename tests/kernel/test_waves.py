@@ -14,7 +14,7 @@ from effort import examples
 from erasable.core.tape import Tape
 from erasable.kernel import RandomFourierRidge
 from erasable.kernel import _wave_kernels as kernels
-from erasable.kernel._waves import Waves
+from erasable.kernel._random_fourier import Waves
 from kernel.fourier import sampler, waves
 
 NAMES = [f"x{j}" for j in range(40)]

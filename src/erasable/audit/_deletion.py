@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from erasable.audit._data import Sample
 from erasable.audit._deletion_groups import Answers, Questions, renumbered, stack
-from erasable.audit._deletion_plans import plan_of_model, refuse_numbers
 from erasable.audit._deletion_statistics import MemorisedTenth, mean_distances, uniform_ranks
 from erasable.audit._deletion_verdicts import (
     ELSEWHERE,
@@ -25,6 +24,7 @@ from erasable.audit._deletion_verdicts import (
 )
 from erasable.audit._equality import Equality, equality
 from erasable.audit._report import AuditReport, ReportGroup
+from erasable.audit._sample_sizes import plan_of_model, refuse_numbers
 from erasable.audit._shadows import Recipe, fit
 from erasable.audit._signals import Signal
 from erasable.audit._statistics import (

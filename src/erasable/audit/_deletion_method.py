@@ -12,12 +12,6 @@ from joblib import Parallel, delayed
 
 from erasable.audit._data import Sample
 from erasable.audit._deletion_groups import Answers, Questions, renumbered, stack
-from erasable.audit._deletion_plans import (
-    ATTACKS,
-    plan_of_method,
-    read_attacks,
-    refuse_numbers,
-)
 from erasable.audit._deletion_statistics import (
     MemorisedTenth,
     bins_of,
@@ -32,6 +26,7 @@ from erasable.audit._deletion_verdicts import (
     verdict_of_method,
 )
 from erasable.audit._report import AuditReport, ReportGroup
+from erasable.audit._sample_sizes import ATTACKS, plan_of_method, read_attacks, refuse_numbers
 from erasable.audit._shadows import Recipe, fit
 from erasable.audit._signals import Signal
 from erasable.audit._statistics import permute_models

@@ -7,11 +7,13 @@ stay as they are.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from erasable.core import errors
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -156,6 +158,19 @@ def refuse_many_rows(n_rows: int, most: int) -> None:
         raise MagnitudeError(
             f"{n_rows} rows were given; sums are exact for at most {most} (2**27); split the data"
         )
+
+
+def refuse_signature(function: Any, name: str, arguments: str) -> None:
+    """Refuse anything but a function that can be called with `arguments`, such as "a, b"."""
+    try:
+        inspect.signature(function).bind(*arguments.split(", "))
+    except ValueError:  # compiled functions may have no signature
+        return
+    except TypeError:
+        raise errors.InvalidParameterError(
+            f"{name}={shorten(function)} cannot be called as {name}({arguments}); expected a "
+            f"function of ({arguments})"
+        ) from None
 
 
 def refuse_parameters(estimator: Any, method: str, given: Mapping[str, Any]) -> None:

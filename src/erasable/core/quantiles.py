@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _quantile_kernels as kernels
-from erasable.core._quantile_passes import RemoteColumns, Window
+from erasable.core._grid_passes import RemoteColumns, Window
 from erasable.core.arrays import Floats, Ints, Matrix
 
 __all__ = ["Quantiles"]

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from erasable.core.arrays import Ints
-from erasable.feature_extraction._text_kernels import Counts, Slots
-from erasable.feature_extraction._word_kernels import SLACK, number_words
+from erasable.feature_extraction._text_kernels import SLACK, Counts, Slots, number_words
 
 _PLAIN = {
     "analyzer": "word",

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
 
+from erasable.core._grid_passes import RemoteColumns
 from erasable.core._mixed import Mixed
-from erasable.core._quantile_passes import RemoteColumns
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError

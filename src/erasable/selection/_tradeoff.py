@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_signature
 from erasable.core.seeds import seed_from
-from erasable.selection._callables import refuse_signature
 from erasable.selection._records import read_rows, read_selected, refuse_both
 
 Metric = Callable[[NDArray[Any]], float]

@@ -9,9 +9,10 @@ import numpy as np
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_signature
 from erasable.removal._inputs import as_numbers, read_count, read_number
 from erasable.removal._sets import Sets, distances_to
-from erasable.removal.scores._score import Ranking, Score, refuse_signature
+from erasable.removal.scores._score import Ranking, Score
 
 
 def in_order(order: Ints) -> Ranking:
@@ -111,7 +112,7 @@ class CCS(Score):
     def _difficulty(self, sets: Sets) -> Floats:
         if self.difficulty is None:
             return distances_to(sets.forget_moments.mean(), sets.forget)
-        refuse_signature(self.difficulty, "difficulty", ("forget",))
+        refuse_signature(self.difficulty, "difficulty", "forget")
         found = as_numbers(self.difficulty(sets.forget))
         if found.shape != (sets.forget.shape[0],) or not np.isfinite(found).all():
             raise InvalidInputError(

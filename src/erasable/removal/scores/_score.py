@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import InvalidInputError, InvalidParameterError
+from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_signature
 from erasable.removal._inputs import as_numbers
 from erasable.removal._sets import Sets
 
@@ -41,19 +41,6 @@ def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Rank
         weights = scores - min(0.0, float(scores.min()))
     order = np.argsort(-scores, kind="stable")
     return Ranking(scores, order, weights, **more)
-
-
-def refuse_signature(function: Any, name: str, given: tuple[str, ...]) -> None:
-    """Refuse anything but a function that takes so many arguments."""
-    try:
-        signature(function).bind(*given)
-    except ValueError:  # compiled functions may have none to look at
-        return
-    except TypeError:
-        raise InvalidParameterError(
-            f"{name}={shorten(function)} cannot be called as {name}({', '.join(given)}); expected "
-            "a function that can"
-        ) from None
 
 
 class Score(BaseEstimator):
@@ -165,7 +152,7 @@ class Custom(Score):
         )
 
     def _call(self, forget: Any, retain: Any) -> Floats:
-        refuse_signature(self.function, "score", ("forget", "retain"))
+        refuse_signature(self.function, "score", "forget, retain")
         given = self.function(forget, retain)
         scores = as_numbers(given)
         n = forget.shape[0]

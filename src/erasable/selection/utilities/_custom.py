@@ -10,7 +10,7 @@ import numpy as np
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.selection._callables import refuse_signature
+from erasable.core.messages import refuse_signature
 from erasable.selection._functions import SetFunction
 from erasable.selection._records import n_rows
 from erasable.selection._sampled import Samples
