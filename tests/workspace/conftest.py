@@ -21,24 +21,24 @@ from effort import in_turn
 HERE = Path(__file__).parent
 ON_BOTH = {
     "data": [
-        "test_data_sets", "test_holders", "test_leavers", "test_pulling", "test_pulling_fails",
+        "test_data_sets", "test_holders", "test_gone_subjects", "test_pulling", "test_pulling_fails",
         "test_syncing",
     ],
     "evidence": [
-        "test_clock", "test_consistency", "test_log", "test_receipts", "test_reliance",
+        "test_clock", "test_consistency", "test_log", "test_receipts", "test_ledger_checks",
         "test_suppressions",
     ],
     "ledger": ["test_bulk"],
-    "identity": ["test_outside", "test_subjects", "test_suppression"],
+    "identity": ["test_external_files", "test_subjects", "test_suppression"],
     "locking": ["test_leases"],
     "models": [
-        "test_deleting", "test_fitting", "test_keeping", "test_older_versions", "test_recipes",
+        "test_deleting", "test_fitting", "test_kept_records", "test_older_versions", "test_recipes",
         "test_using", "test_verifying",
     ],
     "requests": [
         "test_after_an_erasure", "test_failing_models", "test_few_statements",
         "test_held_and_exported", "test_history", "test_hooks", "test_late_records",
-        "test_no_match", "test_persons", "test_restoring", "test_types", "test_working",
+        "test_no_match", "test_persons", "test_restoring", "test_types", "test_worker",
     ],
     "backups": ["test_restore"],
     "": [
@@ -50,9 +50,9 @@ ON_BOTH = {
 
 IN_SOAK = {
     "test_after_an_erasure", "test_clock", "test_consistency", "test_data_sets", "test_deleting",
-    "test_fitting", "test_history", "test_holders", "test_hooks", "test_keeping", "test_leavers",
-    "test_log", "test_no_match", "test_older_versions", "test_outside", "test_persons",
-    "test_pulling", "test_pulling_fails", "test_receipts", "test_recipes", "test_reliance",
+    "test_fitting", "test_history", "test_holders", "test_hooks", "test_kept_records", "test_gone_subjects",
+    "test_log", "test_no_match", "test_older_versions", "test_external_files", "test_persons",
+    "test_pulling", "test_pulling_fails", "test_receipts", "test_recipes", "test_ledger_checks",
     "test_report", "test_restore", "test_restoring", "test_subjects", "test_suppression",
     "test_suppressions", "test_syncing", "test_types", "test_using", "test_verifying",
 }  # fmt: skip
