@@ -21,8 +21,8 @@ from effort import in_turn
 HERE = Path(__file__).parent
 ON_BOTH = {
     "data": [
-        "test_data_sets", "test_holders", "test_gone_subjects", "test_pulling", "test_pulling_fails",
-        "test_syncing",
+        "test_data_sets", "test_holders", "test_gone_subjects", "test_pulling",
+        "test_pulling_fails", "test_syncing",
     ],
     "evidence": [
         "test_clock", "test_consistency", "test_log", "test_receipts", "test_ledger_checks",
@@ -50,8 +50,8 @@ ON_BOTH = {
 
 IN_SOAK = {
     "test_after_an_erasure", "test_clock", "test_consistency", "test_data_sets", "test_deleting",
-    "test_fitting", "test_history", "test_holders", "test_hooks", "test_kept_records", "test_gone_subjects",
-    "test_log", "test_no_match", "test_older_versions", "test_external_files", "test_persons",
+    "test_fitting", "test_history", "test_holders", "test_hooks", "test_kept_records",
+    "test_gone_subjects", "test_log", "test_no_match", "test_older_versions", "test_external_files", "test_persons",
     "test_pulling", "test_pulling_fails", "test_receipts", "test_recipes", "test_ledger_checks",
     "test_report", "test_restore", "test_restoring", "test_subjects", "test_suppression",
     "test_suppressions", "test_syncing", "test_types", "test_using", "test_verifying",
