@@ -51,10 +51,11 @@ ON_BOTH = {
 IN_SOAK = {
     "test_after_an_erasure", "test_clock", "test_consistency", "test_data_sets", "test_deleting",
     "test_fitting", "test_history", "test_holders", "test_hooks", "test_kept_records",
-    "test_gone_subjects", "test_log", "test_no_match", "test_older_versions", "test_external_files", "test_persons",
-    "test_pulling", "test_pulling_fails", "test_receipts", "test_recipes", "test_ledger_checks",
-    "test_report", "test_restore", "test_restoring", "test_subjects", "test_suppression",
-    "test_suppressions", "test_syncing", "test_types", "test_using", "test_verifying",
+    "test_gone_subjects", "test_log", "test_no_match", "test_older_versions",
+    "test_external_files", "test_persons", "test_pulling", "test_pulling_fails", "test_receipts",
+    "test_recipes", "test_ledger_checks", "test_report", "test_restore", "test_restoring",
+    "test_subjects", "test_suppression", "test_suppressions", "test_syncing", "test_types",
+    "test_using", "test_verifying",
 }  # fmt: skip
 """Of these, what `make test` has no time for on PostgreSQL; soaks run it there in turns."""
 
