@@ -244,7 +244,7 @@ def test_room_of_a_table_that_was_replaced_is_found(
 ) -> None:
     monkeypatch.setattr(KeptTables, "_leave", lambda self, node: None)
     found = _live(_behind(Ridge()), "float64", 0, tmp_path)
-    assert any("_scratch" in place for places in found.values() for place in places)
+    assert any("_room" in place for places in found.values() for place in places)
     assert any("the file" in place for places in found.values() for place in places)
 
 

@@ -446,7 +446,7 @@ def test_flags_that_are_compared_faster_are_equal_to_numbas() -> None:
 
 WAITING = """
 import sys, threading
-from erasable.core import _jit, _waiting
+from erasable.core import _jit
 
 @_jit.kernel
 def first(x):
@@ -456,7 +456,7 @@ def first(x):
 def second(x):
     return x * 2
 
-_waiting.PATIENCE = {patience}
+_jit.PATIENCE = {patience}
 print(first(1.0), second(1.0))
 """
 
@@ -472,18 +472,18 @@ def test_who_waits_for_the_compiler_is_told_once(tmp_path: Path, patience: float
 
 
 BACKGROUND = """
-from erasable.core import _jit, _waiting
+from erasable.core import _jit
 
 @_jit.kernel
 def slow(x):
     return x + 1
 
-_waiting.PATIENCE = 0.0
-print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers))
-print(_jit.at_hand((slow, (1.0,))), len(_jit._compilers) or len(slow.overloads))
+_jit.PATIENCE = 0.0
+print(_jit.is_compiled((slow, (1.0,))), len(_jit._compilers))
+print(_jit.is_compiled((slow, (1.0,))), len(_jit._compilers) or len(slow.overloads))
 _jit.wait()
-print(_jit.at_hand((slow, (1.0,))), len(slow.overloads))
-print(_jit.at_hand((slow, (1,))), len(slow.overloads))
+print(_jit.is_compiled((slow, (1.0,))), len(slow.overloads))
+print(_jit.is_compiled((slow, (1,))), len(slow.overloads))
 """
 
 

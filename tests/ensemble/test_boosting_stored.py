@@ -70,7 +70,7 @@ def test_any_life_ends_as_a_fit_in_memory(where: str, times: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("where", ["parquet", "workers"])
-@pytest.mark.parametrize("pass_", ["Edges", "Codes"])
+@pytest.mark.parametrize("pass_", ["Edges", "BinCodes"])
 def test_a_block_that_is_left_out_is_found(
     pass_: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -260,7 +260,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: SubsetSelector(k=1).fit(X3, ids=[1, 1, 2]), "ids"),
     (lambda: SubsetSelector(k=1).fit(X3, ids=[1]), "1 ids for 3 rows"),
     (lambda: SubsetSelector(k=1).fit(X3, ids="who"), "names a column"),
-    (lambda: SubsetSelector(k=1).fit(X3, selected=[7]), "no records"),
+    (lambda: SubsetSelector(k=1).fit(X3, selected=[7]), "which do not exist"),
     (lambda: SubsetSelector(k=1, staying=PointMass(2)).fit(X3), "choose k=2 or more"),
     (lambda: SubsetSelector(NaiveBayes(), k=1).fit(X3), "pass y"),
     (lambda: SubsetSelector(k=1).fit([[np.nan], [1.0]]), "NaN"),

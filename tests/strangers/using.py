@@ -13,15 +13,11 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 import erasable
+from erasable.core import _untrusted_models as reader
 from erasable.core.artifact import read_artifact, write_artifact
 from erasable.core.errors import ErasableError
 from strangers.cases import Case
 from strangers.mutations import mutate
-
-try:
-    from erasable.core import _untrusted_models as reader
-except ImportError:  # earlier versions
-    from erasable.core import estimator as reader
 
 __all__ = ["OUTPUTS", "hold", "mutated", "rewritten", "use", "without_digest"]
 

@@ -12,7 +12,7 @@ from traces import numbers_in, tokens_in
 
 from erasable.workspace import Workspace
 from erasable.workspace.data import waiting_corrections
-from erasable.workspace.models import catalogue
+from erasable.workspace.models import versions
 
 PERSON = "marker-patient-2"
 WAS, TOLD = 61.1234567890123, 62.9876543210987
@@ -133,7 +133,7 @@ def test_without_narrowing_what_they_told_stays(
 def test_without_letting_go_of_versions_their_records_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "drop_unused", lambda *given: 0)
+    monkeypatch.setattr(versions, "drop_unused", lambda *given: 0)
     workspace, gone, _ = live(tmp_path, **{**CASE, "end": "no"}, released="retired")
     assert gone
     assert left(workspace)[0]
