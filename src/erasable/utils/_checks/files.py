@@ -95,20 +95,27 @@ def files_showing(path: Path, marks: Any) -> set[str]:
         return found
     for each in [path, *path.with_name(f"{path.name}.records").iterdir()]:
         data = each.read_bytes()
-        packed = [] if each.name != "now" else _packed(_tree(data))
-        if any(shows(part, marks) for part in [data, *packed]):
+        parts = [data] if each.name != "now" else _parts(data)
+        if any(shows(part, marks) for part in parts):
             found.add("the model's file" if each == path else f"the file {each.name!r} beside it")
     return found
 
 
 def _is_unmistakable(marks: Any) -> bool:
-    """Return whether an id is too long to occur by chance in times and hashes."""
+    """Return whether an id is too long to occur by chance in a hash."""
     return len(str(marks.record)) > _SHORT
 
 
-def _tree(described: bytes) -> Any:
-    _, head, rest = described.split(b"\n", 2)
-    return json.loads(rest[: json.loads(head)["packed"]])
+def _parts(described: bytes) -> Iterator[bytes]:
+    """Yield a description and the arrays packed in it, without its own hash and file times.
+
+    The digits of a time show a value by chance, in one of some thousands of files.
+    """
+    _, line, rest = described.split(b"\n", 2)
+    head = json.loads(line)
+    del head["signature"]
+    yield json.dumps(head).encode() + rest
+    yield from _packed(json.loads(rest[: head["packed"]]))
 
 
 def _packed(told: Any) -> Iterator[bytes]:
