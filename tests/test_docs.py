@@ -144,6 +144,8 @@ def _unknown_names(page: str) -> list[str]:
 
     functions = [name for pair in re.findall(r"`(?:(\w+)\.)?(\w+)`", page) for name in pair if name]
     placed = re.findall(r"`([\w/]+\.py)`,\s+`(\w+)(?:\.(\w+))?`", page)
+    within_one = re.findall(r"`(\w+)(?:\.(\w+))?`(?:\*\*)?\s+in\s+`([\w/]+\.py)`", page)
+    placed += [(module, *names) for *names, module in within_one]
     return [
         *(module for module in re.findall(r"`([\w/]+\.py)`", page) if not within(module)),
         *(name for name in functions if name not in everything),
@@ -165,4 +167,7 @@ def test_the_paths_name_what_there_is() -> None:
     ]
     assert _unknown_names("`requests/process.py`, `Engine.finish`") == [
         "Engine in requests/process.py"
+    ]
+    assert _unknown_names("`concerned` in `requests/process.py`") == [
+        "concerned in requests/process.py"
     ]

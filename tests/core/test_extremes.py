@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from effort import examples
 from erasable.core.extremes import Extremes
+from erasable.core.tables import Table
 
 
 def table(seed: int, n: int, kind: str) -> np.ndarray:
@@ -44,12 +45,12 @@ def test_a_window_knows_its_extremes(seed: int, n: int, kind: str) -> None:
             oldest = rng.random() < 0.8
             rows = np.array(live[:size] if oldest else rng.choice(live, size, replace=False))
             live = [row for row in live if row not in set(rows.tolist())]
-            changed = found.remove(matrix, rows, lambda live=live: np.array(live))
+            changed = found.subtract(Table(matrix, lambda live=live: np.array(live)), rows)
         else:
             rows = np.arange(coming, min(coming + size, 2 * n))
             coming += rows.size
             live += rows.tolist()
-            changed = found.add(matrix, rows)
+            changed = found.add(Table(matrix), rows)
         check(found, matrix[live].astype(np.float64))
         moved = (before[0] != found.low) | (before[1] != found.high)
         assert not (moved & (False if changed is None else changed) ^ moved).any()
@@ -59,13 +60,13 @@ def test_a_window_over_timestamps_is_not_scanned_at_every_step() -> None:
     matrix, scans = np.arange(3000.0)[:, np.newaxis], []
     found = Extremes.fit(matrix, np.arange(1000))
     for step in range(500):
-        found.add(matrix, np.array([1000 + step]))
+        found.add(Table(matrix), np.array([1000 + step]))
 
         def live(step: int = step) -> np.ndarray:
             scans.append(step)
             return np.arange(step + 1, 1001 + step)
 
-        found.remove(matrix, np.array([step]), live)
+        found.subtract(Table(matrix, live), np.array([step]))
     assert found.low == 500
     assert len(scans) < 10
 
@@ -74,9 +75,9 @@ def test_nothing_near_an_extreme_outlives_its_record() -> None:
     matrix = np.arange(600.0)[:, np.newaxis]
     found = Extremes.fit(matrix, np.arange(500))
     for step in range(20):
-        found.remove(matrix, np.array([step]), lambda step=step: np.arange(step + 1, 500))
+        found.subtract(Table(matrix, lambda step=step: np.arange(step + 1, 500)), np.array([step]))
     assert found.near[0][0] == 20.0
-    found.remove(matrix, np.array([30]), lambda: np.setdiff1d(np.arange(20, 500), [30]))
+    found.subtract(Table(matrix, lambda: np.setdiff1d(np.arange(20, 500), [30])), np.array([30]))
     assert 30.0 not in found.near[0]
 
 
@@ -84,8 +85,8 @@ def test_a_value_that_is_left_near_an_extreme_is_found() -> None:
     matrix = np.arange(600.0)[:, np.newaxis]
     found = Extremes.fit(matrix, np.arange(500))
     for step in range(20):
-        found.remove(matrix, np.array([step]), lambda step=step: np.arange(step + 1, 500))
+        found.subtract(Table(matrix, lambda step=step: np.arange(step + 1, 500)), np.array([step]))
     found.near[0].insert(0, 3.0)
-    found.remove(matrix, np.array([20]), lambda: np.arange(21, 500))
+    found.subtract(Table(matrix, lambda: np.arange(21, 500)), np.array([20]))
     with pytest.raises(AssertionError):
         check(found, matrix[21:500])

@@ -25,6 +25,7 @@ from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.passes import Stored
 from erasable.core.sparse import SparseGrid, canonical
+from erasable.core.tables import Table
 from subroutines import standalone
 
 centring = standalone(_centring_kernels)
@@ -55,9 +56,13 @@ def fit(both: Tables, rows: np.ndarray | None = None) -> Gram:
     matrix, targets = both
     rows = np.arange(matrix.shape[0]) if rows is None else rows
     grid = (Grid if isinstance(matrix, np.ndarray) else SparseGrid).fit(matrix, rows)
-    if targets.shape[1] == 0:
-        return Gram.fit(grid, matrix, live_rows=rows)
-    return Gram.fit(grid, matrix, Grid.fit(targets, rows), targets, rows)
+    table = table_of(both, rows)
+    return Gram.fit(grid, table, Grid.fit(targets, rows) if targets.shape[1] else None)
+
+
+def table_of(both: Tables, rows: np.ndarray | None = None) -> Table:
+    matrix, targets = both
+    return Table(matrix, None if rows is None else lambda: rows, targets=targets)
 
 
 def whole_numbers(gram: Gram, both: Tables) -> list[list[int]]:
@@ -169,7 +174,7 @@ def test_after_deletions_the_sums_are_those_of_what_is_left(data: st.DataObject)
         while start < len(order) - 1:
             stop = data.draw(st.integers(start + 1, len(order) - 1))
             live = np.sort(order[stop:])
-            gram.forget(*both, order[start:stop], lambda live=live: live)
+            gram.subtract(table_of(both, live), order[start:stop])
             start = stop
             fresh = fit(both, live)
             assert pickle.dumps(gram.state()) == pickle.dumps(fresh.state())
@@ -184,13 +189,13 @@ def test_adding_undoes_removing_in_any_order(both: Tables, random: Random) -> No
     rows = list(range(len(both[1])))
     random.shuffle(rows)
     for row in rows:
-        gram.remove(*both, np.array([row]))
+        gram.accumulate(table_of(both), np.array([row]), -1)
     assert not gram.sums.any()
     assert not gram.products.any()
     assert gram.n_rows == 0
     assert not gram.centred()[0].any()
     random.shuffle(rows)
-    gram.add(*both, np.array(rows))
+    gram.accumulate(table_of(both), np.array(rows), 1)
     assert pickle.dumps(gram.state()) == before
 
 
@@ -199,11 +204,10 @@ def test_only_columns_that_lose_an_extreme_are_read_again() -> None:
     both = matrix, np.array([[1.0], [2.0], [3.0], [9.0]])
     gram = fit(both)
     live: list[int] = [0, 1, 2, 3]
-    for row, expected in ((0, [True, False, True]), (2, [True, True, False])):
+    for row, read_again in ((0, 2), (2, 2)):  # a feature and the targets, then both features
         live.remove(row)
         rows = np.array(live)
-        told = gram.forget(*both, np.array([row]), lambda rows=rows: rows)
-        assert told.tolist() == expected
+        assert gram.subtract(table_of(both, rows), np.array([row])) == read_again
         assert pickle.dumps(gram.state()) == pickle.dumps(fit(both, rows).state())
 
 
@@ -229,8 +233,8 @@ def test_forgetting_to_sum_again_would_be_seen() -> None:
     """Negative control: sums in quanta of the old grid are wrong on the new one."""
     both = np.array([[0.3], [0.1], [100.0]]), np.zeros((3, 0))
     gram = fit(both)
-    gram.remove(*both, np.array([2]))
-    assert gram.grid.remove(both[0], np.array([2]), lambda: np.array([0, 1])).exponents
+    gram.accumulate(table_of(both), np.array([2]), -1)
+    assert gram.grid.subtract(table_of(both, np.array([0, 1])), np.array([2])).exponents
     assert not np.array_equal(gram.products, fit(both, np.array([0, 1])).products)
 
 
@@ -330,9 +334,9 @@ def test_state_restores_the_sums(sparse: bool) -> None:
     assert type(restored.grid) is type(gram.grid)
     for name in ("top", "columns", "totals"):
         assert getattr(restored, name).tobytes() == getattr(gram, name).tobytes()
-    restored.remove(*both, np.array([7]))
+    restored.accumulate(table_of(both), np.array([7]), -1)
     twin = copy.deepcopy(gram)
-    twin.remove(*both, np.array([7]))
+    twin.accumulate(table_of(both), np.array([7]), -1)
     assert pickle.dumps(restored.state()) == pickle.dumps(twin.state())
 
 
@@ -340,7 +344,7 @@ def test_a_copy_is_independent() -> None:
     both = np.array([[1.0], [2.0], [4.0]]), np.zeros((3, 0))
     gram = fit(both)
     before = pickle.dumps(gram.state())
-    gram.copy().remove(*both, np.array([1]))
+    gram.copy().accumulate(table_of(both), np.array([1]), -1)
     assert pickle.dumps(gram.state()) == before
 
 
@@ -350,7 +354,7 @@ def test_too_many_columns_are_refused_before_memory_is_taken() -> None:
     for matrix, targets, told in ((wide, narrow, "4097 features"), (narrow, wide, "4097 targets")):
         grids = [Grid.fit(np.zeros((2, 1))) for _ in range(2)]
         with pytest.raises(InvalidDataError, match=f"^{told} were given; expected at most 4096"):
-            Gram.fit(grids[0], matrix, grids[1], targets)
+            Gram.fit(grids[0], table_of((matrix, targets)), grids[1])
 
 
 class Cut(Stored):
@@ -374,16 +378,16 @@ def test_sums_of_parts_in_one_pass_are_those_of_their_rows(seed: int, cut: int) 
     grids = Grid.fit(X), Grid.fit(y)
 
     def each(labels: Any) -> list[Any]:
-        grams = Gram.fit_each(grids[0], Cut(X, cut), grids[1], y, live, labels, 4)
+        grams = Gram.fit_each(grids[0], table_of((Cut(X, cut), y), live), grids[1], labels, 4)
         return [(gram.n_rows, gram.totals.tobytes()) for gram in grams]
 
-    apart = [Gram.fit(grids[0], X, grids[1], y, live[labels == s]) for s in range(4)]
+    apart = [Gram.fit(grids[0], table_of((X, y), live[labels == s]), grids[1]) for s in range(4)]
     assert each(labels) == [(gram.n_rows, gram.totals.tobytes()) for gram in apart]
     wrong = labels[::-1].copy()
     assert np.array_equal(wrong, labels) or each(wrong) != each(labels)
     total = apart[0].copy()
     for gram in apart[1:]:
         total.merge(gram)
-    total.subtract(apart[2])
-    rest = Gram.fit(grids[0], X, grids[1], y, live[labels != 2])
+    total.merge(apart[2], -1)
+    rest = Gram.fit(grids[0], table_of((X, y), live[labels != 2]), grids[1])
     assert (total.n_rows, total.totals.tobytes()) == (rest.n_rows, rest.totals.tobytes())

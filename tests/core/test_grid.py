@@ -14,6 +14,7 @@ from effort import examples
 from erasable.core import _grid_kernels
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import MAX_ROWS, Grid, PrecisionWarning
+from erasable.core.tables import Table
 from subroutines import standalone
 
 kernels = standalone(_grid_kernels)
@@ -277,7 +278,7 @@ def test_after_deletions_the_grid_is_that_of_what_is_left(data: st.DataObject) -
         before = grid.state()
         alive[rows] = False
         live = np.flatnonzero(alive)
-        change = grid.remove(matrix, rows, lambda live=live: live)
+        change = grid.subtract(Table(matrix, lambda live=live: live), rows)
         fresh = Grid.fit(matrix, live)
         assert everything(grid) == everything(fresh)
         assert (grid.lossless, grid.narrow) == (fresh.lossless, fresh.narrow)
@@ -314,8 +315,8 @@ def test_live_rows_are_asked_for_only_when_an_extreme_goes() -> None:
         raise AssertionError("scanned although every extreme is still there")
 
     for row in (2, 0, 4):
-        assert not grid.remove(matrix, np.array([row]), unwanted).extremes.any()
-    change = grid.remove(matrix, np.array([3]), lambda: np.array([1]))
+        assert not grid.subtract(Table(matrix, unwanted), np.array([row])).extremes.any()
+    change = grid.subtract(Table(matrix, lambda: np.array([1])), np.array([3]))
     assert change.extremes.tolist() == [True, True]
     assert grid.low.tolist() == grid.high.tolist() == [0.0, 1.0]
 
@@ -335,14 +336,14 @@ def test_a_deleted_extreme_is_not_in_the_pickle() -> None:
     matrix = np.array([[0.5], [secret], [0.25], [0.125]])
     grid = Grid.fit(matrix)
     assert np.float64(secret).tobytes() in pickle.dumps(grid)
-    grid.remove(matrix, np.array([1]), lambda: np.array([0, 2, 3]))
+    grid.subtract(Table(matrix, lambda: np.array([0, 2, 3])), np.array([1]))
     assert np.float64(secret).tobytes() not in pickle.dumps(grid)
 
 
 def test_removing_every_row_leaves_the_empty_grid() -> None:
     matrix = np.array([[1.0, -2.0]])
     grid = Grid.fit(matrix)
-    grid.remove(matrix, np.array([0]), lambda: np.empty(0, dtype=np.int64))
+    grid.subtract(Table(matrix, lambda: np.empty(0, dtype=np.int64)), np.array([0]))
     assert everything(grid) == everything(Grid.fit(matrix, np.empty(0, dtype=np.int64)))
 
 

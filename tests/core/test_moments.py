@@ -16,6 +16,7 @@ from effort import examples
 from erasable.core import _moment_kernels
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.moments import Moments
+from erasable.core.tables import Table
 from subroutines import standalone
 
 kernels = standalone(_moment_kernels)
@@ -61,7 +62,7 @@ def ulps(value: float, exact: Fraction) -> float:
 @settings(max_examples=examples(200))
 def test_mean_and_variance_are_within_one_ulp_of_fractions(matrix: np.ndarray) -> None:
     grid = Grid.fit(matrix)
-    moments = Moments.fit(grid, matrix)
+    moments = Moments.fit(grid, Table(matrix))
     exact = in_fractions(grid, matrix)
     for (mean, variance), m, v in zip(exact, moments.mean(), moments.variance(), strict=True):
         assert ulps(m, mean) < 1
@@ -77,7 +78,7 @@ def test_the_textbook_formula_is_not_within_one_ulp() -> None:
     ((_, exact),) = in_fractions(grid, matrix)
     naive = (gridded @ gridded) / 500 - (gridded.sum() / 500) ** 2
     assert ulps(naive, exact) > 2
-    assert ulps(Moments.fit(grid, matrix).variance()[0], exact) < 1
+    assert ulps(Moments.fit(grid, Table(matrix)).variance()[0], exact) < 1
 
 
 @given(
@@ -118,7 +119,7 @@ def test_halves_put_together_are_the_sums_of_integers(d: int) -> None:
     matrix = rng.normal(size=(211, d)) * np.exp(3 * rng.normal(size=d))
     matrix[0] = np.exp2(np.ceil(np.log2(np.abs(matrix).max(axis=0))))  # a mantissa of 2**26
     grid = Grid.fit(matrix)
-    state = Moments.fit(grid, matrix).state()
+    state = Moments.fit(grid, Table(matrix)).state()
     mantissas = np.rint((matrix - grid.origin) / grid.quantum).astype(np.int64).astype(object)
     assert max(abs(mantissas).ravel()) == 2**26
     assert np.array_equal(state["sum"].astype(np.int64).astype(object), mantissas.sum(axis=0))
@@ -131,10 +132,7 @@ def test_halves_put_together_are_the_sums_of_integers(d: int) -> None:
 
 
 def remove(moments: Moments, matrix: np.ndarray, rows: np.ndarray, live: np.ndarray) -> None:
-    moments.remove(matrix, rows)
-    change = moments.grid.remove(matrix, rows, lambda: live)
-    if change.exponents:
-        moments.rederive(matrix, live, change.columns)
+    moments.subtract(Table(matrix, lambda: live), rows)
 
 
 @given(st.data())
@@ -142,14 +140,14 @@ def remove(moments: Moments, matrix: np.ndarray, rows: np.ndarray, live: np.ndar
 def test_after_deletions_the_moments_are_those_of_what_is_left(data: st.DataObject) -> None:
     matrix = data.draw(matrices(least=2))
     order = np.array(data.draw(st.permutations(range(len(matrix)))), dtype=np.int64)
-    moments = Moments.fit(Grid.fit(matrix), matrix)
+    moments = Moments.fit_with_grid(Table(matrix))
     start = 0
     while start < len(order) - 1:
         stop = data.draw(st.integers(start + 1, len(order) - 1))
         live = np.sort(order[stop:])
         remove(moments, matrix, order[start:stop], live)
         start = stop
-        fresh = Moments.fit(Grid.fit(matrix, live), matrix, live)
+        fresh = Moments.fit_with_grid(Table(matrix, lambda live=live: live))
         assert pickle.dumps(moments) == pickle.dumps(fresh)
         assert moments.mean().tobytes() == fresh.mean().tobytes()
         assert moments.variance().tobytes() == fresh.variance().tobytes()
@@ -157,18 +155,18 @@ def test_after_deletions_the_moments_are_those_of_what_is_left(data: st.DataObje
 
 @given(matrices(least=3), st.randoms())
 def test_adding_undoes_removing_in_any_order(matrix: np.ndarray, random: Random) -> None:
-    moments = Moments.fit(Grid.fit(matrix), matrix)
+    moments = Moments.fit_with_grid(Table(matrix))
     before = pickle.dumps(moments)
     rows = np.arange(len(matrix))
     random.shuffle(rows)
     for row in rows:
-        moments.remove(matrix, np.array([row]))
+        moments.accumulate(Table(matrix), np.array([row]), -1)
     assert not moments.sums.any()
     assert moments.n_rows == 0
     assert np.isnan(moments.mean()).all()
     assert np.isnan(moments.variance()).all()
     random.shuffle(rows)
-    moments.add(matrix, rows)
+    moments.accumulate(Table(matrix), rows, 1)
     assert pickle.dumps(moments) == before
 
 
@@ -184,17 +182,17 @@ def test_float_sums_of_squares_do_not_undo() -> None:
 def test_forgetting_to_rederive_a_column_would_be_seen() -> None:
     """Negative control: sums in quanta of the old grid are wrong on the new one."""
     matrix = np.array([[0.3], [0.1], [100.0]])
-    moments = Moments.fit(Grid.fit(matrix), matrix)
-    moments.remove(matrix, np.array([2]))
-    assert moments.grid.remove(matrix, np.array([2]), lambda: np.array([0, 1])).exponents
-    fresh = Moments.fit(Grid.fit(matrix[:2]), matrix[:2])
+    moments = Moments.fit_with_grid(Table(matrix))
+    moments.accumulate(Table(matrix), np.array([2]), -1)
+    assert moments.grid.subtract(Table(matrix, lambda: np.array([0, 1])), np.array([2])).exponents
+    fresh = Moments.fit_with_grid(Table(matrix[:2]))
     assert moments.mean() != fresh.mean()
 
 
 def test_state_restores_the_moments() -> None:
     matrix = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     grid = Grid.fit(matrix)
-    moments = Moments.fit(grid, matrix)
+    moments = Moments.fit(grid, Table(matrix))
     restored = Moments.from_state(Grid.from_state(grid.state()), 50, moments.state())
     assert restored.variance().tobytes() == moments.variance().tobytes()
     assert restored.mean().tobytes() == moments.mean().tobytes()

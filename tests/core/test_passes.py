@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from erasable.core import passes
-from erasable.core.class_moments import ClassMoments, LabelledRows
+from erasable.core import passes, tables
+from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
@@ -60,6 +60,10 @@ class Table:
         self.order = rng.permutation(self.live)
 
 
+def rows_of(matrix: Any, table: Table, **params: Any) -> tables.Table:
+    return tables.Table(matrix, lambda: table.live, **params)
+
+
 def extremes(matrix: Any, table: Table, n_jobs: int | None) -> Any:
     return Extremes.fit(matrix, table.live, n_jobs=n_jobs)
 
@@ -69,18 +73,19 @@ def grid(matrix: Any, table: Table, n_jobs: int | None) -> Any:
 
 
 def moments(matrix: Any, table: Table, n_jobs: int | None) -> Any:
-    return Moments.fit_with_grid(matrix, table.live, n_jobs=n_jobs)
+    return Moments.fit_with_grid(rows_of(matrix, table, n_jobs=n_jobs))
 
 
 def by_class(matrix: Any, table: Table, n_jobs: int | None) -> Any:
     classes = Classes.fit(table.y, table.live)
-    rows = LabelledRows(matrix, classes, lambda: table.live, n_jobs=n_jobs)
-    return ClassMoments.fit(rows), rows
+    return ClassMoments.fit(rows_of(matrix, table, classes=classes, n_jobs=n_jobs)), classes
 
 
 def gram(matrix: Any, table: Table, n_jobs: int | None) -> Any:
     of_targets = Grid.fit(table.targets, table.live)
-    return Gram.fit_with_grid(matrix, table.live, of_targets, table.targets, n_jobs=n_jobs)
+    return Gram.fit_with_grid(
+        rows_of(matrix, table, targets=table.targets, n_jobs=n_jobs), of_targets
+    )
 
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -105,19 +110,9 @@ def numbers(found: Any) -> bytes:
 
 
 def deleted(found: Any, matrix: Any, table: Table, rows: Any, left: Any) -> None:
-    if isinstance(found, Extremes | Grid):
-        found.remove(matrix, rows, lambda: left)
-    elif isinstance(found, Moments):
-        found.remove(matrix, rows)
-        change = found.grid.remove(matrix, rows, lambda: left)
-        found.rederive(matrix, left, change.columns)
-    elif isinstance(found, Gram):
-        found.forget(matrix, table.targets, rows, lambda: left)
-    else:
-        sums, of = found
-        sums.remove(of, rows)
-        own = LabelledRows(matrix, of.classes, lambda: left)
-        sums.regrid(own, rows)
+    found, classes = found if isinstance(found, tuple) else (found, None)
+    targets = table.targets if isinstance(found, Gram) else None
+    found.subtract(tables.Table(matrix, lambda: left, classes=classes, targets=targets), rows)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,7 +52,7 @@ def delete_all(table: Table, order: Any, sizes: list[int]) -> int:
         rows = np.asarray(order[start : start + sizes[turn % len(sizes)]])
         start, turn = start + rows.size, turn + 1
         live[rows] = False
-        read_again += quantiles.remove(table[rows], reader(table, live))
+        read_again += quantiles.subtract_all([table[rows]], reader(table, live))
         assert_numpys(quantiles, table[live])
         assert_holds_only(quantiles, table[live])
     return read_again
@@ -131,11 +131,11 @@ def test_a_column_is_read_again_only_where_its_window_runs_out() -> None:
 
     for row in range(150):
         live[row] = False
-        quantiles.remove(table[row : row + 1], read)
+        quantiles.subtract_all([table[row : row + 1]], read)
     assert asked == []
     for row in range(150, 400):  # the median moves by half a rank, of 78 to either side
         live[row] = False
-        quantiles.remove(table[row : row + 1], read)
+        quantiles.subtract_all([table[row : row + 1]], read)
     assert sorted(set(asked)) == [0, 1]
     assert len(asked) <= 6
     assert_numpys(quantiles, table[live], [0.5])
@@ -148,7 +148,7 @@ def test_gaps_are_no_values_and_a_column_may_have_none() -> None:
     assert quantiles.n_values.tolist() == [2, 0]
     for row, wanted in ((0, 4.0), (2, 3.0), (1, np.nan)):
         live[row] = False
-        quantiles.remove(table[row : row + 1], reader(table, live))
+        quantiles.subtract_all([table[row : row + 1]], reader(table, live))
         assert np.array_equal(quantiles.linear(), [[wanted, np.nan]], equal_nan=True)
         assert np.array_equal(quantiles.middle(0), [wanted, np.nan], equal_nan=True)
 
@@ -161,7 +161,7 @@ def test_the_middle_of_two_values_whose_sum_overflows() -> None:
 def test_nothing_wanted_is_nothing_found() -> None:
     quantiles = Quantiles.fit(lambda _: np.array([1.0, 2.0]), 3, [])
     assert quantiles.linear().shape == (0, 3)
-    assert quantiles.remove(np.ones((1, 3)), lambda _: np.array([2.0])) == 0
+    assert quantiles.subtract_all([np.ones((1, 3))], lambda _: np.array([2.0])) == 0
 
 
 def test_a_window_that_forgot_nothing_would_be_seen() -> None:

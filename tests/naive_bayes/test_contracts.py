@@ -199,12 +199,16 @@ def test_records_that_are_not_those_of_the_model_are_refused(model: Any, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("model", "broken"),
-    [(GaussianNB(), ClassMoments), (MultinomialNB(), ClassSums), (CategoricalNB(), CategoryCounts)],
+    ("model", "broken", "method"),
+    [
+        (GaussianNB(), ClassMoments, "sum_again"),
+        (MultinomialNB(), ClassSums, "sum_again"),
+        (CategoricalNB(), CategoryCounts, "_cut"),
+    ],
     ids=repr,
 )
 def test_an_old_grid_after_a_deletion_is_found(
-    model: Any, broken: type, monkeypatch: pytest.MonkeyPatch
+    model: Any, broken: type, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What all records share must be brought up to date: the refit tells."""
     X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0], [1.0, 0.0], [64.0, 64.0]])
@@ -217,7 +221,7 @@ def test_an_old_grid_after_a_deletion_is_found(
         return bool(ours.digest() != refit.digest())
 
     assert not differs()
-    monkeypatch.setattr(broken, "regrid", lambda *_: 0)
+    monkeypatch.setattr(broken, method, lambda *_: None)
     assert differs()
 
 

@@ -29,6 +29,7 @@ from erasable.core.errors import (
     InvalidTypeError,
     MagnitudeError,
 )
+from erasable.core.tables import Table
 from erasable.preprocessing import SimpleImputer
 from preprocessing.mixed_tables import (
     assert_lawful,
@@ -109,7 +110,7 @@ class Unmoved(SimpleImputer):
     """Breaks the law: keeps filling with what the gone have left."""
 
     def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        self._accelerator.remove(self._attached().records.matrix, rows)
+        self._accelerator.subtract(Table.of(self._attached()), rows)
         return Outcome("updated")
 
 

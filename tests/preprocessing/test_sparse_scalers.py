@@ -137,12 +137,12 @@ def test_a_column_that_is_read_again_loses_a_batch_as_a_whole(
     """The windows run out in the first of several blocks; a negative control takes them singly."""
     monkeypatch.setattr("erasable.preprocessing._sparse_fills._BLOCK", 200)
     if not together:
-        remove_all = Quantiles.remove_all
+        subtract_all = Quantiles.subtract_all
 
         def singly(self: Quantiles, tables: Any, read: Any) -> int:
-            return sum(remove_all(self, [table], read) for table in tables)
+            return sum(subtract_all(self, [table], read) for table in tables)
 
-        monkeypatch.setattr(Quantiles, "remove_all", singly)
+        monkeypatch.setattr(Quantiles, "subtract_all", singly)
     table = np.arange(3000.0)[:, None] * [1.0, 2.0]
     model = RobustScaler(with_centering=False).fit(csr_array(table))
     assert model.delete(range(350)).counts["columns_scanned"]

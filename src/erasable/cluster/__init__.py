@@ -1,4 +1,7 @@
-"""Clustering models that can delete records."""
+"""Clustering models that can delete records.
+
+A deletion goes from `_single.GriddedRun.remove` to `_run.LloydRun`, whose levels are in `_levels`.
+"""
 
 from ._divide import DivideAndConquerKMeans
 from ._kmeans import KMeans

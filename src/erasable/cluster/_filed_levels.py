@@ -18,13 +18,13 @@ from ._following import assign
 from ._layout import BINS, FREE, Levels, RecordFiles, Rule
 from ._levels import (
     first_still,
-    move,
     positions_of,
     put_in,
     same,
     start_level,
     stop_at,
     take_out,
+    update_centroids,
 )
 from ._lloyd_kernels import shift_cluster
 from ._movement import movement, new_moves, same_row
@@ -221,7 +221,7 @@ def descend_filed(
     plain = rule.shift < 0.0 and rule.squares.size == 0
     for t in range(start, n_levels):
         new = t > built
-        moved = move(t, turned or new, rule, levels, fresh)
+        moved = update_centroids(t, turned or new, rule, levels, fresh)
         if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
             # Nothing moves any more: the levels to come are all the one before.
             last = final = t - 1

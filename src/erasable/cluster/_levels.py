@@ -33,8 +33,8 @@ def same(a: Floats, b: Floats) -> bool:
 
 
 @subroutine
-def move(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
-    """Give level `t` the centroids that follow from the level before; tell whether they moved.
+def update_centroids(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
+    """Compute the centroids of level `t` from the sums of the level before; tell if they moved.
 
     They have if `moved` is set. `fresh` is overwritten; the centroids of level 0 are given.
     """
@@ -221,7 +221,7 @@ def descend(
     for t in range(start, n_levels):
         new = t > built
         copy(levels.centers[t], before)
-        moved = move(t, turned or new, rule, levels, fresh)
+        moved = update_centroids(t, turned or new, rule, levels, fresh)
         if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
             # Nothing moves any more: the levels to come are all the one before.
             last = final = t - 1

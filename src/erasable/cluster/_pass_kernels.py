@@ -1,4 +1,4 @@
-"""Kernels that Python calls for a level of a new run; see `_passes`."""
+"""Kernels that Python calls for a level of a new run; see `_run.run_levels`."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.passes import Stored
+from erasable.core.tables import Table
 
 from ._centroids import CentroidModel
 from ._layout import Rule
@@ -137,9 +138,7 @@ class GriddedRun:
         # exact second moments of the records, where the model's rule needs them
         self.moments: Moments | None = None
         if model._needs_moments():
-            self.moments = Moments.fit(
-                self.table.grid, held.records.matrix, self.table.rows, n_jobs=model.n_jobs
-            )
+            self.moments = Moments.fit(self.table.grid, Table.of(held, n_jobs=model.n_jobs))
         self._setting = model._setting(self)
         weights = model._metric()
         n_clusters = model._at_fit("n_clusters")
@@ -158,7 +157,7 @@ class GriddedRun:
         held = model._attached()
         top, origin = self.table.grid.top.copy(), self.table.grid.origin.copy()
         if self.moments is not None:
-            self.moments.remove(held.records.matrix, rows)
+            self.moments.accumulate(Table.of(held), rows, -1)
         regrid = self.table.remove(rows)
         if regrid or self._setting != model._setting(self):
             self.table.keys[rows] = 0
@@ -168,7 +167,7 @@ class GriddedRun:
         if self.moments is not None:
             moved = (top != self.table.grid.top) | (origin != self.table.grid.origin)
             if moved.any():
-                self.moments.rederive(held.records.matrix, held.live_rows(), moved)
+                self.moments.sum_again(Table.of(held), moved)
         weights = model._metric()
         positions = self.run.positions(rows)
         rule = partial(model._rule, self)
@@ -193,10 +192,10 @@ class GriddedRun:
     def exchange(self, model: SingleRunModel, leaving: Ints, rows: Ints) -> Outcome | None:
         """Delete rows and take others in, in one go; None where all has to be learned again."""
         held, grid = model._attached(), self.table.grid
-        matrix, top, origin = held.records.matrix, grid.top.copy(), grid.origin.copy()
+        table, top, origin = Table.of(held), grid.top.copy(), grid.origin.copy()
         if leaving.size:
             if self.moments is not None:
-                self.moments.remove(matrix, leaving)
+                self.moments.accumulate(table, leaving, -1)
             if self.table.remove(leaving, lambda: np.setdiff1d(held.live_rows(), rows)):
                 return None
             self.table.keys[leaving] = 0  # who comes may have the same
@@ -205,9 +204,9 @@ class GriddedRun:
         model._info.keys = self.table.keys
         moved = (top != grid.top) | (origin != grid.origin)
         if self.moments is not None:
-            self.moments.add(matrix, rows)
+            self.moments.accumulate(table, rows, 1)
             if moved.any():
-                self.moments.rederive(matrix, held.live_rows(), moved)
+                self.moments.sum_again(table, moved)
         if self._setting != model._setting(self):
             return None
         weights = model._metric()

@@ -21,6 +21,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments, SumsOf
 from erasable.core.passes import Block, Pass, Together, run
 from erasable.core.row_arrays import PerRow, Scratch, Written
+from erasable.core.tables import Table
 from erasable.core.tape import Stream
 
 from ._distances import Points, new_scratch
@@ -309,10 +310,10 @@ class StoredRun:
     def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
         """Delete rows; learn again what cannot be updated."""
         held, n_jobs = model._attached(), model._n_jobs
-        matrix = held.records.matrix
+        matrix, table = held.records.matrix, Table.of(held)
         if self.moments is not None:
-            self.moments.remove(matrix, rows)
-        change = self.grid.remove(matrix, rows, held.live_rows)
+            self.moments.accumulate(table, rows, -1)
+        change = self.grid.subtract(table, rows)
         values = matrix[rows]
         if (
             change.columns.any()

@@ -12,6 +12,7 @@ from erasable.core.arrays import Ints, Words
 from erasable.core.attachment import Attachment
 from erasable.core.grid import Grid
 from erasable.core.row_arrays import padded
+from erasable.core.tables import Table
 from erasable.core.tape import Tape
 from erasable.core.threads import over_rows, several
 
@@ -74,7 +75,7 @@ class GriddedTable:
         `live_rows` returns those that are left; by default those that are live.
         """
         live_rows = self._held.live_rows if live_rows is None else live_rows
-        change = self.grid.remove(self._held.records.matrix, rows, live_rows)
+        change = self.grid.subtract(Table(self._held.records.matrix, live_rows), rows)
         return bool(change.values.any())
 
     def take_arrays(self, held: Attachment) -> None:
@@ -90,7 +91,7 @@ class GriddedTable:
         If not, or if a key is that of another record, the table has to be made anew.
         """
         matrix = self._held.records.matrix
-        change = self.grid.add(matrix, rows, self._held.live_rows)
+        change = self.grid.add(Table.of(self._held), rows)
         if change.values.any() or not self._holds():
             return False
         new = tape.record_keys(self._held.records.ids[rows])

@@ -23,6 +23,7 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
 from erasable.core.passes import Remote
 from erasable.core.row_arrays import padded
+from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 
@@ -453,7 +454,7 @@ class StoredTree(ClusterTree):
 
     def _take_off(self, model: DivideAndConquerKMeans, rows: Ints) -> bool:
         held = model._attached()
-        change = self._grid.remove(held.records.matrix, rows, held.live_rows)
+        change = self._grid.subtract(Table.of(held), rows)
         return bool(change.values.any())
 
     def _learn_leaves(

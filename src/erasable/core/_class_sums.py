@@ -23,31 +23,25 @@ from erasable.core._schema import (
     moments,
     refuse_negative_variance,
 )
-from erasable.core.arrays import Floats, Ints
-from erasable.core.class_moments import LabelledRows
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.grid import PrecisionWarning
+from erasable.core.tables import Table
 
 
 class SumsByClass(Protocol):
-    """Counts or sums over the records of each class; weighted records count by their quanta."""
+    """A `Summary` with a line for each class; weighted records count by their quanta."""
 
-    def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Subtract rows from the lines of their classes."""
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """See `erasable.core.summaries.Summary`."""
 
-    def keep_classes(self, kept: NDArray[np.bool_]) -> None:
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `erasable.core.summaries.Summary`."""
+
+    def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
-
-    def regrid(self, table: LabelledRows, rows: Ints) -> int:
-        """Update what depends on all records (a grid) after `rows` went; count the columns read."""
-
-    def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
-        """Add rows, which table and classes have already; count the columns read.
-
-        None: everything is to be counted again.
-        """
 
     def state(self) -> dict[str, Any]:
         """Return them as arrays."""
@@ -65,7 +59,7 @@ class ByClass(ClassifierMixin, Erasable):
     _counted: Any
     _weights: Any = None
 
-    def _count(self, table: LabelledRows) -> SumsByClass:
+    def _count(self, table: Table) -> SumsByClass:
         """Count the live rows by class; refuse those that cannot be counted."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
@@ -74,8 +68,8 @@ class ByClass(ClassifierMixin, Erasable):
         self._counted = self._count(self._table(classes))
         self._take(classes)
 
-    def _table(self, classes: Classes) -> LabelledRows:
-        return LabelledRows.of(self._attached(), classes, self._weights, self._n_jobs)
+    def _table(self, classes: Classes) -> Table:
+        return Table.of(self._attached(), classes, self._weights, self._n_jobs)
 
     def _take(self, classes: Classes) -> None:
         self._labels, self._counts = classes.labels, classes.counts
@@ -84,14 +78,15 @@ class ByClass(ClassifierMixin, Erasable):
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, classes, weights = self._attached(), self._accelerator, self._weights
         table = self._table(classes)
-        self._counted.remove(table, rows)
-        coarse = weights is not None and weights.remove(rows, classes.codes, held.live_rows)
+        scanned = self._counted.subtract(table, rows)
+        coarse = weights is not None and weights.subtract(table, rows)
         kept = classes.remove(rows)
         if kept is not None:
             self._counted.keep_classes(kept)
             if weights is not None:
                 weights.keep_classes(kept)
-        scanned = self._count_again(table) if coarse else self._counted.regrid(table, rows)
+        if coarse:
+            scanned = self._count_again(table)
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
@@ -108,16 +103,16 @@ class ByClass(ClassifierMixin, Erasable):
         if not classes.add(held.records.y, rows):
             return None
         table = self._table(classes)
-        if weights is not None and weights.add(held.records.weights, rows, classes.codes):
+        if weights is not None and weights.add(table, rows):
             scanned = self._count_again(table)
         else:
-            scanned = self._counted.arrive(table, rows)
+            scanned = self._counted.add(table, rows)
         if scanned is None:
             return None
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 
-    def _count_again(self, table: LabelledRows) -> int:
+    def _count_again(self, table: Table) -> int:
         """Count what is left, because the grid of the weights has changed; count the columns."""
         table.weights.add_up(table.live_rows(), table.classes)
         with warnings.catch_warnings():

@@ -7,7 +7,6 @@ the top power of two of a column; deleting any other takes time in proportion to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,13 +16,12 @@ from scipy.sparse import issparse
 from erasable.core import _class_kernels as kernels
 from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.grid import MAX_ROWS
+from erasable.core.grid import MAX_ROWS, GridChange, unchanged
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
-from erasable.core.passes import Block, Pass, rows_in_memory, run
+from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
+from erasable.core.tables import Table
 from erasable.core.values import Values
-
-LiveRows = Callable[[], Ints]
 
 
 @dataclass(eq=False, slots=True)
@@ -57,7 +55,7 @@ class TopGrid:
 
     @classmethod
     def from_top(cls, top: Ints) -> Self:
-        """Make a grid that can round, but has no rows to :meth:`remove`."""
+        """Make a grid that can round, but has no rows to :meth:`subtract`."""
         d = top.size
         half, counts = np.ldexp(0.5, top), np.zeros(d, dtype=np.int64)
         grid = cls(top, half, counts, np.zeros(d), np.zeros(d))
@@ -69,38 +67,35 @@ class TopGrid:
         """Distance of two neighbours on the grid, a float64 per column."""
         return np.ldexp(1.0, self.top - BITS)
 
-    def add(self, matrix: Values, rows: Ints) -> Flags | None:
-        """Add rows; return the columns whose top has changed, None if none has.
+    def add(self, table: Table, rows: Ints) -> GridChange:
+        """Add rows, which count in the table.
 
         Raise MagnitudeError for a value above ``2**480``; the grid is not usable afterwards.
         """
         before = self.top
-        if issparse(matrix):
-            kernels.find_tops_sparse(*parts(matrix), rows, self.half, self.counts)
+        if table.is_sparse:
+            kernels.find_tops_sparse(*parts(table.matrix), rows, self.half, self.counts)
         else:
-            kernels.find_tops(*rows_in_memory(matrix, rows), self.half, self.counts)
+            kernels.find_tops(*table.in_memory(rows), self.half, self.counts)
         self._derive_unit()
         refuse_huge_columns(self.top > MAX_TOP, f"2**{MAX_TOP}")
-        columns: Flags = self.top != before
-        return columns if columns.any() else None
+        return _change_of(self.top != before)
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: LiveRows) -> Flags | None:
-        """Remove live rows, which the matrix still holds.
+    def subtract(self, table: Table, rows: Ints) -> GridChange:
+        """Subtract rows, which the matrix still has, and which do not count any more.
 
-        Return the columns that were read again because they lost their last value above `half`, or
-        None. `live_rows` is called only for these.
+        A column is read again if it lost its last value above `half`.
         """
-        if issparse(matrix):
+        matrix = table.matrix
+        if table.is_sparse:
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
         else:
-            gone = kernels.forget_tops(*rows_in_memory(matrix, rows), self.half, self.counts)
-        if not gone:
-            return None
+            gone = kernels.forget_tops(*table.in_memory(rows), self.half, self.counts)
         columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
-        if not columns.any():
-            return None
-        live = live_rows()
-        if issparse(matrix):  # its columns are scattered over its rows
+        if not (gone and columns.any()):
+            return unchanged(self.top.size)
+        live = table.live_rows()
+        if table.is_sparse:  # its columns are scattered over its rows
             half = np.where(columns, np.ldexp(0.5, MIN_TOP), np.inf)
             kernels.find_tops_sparse(*parts(matrix), live, half, self.counts)
             self.half[columns] = half[columns]
@@ -109,13 +104,17 @@ class TopGrid:
             found = run(_FindSomeTops(chosen), matrix, live)
             self.half[chosen], self.counts[chosen] = found[0][chosen], found[1][chosen]
         self._derive_unit()
-        return columns
+        return _change_of(columns)
 
     def _derive_unit(self) -> None:
         """Compute the fields that follow from `half`."""
         self.top = np.frexp(self.half)[1].astype(np.int64)
         self.magic = np.ldexp(1.0, self.top + BITS)
         self.per_quantum = np.ldexp(1.0, BITS - self.top)
+
+
+def _change_of(columns: Flags) -> GridChange:
+    return GridChange(bool(columns.any()), columns, columns, columns)
 
 
 class _FindTops(Pass[tuple[Floats, Ints]]):

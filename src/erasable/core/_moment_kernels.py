@@ -12,7 +12,7 @@ import numpy as np
 
 from erasable.core._grid_kernels import quantise
 from erasable.core._jit import kernel, subroutine
-from erasable.core.arrays import Floats, Ints, Ints32, Matrix
+from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32, Matrix
 
 HALF = 2.0**13
 ROUND_HALF = 1.5 * 2.0**65
@@ -167,3 +167,30 @@ def variances(n: float, sums: Floats, quantum: Floats, out: Floats) -> None:
         high, low = divide(high, low, n)
         high, low = divide(high, low, n)
         out[j] = (high + low) * quantum[j] * quantum[j]
+
+
+@kernel
+def accumulate_sparse(
+    data: Matrix,
+    indices: Indices,
+    indptr: Indices,
+    rows: Ints,
+    columns: Flags,
+    sign: float,
+    magic: Floats,
+    per_quantum: Floats,
+    sums: Floats,
+) -> None:
+    """Add the values of sparse rows in some columns to `sums` (m, hh, hl, ll), or subtract them."""
+    for i in range(rows.size):
+        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = indices[e]
+            if not columns[j]:
+                continue
+            m = quantise(np.float64(data[e]), magic[j]) * per_quantum[j]
+            upper = (m + ROUND_HALF) - ROUND_HALF
+            h, lower = upper / HALF, m - upper
+            sums[0, j] += sign * m
+            sums[1, j] += sign * (h * h)
+            sums[2, j] += sign * (h * lower)
+            sums[3, j] += sign * (lower * lower)

@@ -6,25 +6,25 @@ positive weight; on them all sums are of whole numbers, and exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from erasable.core import _unit_kernels as kernels
 from erasable.core._grid_kernels import BITS, MAX_TOP
-from erasable.core._magnitudes import LiveRows, TopGrid
+from erasable.core._magnitudes import TopGrid
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, rows_in_memory, run
+from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.sparse import SparseGrid, parts
-from erasable.core.values import Values
+from erasable.core.summaries import Summary
+from erasable.core.tables import Table
 
 LEAST_WEIGHT = 2.0**-507
 """Weights up to this count as 0, for any other weights."""
@@ -64,11 +64,11 @@ class WeightUnits:
         """
         _refuse_huge(weights[rows])
         self.weights = weights
-        return self.grid.add(weights[:, np.newaxis], rows) is not None
+        return self.grid.add(Table(weights[:, np.newaxis]), rows).exponents
 
-    def leave(self, rows: Ints, live_rows: LiveRows) -> bool:
-        """Remove rows; return True if the quantum may have changed."""
-        return self.grid.remove(self.weights[:, np.newaxis], rows, live_rows) is not None
+    def leave(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
+        """Subtract rows; return True if the quantum may have changed."""
+        return self.grid.subtract(Table(self.weights[:, np.newaxis], live_rows), rows).exponents
 
 
 @dataclass(eq=False, slots=True)
@@ -99,20 +99,17 @@ class ClassWeights(WeightUnits):
         self.sums = np.zeros(classes.labels.size, dtype=np.int64)
         np.add.at(self.sums, classes.codes[live], self.units(live))
 
-    def add(self, weights: Floats, rows: Ints, codes: Ints32) -> bool:
-        """Add rows to the sums; return True if the grid has changed: then sum all again.
-
-        `weights` are those of all rows, perhaps in another array than before.
-        """
-        if self.arrive(weights, rows):
+    def add(self, table: Table, rows: Ints) -> bool:
+        """Add rows to the sums; return True if the grid has changed: then sum all again."""
+        if self.arrive(self.weights, rows):
             return True
-        np.add.at(self.sums, codes[rows], self.units(rows))
+        np.add.at(self.sums, table.codes[rows], self.units(rows))
         return False
 
-    def remove(self, rows: Ints, codes: Ints32, live_rows: LiveRows) -> bool:
-        """Remove rows from the sums; return True if the grid has changed: then sum all again."""
-        np.subtract.at(self.sums, codes[rows], self.units(rows))
-        return self.leave(rows, live_rows)
+    def subtract(self, table: Table, rows: Ints) -> bool:
+        """Subtract rows; return True if the grid has changed: then sum all again."""
+        np.subtract.at(self.sums, table.codes[rows], self.units(rows))
+        return self.leave(rows, table.live_rows)
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
@@ -129,7 +126,7 @@ def _refuse_huge(weights: Floats) -> None:
 
 
 @dataclass(eq=False, slots=True)
-class WeightedMoments:
+class WeightedMoments(Summary):
     """Sums of gridded columns, each row as often as its weight has quanta.
 
     `limbs` are sums of ``u m``, in two limbs of 26 bits, and of ``u m m``, in three, high ones
@@ -142,28 +139,19 @@ class WeightedMoments:
     limbs: Ints  # of shape (5, 1, n_features)
 
     @classmethod
-    def fit(
-        cls,
-        matrix: Values,
-        weights: Floats,
-        live: Ints,
-        *,
-        names: Sequence[str] | None = None,
-        n_jobs: int | None = None,
-    ) -> Self:
-        """Sum the live rows; at least one of them weighs more than 0."""
-        of_rows = WeightUnits.of(weights, live)
-        rows = of_rows.counted(live)
-        if issparse(matrix):
-            limbs = np.zeros((5, 1, matrix.shape[1]), dtype=np.int64)
-            made = cls(SparseGrid.fit(matrix, rows), of_rows, 0, limbs)
-            made._add(matrix, rows, 1)
+    def fit(cls, table: Table) -> Self:
+        """Sum the rows that count; at least one of them weighs more than 0."""
+        of_rows = table.weights
+        rows, matrix = of_rows.counted(table.live_rows()), table.matrix
+        shape = 5, 1, table.n_features
+        if table.is_sparse:
+            made = cls(SparseGrid.fit(matrix, rows), of_rows, 0, np.zeros(shape, dtype=np.int64))
+            made._add(table, rows, 1)
             return made
         units, codes = of_rows.units(rows), np.zeros(matrix.shape[0], dtype=np.int32)
-        shape = 5, 1, matrix.shape[1]
         grid, limbs = Grid.fit_with(
             lambda grid: AddUnits(codes, units, columns_of(grid), shape),
-            matrix, rows, names=names, warn=False, n_jobs=n_jobs,
+            matrix, rows, names=table.names, warn=False, n_jobs=table.n_jobs,
         )  # fmt: skip
         return cls(grid, of_rows, int(units.sum()), limbs)
 
@@ -183,39 +171,30 @@ class WeightedMoments:
         """Return without a pass whether the other rows weigh more than 0; False if unsure."""
         return self.total > int(self.weights.units(rows).sum())
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Remove rows from sums and grids; return the number of columns that were read again."""
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
         counted = self.weights.counted(rows)
         if not counted.size:
             return 0
-
-        def left() -> Ints:
-            return self.weights.counted(live_rows())
-
-        self._add(matrix, counted, -1)
-        coarse = self.weights.leave(counted, left)
-        change = self.grid.remove(matrix, counted, left)
+        own = table.some(lambda: self.weights.counted(table.live_rows()))
+        self._add(own, counted, -1)
+        coarse = self.weights.leave(counted, own.live_rows)
+        change = self.grid.subtract(own, counted)
         if coarse or change.exponents:
-            self._sum_again(matrix, left(), change.columns | coarse)
+            self._sum_again(own, change.columns | coarse)
         return int((change.extremes | coarse).sum())
 
-    def add(
-        self, matrix: Values, weights: Floats, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> int:
-        """Add rows to sums and grids; return the number of columns that were read again."""
-        coarse = self.weights.arrive(weights, rows)
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
+        coarse = self.weights.arrive(self.weights.weights, rows)
         counted = self.weights.counted(rows)
         if not counted.size:
             return 0
-
-        def all_rows() -> Ints:
-            return self.weights.counted(live_rows())
-
-        change = self.grid.add(matrix, counted, all_rows)
-        columns = change.columns | coarse
-        self._add(matrix, counted, 1)
+        own = table.some(lambda: self.weights.counted(table.live_rows()))
+        columns = self.grid.add(own, counted).columns | coarse
+        self._add(own, counted, 1)
         if columns.any():
-            self._sum_again(matrix, all_rows(), columns)
+            self._sum_again(own, columns)
         return int(columns.sum())
 
     def mean(self) -> Floats:
@@ -228,25 +207,26 @@ class WeightedMoments:
         variance: Floats = variances(self.grid, self.limbs, np.array([self.total]))[0]
         return variance
 
-    def _sum_again(self, matrix: Values, rows: Ints, columns: Flags) -> None:
+    def _sum_again(self, table: Table, columns: Flags) -> None:
         """Sum some columns again, and the weights, because a grid has changed."""
         self.limbs[:, :, columns] = 0
         self.total = 0
-        self._add(matrix, rows, 1, columns)
+        self._add(table, table.live_rows(), 1, columns)
 
-    def _add(self, matrix: Values, rows: Ints, sign: int, columns: Flags | None = None) -> None:
+    def _add(self, table: Table, rows: Ints, sign: int, columns: Flags | None = None) -> None:
         units, per_column = self.weights.units(rows), columns_of(self.grid, columns)
         self.total += sign * int(units.sum())
-        if issparse(matrix):
+        if table.is_sparse:
             wanted, _, magic, per_quantum = per_column
             kernels.add_moments_sparse(
-                *parts(matrix), rows, units, wanted, magic, per_quantum, sign, self.limbs
+                *parts(table.matrix), rows, units, wanted, magic, per_quantum, sign, self.limbs
             )
         elif sign > 0:
-            codes = np.zeros(matrix.shape[0], dtype=np.int32)
-            self.limbs += run(AddUnits(codes, units, per_column, self.limbs.shape), matrix, rows)
+            codes = np.zeros(table.matrix.shape[0], dtype=np.int32)
+            adding = AddUnits(codes, units, per_column, self.limbs.shape)
+            self.limbs += run(adding, table.matrix, rows)
         else:
-            near, places = rows_in_memory(matrix, rows)
+            near, places = table.in_memory(rows)
             codes = np.zeros(near.shape[0], dtype=np.int32)
             kernels.add_moments(near, places, codes, units, *per_column, sign, self.limbs)
 

@@ -7,7 +7,7 @@ extreme tells when the last one is deleted; only then is the column scanned agai
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from erasable.core import _grid_kernels as kernels
 from erasable.core._grid_passes import Find, FindAgain, Found
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Stored, rows_in_memory, run
+from erasable.core.passes import run
+from erasable.core.tables import Table
 
 __all__ = ["Extremes"]
 
@@ -53,7 +54,8 @@ class Extremes:
     >>> extremes = Extremes.fit(rows)
     >>> extremes.low, extremes.high, extremes.counts.tolist()
     (array([1., 8.]), array([5., 9.]), [[2, 1], [1, 2]])
-    >>> extremes.remove(rows, np.array([2]), lambda: np.array([0, 1]))
+    >>> table = Table(rows, lambda: np.array([0, 1]))
+    >>> extremes.subtract(table, np.array([2]))
     array([ True, False])
     >>> extremes.high
     array([1., 9.])
@@ -93,13 +95,13 @@ class Extremes:
         some = low <= high
         return cls(np.where(some, low, 0.0), np.where(some, high, 0.0), counts)
 
-    def add(self, matrix: Any, rows: Ints) -> NDArray[np.bool_] | None:
+    def add(self, table: Table, rows: Ints) -> NDArray[np.bool_] | None:
         """Add rows.
 
         Parameters
         ----------
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32
-            May be another than that of `fit`.
+        table : Table
+            May have another matrix than that of `fit`.
         rows : ndarray of int64
             Distinct positions of the rows, none of them live until now.
 
@@ -109,25 +111,22 @@ class Extremes:
             The columns in which an extreme changed; None if none did.
         """
         changed: NDArray[np.bool_] = np.zeros(self.low.size, dtype=np.bool_)
-        for key, value in self._values_near(matrix, rows):
+        for key, value in self._values_near(table.matrix, rows):
             insort(self.near[key], value)
-        if kernels.reach(*rows_in_memory(matrix, rows), self.low, self.high, self.counts, changed):
+        if kernels.reach(*table.in_memory(rows), self.low, self.high, self.counts, changed):
             return changed
         return None
 
-    def remove(
-        self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_] | None:
-        """Remove rows, in O(n_features) a row unless an extreme is among them.
+    def subtract(self, table: Table, rows: Ints) -> NDArray[np.bool_] | None:
+        """Subtract rows, in O(n_features) a row unless an extreme is among them.
 
         Parameters
         ----------
-        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
-            The matrix of `fit`, in which the rows can still be read.
+        table : Table
+            With the matrix of `fit`, in which the rows can still be read. The rows that count are
+            those that are left; they are looked up only if needed.
         rows : ndarray of int64
-            Distinct positions of the rows to forget, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
+            Distinct positions of the rows to subtract, all of them live until now.
 
         Returns
         -------
@@ -135,11 +134,9 @@ class Extremes:
             The columns in which an extreme changed; None if none did.
         """
         self._clock += 1
-        for key, value in self._values_near(matrix, rows):
+        for key, value in self._values_near(table.matrix, rows):
             del self.near[key][bisect_left(self.near[key], value)]
-        if not kernels.forget_reached(
-            *rows_in_memory(matrix, rows), self.low, self.high, self.counts
-        ):
+        if not kernels.forget_reached(*table.in_memory(rows), self.low, self.high, self.counts):
             return None
         lost = self.counts == 0
         changed: NDArray[np.bool_] = lost.any(axis=0)
@@ -148,13 +145,13 @@ class Extremes:
         if not unknown:
             return changed
         columns = sorted({key % self.low.size for key in unknown})
-        live = live_rows()
-        found = self.of(run(FindAgain(columns), matrix, live, columns=columns))
+        live = table.live_rows()
+        found = self.of(run(FindAgain(columns), table.matrix, live, columns=columns))
         self.low[columns], self.high[columns] = found.low, found.high
         self.counts[:, columns] = found.counts
         for key in unknown:
             if self._clock - self._lost.get(key, -_OFTEN) < _OFTEN:
-                self._keep_near(key, matrix, live)
+                self._keep_near(key, table, live)
             self._lost[key] = self._clock
         return changed
 
@@ -186,14 +183,14 @@ class Extremes:
         self.counts[key // d, key % d] = bisect_right(near, near[0])
         return True
 
-    def _keep_near(self, key: int, matrix: Any, live_rows: Ints) -> None:
-        if isinstance(matrix, Stored):
+    def _keep_near(self, key: int, table: Table, live_rows: Ints) -> None:
+        if table.is_stored:
             return
         if len(self.near) >= _MOST:
             self.near.clear()
             self.ends.clear()
         d = self.low.size
-        values = matrix[live_rows, key % d].astype(np.float64) + 0.0
+        values = table.matrix[live_rows, key % d].astype(np.float64) + 0.0
         if key >= d:
             values = -values + 0.0
         end = np.inf

@@ -8,14 +8,13 @@ computed from them in double-double, in a fixed order.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_blas
-from scipy.sparse import issparse
 
 from erasable.core import _centring_kernels as centring
 from erasable.core import _gram_kernels as kernels
@@ -23,24 +22,26 @@ from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, Stored, rows_in_memory, run
+from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray
 from erasable.core.sparse import SparseGrid, parts
+from erasable.core.summaries import Summary
+from erasable.core.tables import Table
 
 __all__ = ["MAX_FEATURES", "Gram"]
 
 MAX_FEATURES = 4096
 
 
-def _few_rows(matrix: Any, targets: Floats, rows: Ints) -> tuple[Any, Floats, Ints]:
-    """Return the result of `rows_in_memory`, and the targets of the same rows."""
-    own, places = rows_in_memory(matrix, rows)
-    return own, targets if own is matrix else targets[rows], places
+def _few_rows(table: Table, rows: Ints) -> tuple[Any, Floats, Ints]:
+    """Return the result of `Table.in_memory`, and the targets of the same rows."""
+    (own, places), targets = table.in_memory(rows), _targets_of(table)
+    return own, targets[rows] if table.is_stored else targets, places
 
 
-def _check_widths(matrix: Any, targets: Floats) -> None:
-    _check_width(matrix.shape[1], "features", "select or project features first")
-    _check_width(targets.shape[1], "targets", "learn them in several models")
+def _check_widths(table: Table) -> None:
+    _check_width(table.n_features, "features", "select or project features first")
+    _check_width(_targets_of(table).shape[1], "targets", "learn them in several models")
 
 
 def _check_width(count: int, what: str, advice: str) -> None:
@@ -52,8 +53,8 @@ def _check_width(count: int, what: str, advice: str) -> None:
         )
 
 
-def _targets_of(matrix: Any, targets: Floats | None) -> Floats:
-    return np.zeros((matrix.shape[0], 0)) if targets is None else targets
+def _targets_of(table: Table) -> Floats:
+    return np.zeros((table.matrix.shape[0], 0)) if table.targets is None else table.targets
 
 
 def _routine(name: str, n_arguments: int) -> Any:
@@ -175,7 +176,7 @@ _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
 
 
 @dataclass(eq=False, slots=True)
-class Gram:
+class Gram(Summary):
     """Sums of products of all pairs of gridded columns, to which rows are added or taken out.
 
     The columns are those of a matrix, dense or sparse, and after them those of dense targets.
@@ -205,14 +206,14 @@ class Gram:
     >>> import numpy as np
     >>> from erasable.core.gram import Gram
     >>> from erasable.core.grid import Grid
-    >>> X = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]])
-    >>> gram = Gram.fit(Grid.fit(X), X)
+    >>> table = Table(np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]]))
+    >>> gram = Gram.fit(Grid.fit(table.matrix), table)
     >>> quantum = gram.grid.quantum
     >>> gram.centred()[0] * np.outer(quantum, quantum)
     array([[ 14.,  90.],
            [ 90., 600.]])
-    >>> gram.forget(X, None, np.array([2]), lambda: np.array([0, 1]))
-    array([ True,  True])
+    >>> gram.subtract(table.some(lambda: np.array([0, 1])), np.array([2]))
+    2
     >>> gram.centred()[0] * np.outer(gram.grid.quantum, gram.grid.quantum)
     array([[0.5, 0. ],
            [0. , 0. ]])
@@ -226,28 +227,17 @@ class Gram:
     totals: Floats
 
     @classmethod
-    def fit(
-        cls,
-        grid: Grid | SparseGrid,
-        matrix: Any,
-        target_grid: Grid | None = None,
-        targets: Floats | None = None,
-        live_rows: Ints | None = None,
-    ) -> Self:
-        """Sum the live rows of a matrix and of targets.
+    def fit(cls, grid: Grid | SparseGrid, table: Table, target_grid: Grid | None = None) -> Self:
+        """Sum the rows of a table that count.
 
         Parameters
         ----------
         grid : Grid or SparseGrid
             Fitted to the same rows.
-        matrix : ndarray, csr_array or Stored, of shape (n_rows, n_features)
+        table : Table
             Values before the grid, float64 or float32.
         target_grid : Grid, optional
-            Fitted to the targets.
-        targets : ndarray of shape (n_rows, n_targets), float64, optional
-            More columns; none by default.
-        live_rows : ndarray of int64, optional
-            Distinct positions of the rows that count; all of them by default.
+            Fitted to the targets, if the table has some.
 
         Returns
         -------
@@ -258,28 +248,20 @@ class Gram:
         InvalidDataError
             More than 4096 features, or targets: the sums would not fit memory.
         """
-        targets = _targets_of(matrix, targets)
-        _check_widths(matrix, targets)
+        _check_widths(table)
         gram = cls._empty(grid, target_grid)
-        rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
-        gram._add(matrix, targets, rows, 1.0)
+        gram.accumulate(table, table.live_rows(), 1)
         return gram
 
     @classmethod
     def fit_each(
-        cls,
-        grid: Grid,
-        matrix: Stored,
-        target_grid: Grid,
-        targets: Floats,
-        rows: Ints,
-        labels: Ints32,
-        n_parts: int,
+        cls, grid: Grid, table: Table, target_grid: Grid, labels: Ints32, n_parts: int
     ) -> list[Self]:
         """Sum rows by their parts, in one pass; see `fit`, and `_MultiplyEach`."""
-        _check_widths(matrix, targets)
+        _check_widths(table)
         grams = [cls._empty(grid, target_grid) for _ in range(n_parts)]
-        found = run(_MultiplyEach(grams[0].columns, targets, labels, n_parts), matrix, rows)
+        each = _MultiplyEach(grams[0].columns, _targets_of(table), labels, n_parts)
+        found = run(each, table.matrix, table.live_rows())
         counts = np.bincount(labels, minlength=n_parts).tolist()
         for gram, part, count in zip(grams, found, counts, strict=True):
             gram.n_rows = count
@@ -288,29 +270,19 @@ class Gram:
 
     @classmethod
     def fit_with_grid(
-        cls,
-        matrix: Any,
-        live_rows: Ints,
-        target_grid: Grid | None = None,
-        targets: Floats | None = None,
-        *,
-        names: Sequence[str] | None = None,
-        warn: bool = True,
-        n_jobs: int | None = None,
+        cls, table: Table, target_grid: Grid | None = None, *, warn: bool = True
     ) -> Self:
         """Fit the grid of the matrix, too, which takes two passes in all.
 
-        See `fit`, and `Grid.fit` for the other parameters.
+        See `fit`, and `Grid.fit` for `warn`.
         """
-        targets = _targets_of(matrix, targets)
-        _check_widths(matrix, targets)
-        if issparse(matrix):
-            return cls.fit(
-                SparseGrid.fit(matrix, live_rows), matrix, target_grid, targets, live_rows
-            )
+        _check_widths(table)
+        rows, targets = table.live_rows(), _targets_of(table)
+        if table.is_sparse:
+            return cls.fit(SparseGrid.fit(table.matrix, rows), table, target_grid)
         grid, found = Grid.fit_with(
             lambda grid: _Multiply(cls._empty(grid, target_grid).columns, targets),
-            matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs,
+            table.matrix, rows, names=table.names, warn=warn, n_jobs=table.n_jobs,
         )  # fmt: skip
         gram = cls._empty(grid, target_grid)
         gram.n_rows = grid.n_rows
@@ -344,84 +316,69 @@ class Gram:
             totals=self.totals.copy(),
         )
 
-    def add(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
-        """Add rows, whose values must lie within the range of the grids."""
-        self._add(matrix, _targets_of(matrix, targets), rows, 1.0)
+    def merge(self, other: Gram, sign: int = 1) -> None:
+        """Add the sums of other rows, on the same grids, or subtract them if `sign` is -1."""
+        self.n_rows += sign * other.n_rows
+        self.totals += sign * other.totals
 
-    def remove(self, matrix: Any, targets: Floats | None, rows: Ints) -> None:
-        """Remove rows, read on the grids on which they were added."""
-        self._add(matrix, _targets_of(matrix, targets), rows, -1.0)
-
-    def merge(self, other: Gram) -> None:
-        """Add the sums of other rows, on the same grids."""
-        self.n_rows += other.n_rows
-        self.totals += other.totals
-
-    def subtract(self, other: Gram) -> None:
-        """Subtract the sums of some of its rows, on the same grids."""
-        self.n_rows -= other.n_rows
-        self.totals -= other.totals
-
-    def forget(
-        self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_]:
-        """Remove rows from the sums and the grids; sum again the columns whose grid changed.
+    def add(self, table: Table, rows: Ints) -> int:
+        """Add rows to the sums and the grids; sum again the columns whose grid changed.
 
         Parameters
         ----------
-        matrix, targets
-            Those of `fit`, in which the rows can still be read.
+        table : Table
+            May have another matrix than that of `fit`, with the same rows and new ones.
         rows : ndarray of int64
-            Distinct positions of the rows to forget, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
+            Distinct positions of the rows, which count in the table; see `Grid.add`.
 
         Returns
         -------
-        ndarray of shape (p,), bool
-            The columns that had to be read again in the rows that are left.
-        """
-        targets = _targets_of(matrix, targets)
-        self._add(matrix, targets, rows, -1.0)
-        changes = [self.grid.remove(matrix, rows, live_rows)]
-        if targets.shape[1]:
-            changes.append(self.target_grid.remove(targets, rows, live_rows))
-        if any(change.exponents for change in changes):
-            self._read_grids()
-            self._sum_again(
-                matrix, targets, live_rows(), np.concatenate([change.columns for change in changes])
-            )
-        return np.concatenate([change.extremes for change in changes])
-
-    def learn(
-        self, matrix: Any, targets: Floats | None, rows: Ints, live_rows: Callable[[], Ints]
-    ) -> NDArray[np.bool_]:
-        """Add rows to the sums and the grids; sum again the columns whose grid changed.
-
-        Parameters are those of `forget`, of rows as in `Grid.add`.
-
-        Returns
-        -------
-        ndarray of shape (p,), bool
-            The columns that had to be read again in all rows.
+        int
+            Number of columns, targets included, that were read again in all rows.
 
         Raises
         ------
         MagnitudeError
             See `Grid.fit`. The sums are of no use afterwards.
         """
-        targets = _targets_of(matrix, targets)
-        changes = [self.grid.add(matrix, rows, live_rows)]
-        if targets.shape[1]:
-            changes.append(self.target_grid.add(targets, rows, live_rows))
+        changes = [grid.add(part, rows) for grid, part in self._graded(table)]
         moved = any(change.exponents for change in changes)
         if moved:
             self._read_grids()
-        self._add(matrix, targets, rows, 1.0)
+        self.accumulate(table, rows, 1)
+        columns = np.concatenate([change.columns for change in changes])
         if moved:
-            columns = np.concatenate([change.columns for change in changes])
-            self._sum_again(matrix, targets, live_rows(), columns)
-        return np.concatenate([change.columns for change in changes])
+            self._sum_again(table, columns)
+        return int(np.count_nonzero(columns))
+
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """Subtract rows from the sums and the grids; sum again the columns whose grid changed.
+
+        Parameters
+        ----------
+        table : Table
+            In which the rows can still be read, and do not count any more.
+        rows : ndarray of int64
+            Distinct positions of the rows, all of them live until now.
+
+        Returns
+        -------
+        int
+            Number of columns, targets included, that were read again in the rows that are left.
+        """
+        self.accumulate(table, rows, -1)
+        changes = [grid.subtract(part, rows) for grid, part in self._graded(table)]
+        if any(change.exponents for change in changes):
+            self._read_grids()
+            self._sum_again(table, np.concatenate([change.columns for change in changes]))
+        return int(sum(np.count_nonzero(change.extremes) for change in changes))
+
+    def _graded(self, table: Table) -> list[tuple[Any, Table]]:
+        """Return the grids, each with the table of its columns."""
+        graded: list[tuple[Any, Table]] = [(self.grid, table)]
+        if table.targets is not None and table.targets.shape[1]:
+            graded.append((self.target_grid, Table(table.targets, table.live_rows)))
+        return graded
 
     @property
     def sums(self) -> Floats:
@@ -499,18 +456,20 @@ class Gram:
             self.top[first] = grid.top
             self.columns[:, first] = grid.origin, grid.magic, 1.0 / grid.quantum
 
-    def _add(self, matrix: Any, targets: Floats, rows: Ints, sign: float) -> None:
-        self.n_rows += int(sign) * rows.size
-        if issparse(matrix):
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """Add rows to the sums, on the grids as they are, or subtract them if `sign` is -1."""
+        self.n_rows += sign * rows.size
+        matrix, targets = table.matrix, _targets_of(table)
+        if table.is_sparse:
             every = np.ones(self.sums.size, dtype=np.bool_)
-            self._add_sparse(matrix, targets, rows, sign, every)
+            self._add_sparse(matrix, targets, rows, float(sign), every)
         elif rows.size < _FEW:
             kernels.update(
-                *_few_rows(matrix, targets, rows), sign, self.columns, self.sums, self.products,
-                np.zeros((2, self.sums.size)),
+                *_few_rows(table, rows), float(sign), self.columns, self.sums,
+                self.products, np.zeros((2, self.sums.size)),
             )  # fmt: skip
         else:
-            self._take(run(_Multiply(self.columns, targets), matrix, rows), sign)
+            self._take(run(_Multiply(self.columns, targets), matrix, rows), float(sign))
 
     def _take(self, found: tuple[Floats, Floats], sign: float) -> None:
         """Add the result of `_Multiply`, or subtract it."""
@@ -526,15 +485,14 @@ class Gram:
             self.columns, self.sums, self.products,
         )  # fmt: skip
 
-    def _sum_again(
-        self, matrix: Any, targets: Floats, rows: Ints, wanted: NDArray[np.bool_]
-    ) -> None:
+    def _sum_again(self, table: Table, wanted: NDArray[np.bool_]) -> None:
         """Sum some columns again, because their grid changed."""
-        if issparse(matrix):
+        rows, targets = table.live_rows(), _targets_of(table)
+        if table.is_sparse:
             kernels.clear_columns(wanted, self.sums, self.products)
-            self._add_sparse(matrix, targets, rows, 1.0, wanted)
+            self._add_sparse(table.matrix, targets, rows, 1.0, wanted)
             return
         chosen = np.flatnonzero(wanted)
-        found, sums = run(_MultiplyColumns(self.columns, targets, chosen), matrix, rows)
+        found, sums = run(_MultiplyColumns(self.columns, targets, chosen), table.matrix, rows)
         self.sums[chosen] = sums[chosen]
         kernels.put_columns(chosen, found, self.products)

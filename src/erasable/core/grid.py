@@ -38,7 +38,8 @@ from erasable.core.messages import (
     refuse_many_rows,
     refuse_no_columns,
 )
-from erasable.core.passes import Pass, Stored, Together, rows_in_memory, run
+from erasable.core.passes import Pass, Stored, Together, run
+from erasable.core.tables import Table
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
 
@@ -63,7 +64,8 @@ class GridChange:
     >>> import numpy as np
     >>> from erasable.core.grid import Grid
     >>> rows = np.array([[1.0, 8.0], [2.0, 9.0], [30.0, 9.0]])
-    >>> change = Grid.fit(rows).remove(rows, np.array([2]), lambda: np.array([0, 1]))
+    >>> table = Table(rows, lambda: np.array([0, 1]))
+    >>> change = Grid.fit(rows).subtract(table, np.array([2]))
     >>> change.exponents, change.columns.tolist(), change.values.any()
     (True, [True, False], np.False_)
     """
@@ -74,7 +76,7 @@ class GridChange:
     extremes: NDArray[np.bool_]
 
 
-def _unchanged(n_features: int) -> GridChange:
+def unchanged(n_features: int) -> GridChange:
     """Return the result of a deletion that changed nothing, cached for each width."""
     if n_features not in _STILL:
         still = np.zeros(n_features, dtype=np.bool_)
@@ -135,7 +137,7 @@ class Grid:
     >>> gridded = grid.apply(rows)
     >>> gridded.sum(axis=0) - gridded[2] == gridded[:2].sum(axis=0)
     array([ True,  True])
-    >>> grid.remove(rows, np.array([2]), lambda: np.array([0, 1])).columns
+    >>> grid.subtract(Table(rows, lambda: np.array([0, 1])), np.array([2])).columns
     array([ True,  True])
     """
 
@@ -262,7 +264,7 @@ class Grid:
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Rebuild a grid of its state that can :meth:`apply`, but has no rows to :meth:`remove`."""
+        """Rebuild a grid of its state that can :meth:`apply`, and has no rows."""
         top = np.array(state["top"], dtype=np.int64)
         origin = np.array(state["origin"], dtype=np.float64)
         return cls(
@@ -348,41 +350,40 @@ class Grid:
             kernels.to_grid(part, chosen, every, origin, magic, target)
         return out
 
-    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
+    def add(self, table: Table, rows: Ints) -> GridChange:
         """Add rows, in O(n_features) a row while they are within the range of the others.
 
-        `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
-        distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
-        a MagnitudeError, which is raised as by `fit`.
+        The matrix may be another than that of `fit`, with the same rows that were live; `rows` are
+        distinct and new, and count in the table. Of no use after a MagnitudeError, which is raised
+        as by `fit`.
         """
         refuse_many_rows(self.n_rows + rows.size, MAX_ROWS)
         self.n_rows += rows.size
-        extremes = self.extremes.add(matrix, rows)
+        extremes = self.extremes.add(table, rows)
         if extremes is not None:
             refuse_huge_columns(_huge(self.low, self.high), f"2**{kernels.MAX_TOP}")
-        kernels.meet_coarse(*rows_in_memory(matrix, rows), self.origin, self.magic, self.coarse)
+        kernels.meet_coarse(*table.in_memory(rows), self.origin, self.magic, self.coarse)
         top = self.top.copy()
-        change = self._derive_changed(extremes, matrix, live_rows)
+        change = self._derive_changed(extremes, table)
         told = getattr(self, "told", None)  # old files have none
         if change and told is not None and (self.top > top).any():
-            sampled = sampled_values(matrix, live_rows(), self.origin, self.quantum)
+            sampled = sampled_values(table.matrix, table.live_rows(), self.origin, self.quantum)
             skewed = skewed_columns(sampled)
             warn_of_skew(skewed[self.top[skewed] > top[skewed]], told[0] or None)
         return change
 
-    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Remove rows, in O(n_features) a row unless an extreme is among them.
+    def subtract(self, table: Table, rows: Ints) -> GridChange:
+        """Subtract rows, in O(n_features) a row unless an extreme is among them.
 
         A column that loses its last value at an extreme is scanned again.
 
         Parameters
         ----------
-        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
-            The matrix of `fit`, in which the rows can still be read.
+        table : Table
+            With the matrix of `fit`, in which the rows can still be read. The rows that count are
+            those that are left; they are looked up only if needed.
         rows : ndarray of int64
-            Distinct positions of the rows to forget, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
+            Distinct positions of the rows to subtract, all of them live until now.
 
         Returns
         -------
@@ -390,16 +391,13 @@ class Grid:
             What changed.
         """
         self.n_rows -= rows.size
-        kernels.forget_coarse(*rows_in_memory(matrix, rows), self.origin, self.magic, self.coarse)
-        extremes = self.extremes.remove(matrix, rows, live_rows)
-        return self._derive_changed(extremes, matrix, live_rows)
+        kernels.forget_coarse(*table.in_memory(rows), self.origin, self.magic, self.coarse)
+        return self._derive_changed(self.extremes.subtract(table, rows), table)
 
-    def _derive_changed(
-        self, extremes: NDArray[np.bool_] | None, matrix: Any, live_rows: Callable[[], Ints]
-    ) -> GridChange:
+    def _derive_changed(self, extremes: NDArray[np.bool_] | None, table: Table) -> GridChange:
         """Derive the columns again whose extremes have changed."""
         if extremes is None:
-            return _unchanged(self.top.size)
+            return unchanged(self.top.size)
         columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
         moved: list[Regridded] = []
         for j in np.flatnonzero(extremes).tolist():
@@ -413,7 +411,7 @@ class Grid:
             self.top[j] = top
         if moved:
             chosen = [each.column for each in moved]
-            found = run(Regrid(moved), matrix, live_rows(), columns=chosen)
+            found = run(Regrid(moved), table.matrix, table.live_rows(), columns=chosen)
             self.coarse[:, chosen], values[chosen] = found[:, :2].T, found[:, 2] > 0
         return GridChange(bool(columns.any()), columns, values, extremes)
 

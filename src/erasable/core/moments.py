@@ -7,7 +7,7 @@ sums, computed in double-double in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from erasable.core import _moment_kernels as kernels
 from erasable.core._grid_kernels import BITS, long_rows
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, rows_in_memory, run
+from erasable.core.passes import Block, Pass
+from erasable.core.sparse import SparseGrid, parts
+from erasable.core.summaries import Gridded
+from erasable.core.tables import Table
 
 __all__ = ["Moments", "SumsOf", "column_sums"]
 
@@ -26,12 +29,12 @@ _WIDTH = 128  # values of a row: with its sums and their terms, it stays in a fa
 
 
 @dataclass(eq=False, slots=True)
-class Moments:
+class Moments(Gridded):
     """Count, sum and sum of squares of gridded columns, to which rows are added or subtracted.
 
     Attributes
     ----------
-    grid : Grid
+    grid : Grid or SparseGrid
         The grid on which the rows are read; shared, not copied.
     n_rows : int
         How many rows are summed.
@@ -43,87 +46,58 @@ class Moments:
     Examples
     --------
     >>> import numpy as np
-    >>> from erasable.core.grid import Grid
     >>> from erasable.core.moments import Moments
-    >>> rows = np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]])
-    >>> moments = Moments.fit(Grid.fit(rows), rows)
+    >>> table = Table(np.array([[1.0, 10.0], [2.0, 10.0], [6.0, 40.0]]))
+    >>> moments = Moments.fit_with_grid(table)
     >>> moments.mean(), moments.variance()
     (array([ 3., 20.]), array([  4.66666667, 200.        ]))
-    >>> moments.remove(rows, np.array([1]))
+    >>> moments.subtract(table.some(lambda: np.array([0, 2])), np.array([1]))
+    0
     >>> moments.mean(), moments.variance()
     (array([ 3.5, 25. ]), array([  6.25, 225.  ]))
     """
 
-    grid: Grid
+    grid: Any
     n_rows: int
     sums: Floats
 
     @classmethod
-    def fit(
-        cls, grid: Grid, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None
-    ) -> Self:
-        """Sum the live rows of a matrix.
-
-        Parameters
-        ----------
-        grid : Grid
-            Fitted to the same rows.
-        matrix : ndarray of shape (n_rows, n_features), float64 or float32; or Stored
-            Values before the grid.
-        live_rows : ndarray of int64, optional
-            Distinct positions of the rows that count; all of them by default.
-        n_jobs : int or None
-            Threads.
-
-        Returns
-        -------
-        Moments
-        """
-        n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
-        return cls(grid, n_rows, run(SumsOf(grid), matrix, live_rows, n_jobs=n_jobs))
+    def fit(cls, grid: Any, table: Table) -> Self:
+        """Sum the rows of a table that count, on the grid of these rows."""
+        if table.is_sparse:
+            made = cls(grid, 0, np.zeros((4, table.n_features)))
+            made.accumulate(table, table.live_rows(), 1)
+            return made
+        rows = table.live_rows()
+        return cls(grid, rows.size, table.run(SumsOf(grid), rows))
 
     @classmethod
-    def fit_with_grid(
-        cls,
-        matrix: Any,
-        live_rows: Ints | None = None,
-        *,
-        names: Sequence[str] | None = None,
-        warn: bool = True,
-        n_jobs: int | None = None,
-    ) -> Self:
-        """Fit the grid, too, which takes two passes in all; parameters as of `Grid.fit`."""
-        grid, sums = Grid.fit_with(SumsOf, matrix, live_rows, names=names, warn=warn, n_jobs=n_jobs)
+    def fit_with_grid(cls, table: Table, *, warn: bool = True) -> Self:
+        """Fit the grid, too, which takes two passes in all; see `Grid.fit`."""
+        if table.is_sparse:
+            return cls.fit(SparseGrid.fit(table.matrix, table.live_rows()), table)
+        grid, sums = Grid.fit_with(
+            SumsOf, table.matrix, table.live_rows(),
+            names=table.names, warn=warn, n_jobs=table.n_jobs,
+        )  # fmt: skip
         return cls(grid, grid.n_rows, sums)
 
-    def add(self, matrix: Any, rows: Ints) -> None:
-        """Add rows, whose values must lie within the range of the grid."""
-        self._accumulate(matrix, rows, 1.0)
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`; the values of added rows must lie within the range of the grid."""
+        self.n_rows += sign * rows.size
+        if table.is_sparse:
+            self._add_sparse(table, rows, np.ones(table.n_features, dtype=np.bool_), sign)
+        else:
+            _add_rows(self.grid, *table.in_memory(rows), False, float(sign), self.sums)
 
-    def remove(self, matrix: Any, rows: Ints) -> None:
-        """Remove rows, read on the grid on which they were added.
-
-        Call it before :meth:`Grid.remove`, and :meth:`rederive` after, where that says that
-        columns changed.
-        """
-        self._accumulate(matrix, rows, -1.0)
-
-    def rederive(self, matrix: Any, live_rows: Ints, columns: NDArray[np.bool_]) -> None:
-        """Sum some columns again, because their grid changed.
-
-        Parameters
-        ----------
-        matrix : ndarray or Stored, of shape (n_rows, n_features), float64 or float32
-            Values before the grid.
-        live_rows : ndarray of int64
-            Positions of the rows that are left.
-        columns : ndarray of shape (n_features,), bool
-            The columns whose origin or top exponent changed.
-        """
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        if table.is_sparse:
+            self.sums[:, columns] = 0.0
+            self._add_sparse(table, table.live_rows(), columns, 1)
+            return
         chosen = np.flatnonzero(columns).tolist()
-        if chosen:
-            again = _SumColumns(self.grid, chosen)
-            self.sums[:, chosen] = run(again, matrix, live_rows, columns=chosen)
+        self.sums[:, chosen] = table.run(_SumColumns(self.grid, chosen), columns=chosen)
 
     @property
     def sum(self) -> Floats:
@@ -159,7 +133,7 @@ class Moments:
         kernels.variances(float(self.n_rows), self.sums, self.grid.quantum, out)
         return out
 
-    def state(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> dict[str, Any]:
         """Return copies of the sums, in quanta: ``sum`` as float64, and as int64 the halves'."""
         hh, hl, ll = self.sums[1:].astype(np.int64)
         return {"sum": self.sums[0].copy(), "hh": hh, "hl": hl, "ll": ll}
@@ -170,9 +144,12 @@ class Moments:
         parts = [np.asarray(state[name], dtype=np.float64) for name in ("sum", "hh", "hl", "ll")]
         return cls(grid=grid, n_rows=n_rows, sums=np.array(parts))
 
-    def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
-        self.n_rows += int(sign) * rows.size
-        _add_rows(self.grid, *rows_in_memory(matrix, rows), False, sign, self.sums)
+    def _add_sparse(self, table: Table, rows: Ints, columns: Flags, sign: int) -> None:
+        per_quantum = np.ldexp(1.0, BITS - self.grid.top)
+        kernels.accumulate_sparse(
+            *parts(table.matrix), rows, columns, float(sign), self.grid.magic, per_quantum,
+            self.sums,
+        )  # fmt: skip
 
 
 class SumsOf(Pass[Floats]):

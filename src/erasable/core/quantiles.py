@@ -64,7 +64,7 @@ class Quantiles:
     >>> quantiles.linear()
     array([[1.5, 7.5],
            [2. , 8. ]])
-    >>> quantiles.remove(rows[2:], lambda j: rows[:2, j].copy())
+    >>> quantiles.subtract_all([rows[2:]], lambda j: rows[:2, j].copy())
     0
     >>> quantiles.linear()
     array([[1.25, 8.25],
@@ -122,13 +122,14 @@ class Quantiles:
         quantiles._find()
         return quantiles
 
-    def remove(self, taken: Matrix, read: Reader) -> int:
-        """Remove rows of values.
+    def subtract_all(self, tables: Iterable[Matrix], read: Reader) -> int:
+        """Subtract rows of values.
 
         Parameters
         ----------
-        taken : ndarray of shape (n_removed, n_features), float64 or float32
-            The values that go, all of them live until now; NaN where a row has none.
+        tables : iterable of ndarray of shape (n_rows, n_features), float64 or float32
+            The values that go, all of them live until now; NaN where a row has none. A column that
+            is read again has lost the rows of all tables: they must go together.
         read : callable
             As in `fit`, for the values that are left; called only for columns whose window has
             run out.
@@ -138,17 +139,10 @@ class Quantiles:
         int
             How many columns were read again.
         """
-        return self.remove_all([taken], read)
-
-    def remove_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Do as :meth:`remove` does, for rows in several tables.
-
-        A column that is read again has lost the rows of all of them: they must go together.
-        """
         return self._change(kernels.forget, tables, read)
 
     def add_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Add rows of values, which are live now; see :meth:`remove_all`."""
+        """Add rows of values, which are live now; see :meth:`subtract_all`."""
         return self._change(kernels.learn, tables, read)
 
     def _change(self, change: Callable[..., None], tables: Iterable[Matrix], read: Reader) -> int:

@@ -7,7 +7,7 @@ stay zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import MAX_ROWS, GridChange
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.passes import Stored
+from erasable.core.tables import Table
 
 __all__ = [
     "SparseGrid",
@@ -194,7 +195,7 @@ class SparseGrid:
     >>> grid = SparseGrid.fit(matrix, np.arange(3))
     >>> grid.top, grid.counts.tolist()
     (array([2, 3]), [[1, 1], [1, 3]])
-    >>> grid.remove(matrix, np.array([0]), lambda: np.array([1, 2])).columns
+    >>> grid.subtract(Table(matrix, lambda: np.array([1, 2])), np.array([0])).columns
     array([False,  True])
     """
 
@@ -234,7 +235,7 @@ class SparseGrid:
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Rebuild a grid that can round, but knows no rows to :meth:`remove`."""
+        """Rebuild a grid that can round, but knows no rows to :meth:`subtract`."""
         top = np.array(state["top"], dtype=np.int64)
         d = top.size
         empty = np.zeros((2, d), dtype=np.int64)
@@ -263,43 +264,27 @@ class SparseGrid:
         kernels.to_grid(*parts(chosen), every, self.magic, data)
         return csr_array((data, chosen.indices, chosen.indptr), shape=chosen.shape)
 
-    def add(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Add rows, in time in their values while none exceeds its column's bound.
-
-        `matrix` may be another than that of `fit`, with the same rows that were live; `rows` are
-        distinct and new, and `live_rows` returns all rows, the new ones included. Of no use after
-        a MagnitudeError, which is raised as by `fit`.
-        """
+    def add(self, table: Table, rows: Ints) -> GridChange:
+        """Add rows, in time in their values while none exceeds its column's bound; see `Grid`."""
         refuse_many_rows(self.n_rows + rows.size, MAX_ROWS)
         self.n_rows += rows.size
-        peak, before = self.peak.copy(), self.magic
+        peak, before, matrix = self.peak.copy(), self.magic, table.matrix
         kernels.peaks(*parts(matrix), rows, self.peak, self.counts)
         refuse_huge_columns(self.peak > 2.0**MAX_TOP, f"2**{MAX_TOP}")
         top = tops(self.peak)
         columns, values = top != self.top, np.zeros(top.size, dtype=np.bool_)
         self.top, self.magic = top, np.ldexp(1.0, top + BITS)
         if (columns & (peak > 0)).any():
-            kernels.moved(*parts(matrix), live_rows(), before, self.magic, values)
+            kernels.moved(*parts(matrix), table.live_rows(), before, self.magic, values)
         return GridChange(bool(columns.any()), columns, values, self.peak != peak)
 
-    def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> GridChange:
-        """Remove rows, in time in their values while no column loses its peak.
+    def subtract(self, table: Table, rows: Ints) -> GridChange:
+        """Subtract rows, in time in their values while no column loses its peak; see `Grid`.
 
-        Parameters
-        ----------
-        matrix : csr_array
-            The matrix of `fit`, in which the rows can still be read.
-        rows : ndarray of int64
-            Positions of the rows to forget, all of them live until now.
-        live_rows : callable
-            Returns the positions of the rows that are left; called only if needed.
-
-        Returns
-        -------
-        GridChange
-            What changed; `extremes` are the columns whose peak changed.
+        `extremes` of what changed are the columns whose peak changed.
         """
         self.n_rows -= rows.size
+        matrix = table.matrix
         d = self.top.size
         still = np.zeros(d, dtype=np.bool_)
         if not kernels.forget_peaks(*parts(matrix), rows, self.peak, self.counts):
@@ -309,7 +294,7 @@ class SparseGrid:
         scan = lost & (self.counts[1] > 0)
         before = self.magic
         if scan.any():
-            live = live_rows()
+            live = table.live_rows()
             kernels.rescan_peaks(*parts(matrix), live, scan, self.peak, self.counts)
         top = tops(self.peak)
         columns = top != self.top

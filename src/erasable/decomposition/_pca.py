@@ -24,6 +24,7 @@ from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.inputs import read_matrix
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 
@@ -160,27 +161,24 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         self._solution = _Solved()
 
     def _moments(self) -> Gram:
-        held = self._attached()
-        return Gram.fit_with_grid(
-            held.records.matrix, held.live_rows(), names=self._column_names, n_jobs=self._n_jobs
-        )
+        return Gram.fit_with_grid(self._table())
+
+    def _table(self) -> Table:
+        return Table.of(self._attached(), n_jobs=self._n_jobs)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
+        return self._outcome(self._gram.subtract(self._table(), rows))
+
+    def _outcome(self, scanned: int) -> Outcome:
         self._solution.axes = None
-        read_again = self._gram.forget(held.records.matrix, None, rows, held.live_rows)
-        scanned = int(read_again.sum())
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+        touched = self._attached().n_live if scanned else 0
+        return Outcome("updated", touched, {"columns_scanned": scanned})
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        held = self._attached()
-        self._solution.axes = None
-        read_again = self._gram.learn(held.records.matrix, None, rows, held.live_rows)
-        scanned = int(read_again.sum())
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
+        return self._outcome(self._gram.add(self._table(), rows))
 
     def _schema(self) -> FieldType:
         n_records, d = self._n_records, self.n_features_in_

@@ -24,6 +24,7 @@ from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow
 from erasable.core.seeds import SEEDS
 from erasable.core.sparse import parts
+from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS, in_threads
 from erasable.linear_model._design import WeightedTargets
@@ -109,7 +110,8 @@ class WaveDesign(WeightedTargets):
         grid = Grid.fit(self._targets, rows, names=names, warn=warn)
         zeros, nothing = np.zeros(waves.n_waves), np.zeros((0, waves.n_waves))
         of_waves = Grid.from_state({"top": np.full(zeros.size, self._top(grid)), "origin": zeros})
-        self.gram = Gram.fit(of_waves, nothing, grid, np.zeros((0, self._targets.shape[1])))
+        none = Table(nothing, targets=np.zeros((0, self._targets.shape[1])))
+        self.gram = Gram.fit(of_waves, none, grid)
         self._sum(rows, n_jobs)
 
     def _sum(self, rows: Ints, n_jobs: int | None) -> None:
@@ -127,7 +129,8 @@ class WaveDesign(WeightedTargets):
                 own.gram = none.copy()
                 parts.append(own.gram)
             table, some = self._waves.at(block.matrix, places), block.first + places
-            own.gram.add(self._weighted(table, some), self._targets[some], np.arange(some.size))
+            waves = Table(self._weighted(table, some), targets=self._targets[some])
+            own.gram.accumulate(waves, waves.live_rows(), 1)
 
         for block in each_block(self._records.matrix, rows):
             portions = self._waves.portions(block.positions)
@@ -142,7 +145,7 @@ class WaveDesign(WeightedTargets):
         if not self._keep_grids(rows, lambda: self._counted(live_rows())):
             return None
         table, targets = self.tables(rows)
-        self.gram.remove(table, targets, np.arange(rows.size))
+        self.gram.accumulate(Table(table, targets=targets), np.arange(rows.size), -1)
         return 0
 
     def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
@@ -152,7 +155,7 @@ class WaveDesign(WeightedTargets):
         if not self._has_grids(rows, lambda: self._counted(live_rows())):
             return None
         table, targets = self.tables(rows)
-        self.gram.add(table, targets, np.arange(rows.size))
+        self.gram.accumulate(Table(table, targets=targets), np.arange(rows.size), 1)
         return 0
 
     def tables(self, rows: Ints) -> tuple[Floats, Floats]:
@@ -181,23 +184,23 @@ class WaveDesign(WeightedTargets):
         weights, grid = self._records.weights, self.gram.target_grid
         for outer in self._outer:
             origin = outer.origin.copy()
-            outer.add(self._plain, rows, live_rows)
+            outer.add(Table(self._plain, live_rows), rows)
             if not np.array_equal(outer.origin, origin):
                 return False
             assert weights is not None
             root = np.sqrt(weights[rows])[:, None]
             self._targets[rows] = np.hstack([root, root * (self._plain[rows] - origin)])
-        if grid.add(self._targets, rows, live_rows).exponents:
+        if grid.add(Table(self._targets, live_rows), rows).exponents:
             return False
         return bool(self._top(grid) == self.gram.top[0])
 
     def _keep_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
         grid = self.gram.target_grid
-        if grid.remove(self._targets, rows, live_rows).exponents:
+        if grid.subtract(Table(self._targets, live_rows), rows).exponents:
             return False
         for outer in self._outer:
             origin = outer.origin.copy()
-            outer.remove(self._plain, rows, live_rows)
+            outer.subtract(Table(self._plain, live_rows), rows)
             if not np.array_equal(outer.origin, origin):
                 return False
         return bool(self._top(grid) == self.gram.top[0])
@@ -216,7 +219,7 @@ class _SumWaves(Pass[Gram]):
             table = self._waves.at(block.matrix, some)
             if self._roots is not None:
                 table *= self._roots.of(block)[some, None]
-            gram.add(table, targets[some], np.arange(some.size))
+            gram.accumulate(Table(table, targets=targets[some]), np.arange(some.size), 1)
         return gram
 
     def merge(self, one: Gram, other: Gram) -> Gram:

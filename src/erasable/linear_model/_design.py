@@ -22,6 +22,7 @@ from erasable.core.grid import Grid
 from erasable.core.records import Records
 from erasable.core.row_arrays import padded
 from erasable.core.sparse import blank_rows
+from erasable.core.tables import Table
 
 
 class WeightedTargets:
@@ -129,9 +130,8 @@ class LinearDesign(WeightedTargets):
             self._weigh(records.weights, rows)
         of_targets = [f"y[{k}]" for k in range(self._targets.shape[1])]
         target_grid = Grid.fit(self._targets, rows, names=of_targets, warn=warn)
-        self.gram = Gram.fit_with_grid(
-            self._matrix, rows, target_grid, self._targets, names=names, warn=warn, n_jobs=n_jobs
-        )
+        table = Table(self._matrix, lambda: rows, targets=self._targets, names=names, n_jobs=n_jobs)
+        self.gram = Gram.fit_with_grid(table, target_grid, warn=warn)
 
     def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
         """See `WeightedTargets`."""
@@ -140,8 +140,7 @@ class LinearDesign(WeightedTargets):
             every, live_rows = live_rows, lambda: self._counted(every())
             if self._origins_move(rows, live_rows):
                 return None
-        read_again = self.gram.forget(self._matrix, self._targets, rows, live_rows)
-        return int(np.count_nonzero(read_again))
+        return self.gram.subtract(Table(self._matrix, live_rows, targets=self._targets), rows)
 
     def take_arrays(self, records: Records) -> None:
         """See `WeightedTargets`."""
@@ -159,8 +158,7 @@ class LinearDesign(WeightedTargets):
             every, live_rows = live_rows, lambda: self._counted(every())
             if not self._weigh_more(rows, live_rows):
                 return None
-        read_again = self.gram.learn(self._matrix, self._targets, rows, live_rows)
-        return int(np.count_nonzero(read_again))
+        return self.gram.add(Table(self._matrix, live_rows, targets=self._targets), rows)
 
     def wipe(self, rows: Ints) -> None:
         """Overwrite what was copied of rows."""
@@ -200,7 +198,7 @@ class LinearDesign(WeightedTargets):
         records = self._records
         assert records.weights is not None
         for grid, values in zip(self._outer[::-1], (self._plain, records.matrix), strict=False):
-            grid.add(values, rows, live_rows)
+            grid.add(Table(values, live_rows), rows)
         if self.origin is None or not np.array_equal(self._origins(), self.origin):
             return False
         root = np.sqrt(records.weights[rows])[:, None]
@@ -221,7 +219,7 @@ class LinearDesign(WeightedTargets):
         for grid, values in zip(
             self._outer[::-1], (self._plain, self._records.matrix), strict=False
         ):
-            grid.remove(values, rows, live_rows)
+            grid.subtract(Table(values, live_rows), rows)
         return self.origin is None or not np.array_equal(self._origins(), self.origin)
 
 

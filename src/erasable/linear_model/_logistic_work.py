@@ -25,6 +25,7 @@ from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
 from erasable.core.passes import Remote, Stored
 from erasable.core.sparse import SparseGrid, parts, tops
+from erasable.core.tables import Table
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
 from erasable.linear_model._logistic_classes import TrainingClasses
@@ -162,18 +163,17 @@ class LogisticColumns:
             skewed = skewed_columns(sampled)
             warn_of_skew(skewed[wanted[skewed]], names)
 
-    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> None:
-        """Take rows in."""
-        if isinstance(self._bounds, SparseGrid):
-            self._bounds.add(matrix, rows, live_rows)
-        elif self._bounds.add(matrix, rows) is not None:
+    def add(self, table: Table, rows: Ints) -> None:
+        """Add rows."""
+        changed = self._bounds.add(table, rows)
+        if isinstance(self._bounds, Extremes) and changed is not None:
             _refuse_huge(self._bounds)
 
-    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Forget rows; return how many columns were scanned again."""
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """Subtract rows; return how many columns were scanned again."""
         if isinstance(self._bounds, SparseGrid):
-            return int(self._bounds.remove(matrix, rows, live_rows).extremes.sum())
-        scanned = self._bounds.remove(matrix, rows, live_rows)
+            return int(self._bounds.subtract(table, rows).extremes.sum())
+        scanned = self._bounds.subtract(table, rows)
         return 0 if scanned is None else int(scanned.sum())
 
     def set_units(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
@@ -321,7 +321,7 @@ class LogisticWork:
         if used_rows.size == 0:
             return True
         matrix = self.held.records.matrix
-        columns.add(matrix, used_rows, training.rows)
+        columns.add(Table(matrix, training.rows), used_rows)
         columns.warn(matrix, training.rows, self.held.column_names, grown=True)
         if training.n_used != before or training.is_weighted:
             self._restart()
@@ -356,7 +356,7 @@ class LogisticWork:
             self._restart()
         if used_rows.size == 0:
             return 0
-        return columns.remove(self.held.records.matrix, used_rows, self.training.rows)
+        return columns.subtract(Table(self.held.records.matrix, self.training.rows), used_rows)
 
     def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
         """Forget rows or take them in, and go on with another table; false if a class is new.

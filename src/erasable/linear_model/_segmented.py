@@ -28,6 +28,7 @@ from erasable.core.records import Records
 from erasable.core.row_arrays import padded
 from erasable.core.rows import Rows
 from erasable.core.seeds import SEEDS
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS, in_threads, over_rows
 from erasable.core.views import View
 from erasable.linear_model._design import _as_columns
@@ -71,10 +72,12 @@ class SegmentSums:
         matrix, targets = self._records.matrix, self._targets
         grid, of_targets = self._grids
         if isinstance(matrix, Stored):
-            return Gram.fit_each(grid, matrix, of_targets, targets, rows, labels, self._n_segments)
+            table = Table(matrix, lambda: rows, targets=targets)
+            return Gram.fit_each(grid, table, of_targets, labels, self._n_segments)
 
         def gram(s: int) -> Gram:
-            return Gram.fit(grid, matrix, of_targets, targets, rows[labels == s])
+            own = rows[labels == s]
+            return Gram.fit(grid, Table(matrix, lambda: own, targets=targets), of_targets)
 
         return list(in_threads(gram, range(self._n_segments), self._n_jobs))
 
@@ -97,7 +100,7 @@ class SegmentSums:
 
     def keeps_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
         """Take rows off the grid of the targets; tell whether it and `grid` are unchanged."""
-        change = self._target_grid.remove(self._targets, rows, live_rows)
+        change = self._target_grid.subtract(Table(self._targets, live_rows), rows)
         return self._is_on(grid) and not change.exponents
 
     def has_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
@@ -105,7 +108,7 @@ class SegmentSums:
         if not np.may_share_memory(self._targets, self._records.y):
             assert self._records.y is not None
             self._targets[rows] = self._records.y[rows].reshape(rows.size, -1)
-        change = self._target_grid.add(self._targets, rows, live_rows)
+        change = self._target_grid.add(Table(self._targets, live_rows), rows)
         return self._is_on(grid) and not change.exponents
 
     def _is_on(self, grid: Grid) -> bool:
@@ -119,7 +122,7 @@ class SegmentSums:
         before = self._labels[rows]
         if isinstance(self._records.matrix, Stored) and rows.size:
             for s, gram in enumerate(self._summed(rows, before)):
-                self.grams[s].subtract(gram)
+                self.grams[s].merge(gram, -1)
             for s, gram in enumerate(self._summed(rows, after)):
                 self.grams[s].merge(gram)
             self._labels[rows] = after
@@ -133,14 +136,11 @@ class SegmentSums:
             self._targets[rows] = 0.0
 
     def _move(self, rows: Ints, labels: Labels, sign: int) -> Ints:
-        matrix = self._records.matrix
+        table = Table(self._records.matrix, targets=self._targets)
         segments = np.unique(labels).astype(np.int64)
         for s in segments.tolist():
             some = rows if segments.size == 1 else rows[labels == s]
-            if sign > 0:
-                self.grams[s].add(matrix, self._targets, some)
-            else:
-                self.grams[s].remove(matrix, self._targets, some)
+            self.grams[s].accumulate(table, some, sign)
         self._labels[rows] = labels if sign > 0 else -1
         return segments
 

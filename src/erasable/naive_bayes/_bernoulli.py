@@ -13,11 +13,12 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
-from erasable.core.class_moments import LabelledRows
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
+from erasable.core.summaries import Summary
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.naive_bayes._classifier import DiscreteNB, TableNB, logs, totals_of, weighed
 
@@ -117,7 +118,7 @@ class BernoulliNB(TableNB):
         threshold = self._at_fit("binarize")
         return 0.0 if threshold is None else float(threshold)
 
-    def _count(self, table: LabelledRows) -> ClassCounts:
+    def _count(self, table: Table) -> ClassCounts:
         if self._at_fit("binarize") is None:
             _refuse_not_binary(table.matrix, table.live_rows())
         return ClassCounts.fit(table, self._threshold)
@@ -177,14 +178,14 @@ class BernoulliNB(TableNB):
 
 
 @dataclass(eq=False, slots=True)
-class ClassCounts:
+class ClassCounts(Summary):
     """Counts, or quanta of weight, of the rows of each class above a threshold, by column."""
 
     threshold: float
     present: Ints
 
     @classmethod
-    def fit(cls, table: LabelledRows, threshold: float) -> Self:
+    def fit(cls, table: Table, threshold: float) -> Self:
         """Count the live rows."""
         shape = table.classes.labels.size, table.matrix.shape[1]
         made = cls(threshold, np.zeros(shape, dtype=np.int64))
@@ -199,24 +200,21 @@ class ClassCounts:
         """Return the counts as floats."""
         return self.present.astype(np.float64) * quantum
 
-    def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the counts."""
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `Summary`; no count depends on other rows than its own."""
+        self._add(table, rows, 1)
+        return 0
+
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
         self._add(table, rows, -1)
+        return 0
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
         self.present = self.present[kept]
 
-    def regrid(self, table: LabelledRows, rows: Ints) -> int:
-        """Do nothing: no count depends on other rows than its own."""
-        return 0
-
-    def arrive(self, table: LabelledRows, rows: Ints) -> int:
-        """Take rows into the counts."""
-        self._add(table, rows, 1)
-        return 0
-
-    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+    def _add(self, table: Table, rows: Ints, sign: int) -> None:
         table.add(_count, rows, self.present, self.threshold, sign, few=sign < 0)
 
 

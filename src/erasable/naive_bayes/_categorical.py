@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
-from erasable.core.class_moments import LabelledRows
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -22,6 +21,8 @@ from erasable.core.errors import (
 )
 from erasable.core.ids import name_some
 from erasable.core.passes import Block, Pass, run
+from erasable.core.summaries import Summary
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.naive_bayes._classifier import DiscreteNB, logs, totals_of
 
@@ -30,7 +31,7 @@ MOST_COUNTS = 2**27
 
 
 @dataclass(eq=False, slots=True)
-class CategoryCounts:
+class CategoryCounts(Summary):
     """Counts of the categories of every column in each class."""
 
     least: Ints  # least number of categories of each column, 1 or more
@@ -44,7 +45,7 @@ class CategoryCounts:
         self.starts = np.cumsum(self.n_categories) - self.n_categories
 
     @classmethod
-    def fit(cls, table: LabelledRows, least: Ints, largest: Floats) -> Self:
+    def fit(cls, table: Table, least: Ints, largest: Floats) -> Self:
         """Count the live rows, of which `survey` has found the largest categories."""
         n_classes, names = table.classes.labels.size, table.names
         sizes = np.maximum(largest + 1.0, least)
@@ -69,16 +70,13 @@ class CategoryCounts:
         state = {"n_categories": self.n_categories, "categories": self.counts}
         return state if self.present is self.counts else {**state, "present": self.present}
 
-    def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the counts."""
-        self._add(table, rows, -1)
-
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
         self._cut(kept, np.ones(self.counts.shape[1], dtype=np.bool_))
 
-    def regrid(self, table: LabelledRows, rows: Ints) -> int:
-        """Drop the highest categories that no row has any more; count the columns they are of."""
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`; the highest categories of a column go with their last rows."""
+        self._add(table, rows, -1)
         starts = self.starts
         highest = self.present[:, starts + self.n_categories - 1]
         shrinking = ~highest.any(axis=0) & (self.n_categories > self.least)
@@ -97,8 +95,8 @@ class CategoryCounts:
         self.starts = np.cumsum(n_categories) - n_categories
         return int(shrinking.sum())
 
-    def arrive(self, table: LabelledRows, rows: Ints) -> int | None:
-        """Take rows into the counts; None if one has a category beyond those that there are."""
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """See `Summary`; None if a row has a category beyond those that there are."""
         if (survey(table.matrix[rows], np.arange(rows.size)) >= self.n_categories).any():
             return None
         self._add(table, rows, 1)
@@ -109,7 +107,7 @@ class CategoryCounts:
         self.counts = self.counts[classes][:, categories]
         self.present = self.present[:, categories] if weighted else self.counts
 
-    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
+    def _add(self, table: Table, rows: Ints, sign: int) -> None:
         table.add(_count, rows, self.counts, self.starts, sign, few=sign < 0)
         if table.weights is not None:
             table.add(_count_all, rows, self.present, self.starts, sign, few=sign < 0)
@@ -282,7 +280,7 @@ class CategoricalNB(DiscreteNB):
             )
         return np.broadcast_to(least.astype(np.int64), d)
 
-    def _count(self, table: LabelledRows) -> CategoryCounts:
+    def _count(self, table: Table) -> CategoryCounts:
         largest = survey(table.matrix, table.live_rows())
         return CategoryCounts.fit(table, self._least_categories(), largest)
 

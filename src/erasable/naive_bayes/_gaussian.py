@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _unit_kernels as kernels
 from erasable.core._class_sums import class_moments_schema
 from erasable.core._schema import MOST_QUANTA, Array, Fields
-from erasable.core._weighted_moments import AddUnits, ClassWeights, columns_of, means, variances
-from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.class_moments import ClassMoments, LabelledRows
+from erasable.core._weighted_moments import ClassWeights, PerColumn, columns_of, means, variances
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import InvalidParameterError
-from erasable.core.passes import rows_in_memory, run
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.naive_bayes._classifier import NaiveBayes, logs
@@ -154,7 +154,7 @@ class GaussianNB(NaiveBayes):
             )
         return prior
 
-    def _count(self, table: LabelledRows) -> ClassMoments:
+    def _count(self, table: Table) -> ClassMoments:
         return _kind(table.weights).fit(table)
 
     def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
@@ -235,7 +235,7 @@ class WeightedClassMoments(ClassMoments):
     limbs: Ints = field(default_factory=lambda: np.zeros((5, 0, 0), dtype=np.int64))
 
     @classmethod
-    def fit(cls, table: LabelledRows) -> Self:
+    def fit(cls, table: Table) -> Self:
         """Sum the live rows."""
         plain = ClassMoments.fit(table)
         shape = 5, table.classes.labels.size, table.matrix.shape[1]
@@ -253,14 +253,16 @@ class WeightedClassMoments(ClassMoments):
         """Return the grid, the sums with a line for each class, and those with weights."""
         return {**ClassMoments.state(self), "limbs": self.limbs}
 
-    def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the sums of their classes."""
-        ClassMoments.remove(self, table, rows)
-        self._add(table, rows, -1)
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        ClassMoments.accumulate(self, table, rows, sign)
+        self._add(table, rows, sign)
 
-    def _put(self, table: LabelledRows, rows: Ints) -> None:
-        ClassMoments._put(self, table, rows)
-        self._add(table, rows, 1)
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        ClassMoments.sum_again(self, table, columns)
+        self.limbs[:, :, columns] = 0
+        self._add(table, table.live_rows(), 1, columns)
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
@@ -275,19 +277,18 @@ class WeightedClassMoments(ClassMoments):
         """Return the weighted variance of each column in each class; 0 in one that weighs 0."""
         return variances(self.grid, self.limbs, totals)
 
-    def _sum_again(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
-        ClassMoments._sum_again(self, table, live, columns)
-        self.limbs[:, :, columns] = 0
-        self._add(table, live, 1, columns)
+    def _add(self, table: Table, rows: Ints, sign: int, columns: Flags | None = None) -> None:
+        per_column = columns_of(self.grid, columns)
+        table.add(_add_units, rows, self.limbs, per_column, sign, few=sign < 0)
 
-    def _add(
-        self, table: LabelledRows, rows: Ints, sign: int, columns: Flags | None = None
-    ) -> None:
-        units, per_column = table.units(rows), columns_of(self.grid, columns)
-        if sign > 0:
-            adding = AddUnits(table.codes, units, per_column, self.limbs.shape)
-            self.limbs += run(adding, table.matrix, rows, n_jobs=table.n_jobs)
-            return
-        matrix, places = rows_in_memory(table.matrix, rows)
-        codes = table.codes if matrix is table.matrix else table.codes[rows]
-        kernels.add_moments(matrix, places, codes, units, *per_column, sign, self.limbs)
+
+def _add_units(
+    matrix: Any,
+    own: Ints,
+    codes: Ints32,
+    units: Ints,
+    limbs: Ints,
+    per_column: PerColumn,
+    sign: int,
+) -> None:
+    kernels.add_moments(matrix, own, codes, units, *per_column, sign, limbs)

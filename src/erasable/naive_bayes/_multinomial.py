@@ -17,9 +17,10 @@ from erasable.core._schema import MOST_QUANTA, Array, Fields, grid
 from erasable.core._sparse_kernels import add_to_groups
 from erasable.core._weighted_moments import ClassWeights
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
-from erasable.core.class_moments import LabelledRows
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
+from erasable.core.summaries import Gridded
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.naive_bayes._classifier import TableNB, logs, refuse_negative, weighed
 
@@ -117,7 +118,7 @@ class MultinomialNB(TableNB):
         self.class_prior = class_prior
         self.classes = classes
 
-    def _count(self, table: LabelledRows) -> ClassSums:
+    def _count(self, table: Table) -> ClassSums:
         refuse_negative("MultinomialNB", table.matrix, table.live_rows())
         return _kind(table.weights).fit(table)
 
@@ -162,20 +163,20 @@ def _kind(weights: ClassWeights | None) -> type[ClassSums]:
 
 
 @dataclass(eq=False, slots=True)
-class ClassSums:
+class ClassSums(Gridded):
     """Sums of the gridded values of every column, a line for each class."""
 
     grid: TopGrid  # of the rows of all classes
     sums: NDArray[Any]  # exact integers, in quanta; float64 of shape (n_classes, n_features)
 
     @classmethod
-    def fit(cls, table: LabelledRows) -> Self:
+    def fit(cls, table: Table) -> Self:
         """Sum the live rows, which hold no negative values."""
         matrix, live = table.matrix, table.live_rows()
         made = cls(
             TopGrid.fit(matrix, live), cls._zeros(table.classes.labels.size, matrix.shape[1])
         )
-        made._add(table, live, 1)
+        made.accumulate(table, live, 1)
         return made
 
     @classmethod
@@ -191,43 +192,24 @@ class ClassSums:
         """Return the sums as they are to be read, where a row that counts once weighs `quantum`."""
         return self.sums * self.grid.quantum
 
-    def remove(self, table: LabelledRows, rows: Ints) -> None:
-        """Take rows out of the sums of their classes."""
-        self._add(table, rows, -1)
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        of_grid = self.grid.magic, self.grid.per_quantum
+        table.add(_add, rows, self.sums, *of_grid, float(sign), few=sign < 0)
+
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        self.sums[..., columns] = 0
+        of_grid = self.grid.magic, self.grid.per_quantum
+        table.add(_add_columns, table.live_rows(), self.sums, columns, *of_grid)
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
         self.sums = self.sums[kept]
 
-    def regrid(self, table: LabelledRows, rows: Ints) -> int:
-        """Bring the grid up to date, and sum the columns again whose grid has changed."""
-        columns = self.grid.remove(table.matrix, rows, table.live_rows)
-        if columns is None:
-            return 0
-        self.sums[..., columns] = 0
-        self._add_columns(table, table.live_rows(), columns)
-        return int(columns.sum())
-
-    def arrive(self, table: LabelledRows, rows: Ints) -> int:
-        """Take rows in, and sum the columns again whose grid has changed."""
-        columns = self.grid.add(table.matrix, rows)
-        self._add(table, rows, 1)
-        if columns is None:
-            return 0
-        self.sums[..., columns] = 0
-        self._add_columns(table, table.live_rows(), columns)
-        return int(columns.sum())
-
     @staticmethod
     def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
         return np.zeros((n_classes, n_features))
-
-    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        of_grid = self.grid.magic, self.grid.per_quantum
-        table.add(_add, rows, self.sums, *of_grid, float(sign), few=sign < 0)
-
-    def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
-        table.add(_add_columns, live, self.sums, columns, self.grid.magic, self.grid.per_quantum)
 
 
 class WeightedSums(ClassSums):
@@ -249,13 +231,16 @@ class WeightedSums(ClassSums):
     def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
         return np.zeros((2, n_classes, n_features), dtype=np.int64)
 
-    def _add(self, table: LabelledRows, rows: Ints, sign: int) -> None:
-        self._add_some(table, rows, np.ones(table.matrix.shape[1], dtype=np.bool_), sign)
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        self._add_some(table, rows, np.ones(table.n_features, dtype=np.bool_), sign)
 
-    def _add_columns(self, table: LabelledRows, live: Ints, columns: Flags) -> None:
-        self._add_some(table, live, columns, 1)
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        self.sums[..., columns] = 0
+        self._add_some(table, table.live_rows(), columns, 1)
 
-    def _add_some(self, table: LabelledRows, rows: Ints, columns: Flags, sign: int) -> None:
+    def _add_some(self, table: Table, rows: Ints, columns: Flags, sign: int) -> None:
         how = columns, self.grid.magic, self.grid.per_quantum, sign
         table.add(_add_weighted, rows, self.sums, *how, few=sign < 0)
 

@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core._class_sums import ByClass, class_moments_schema, log_shares
 from erasable.core._schema import Fields, classes
 from erasable.core.arrays import Floats, Ints
-from erasable.core.class_moments import ClassMoments, LabelledRows
+from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
 from erasable.core.errors import InvalidInputError, InvalidParameterError, TooFewRecordsError
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 
 
@@ -125,7 +126,7 @@ class NearestCentroid(ByClass):
         self._read_priors(found.labels.size)
         self._learn(found)
 
-    def _count(self, table: LabelledRows) -> ClassMoments:
+    def _count(self, table: Table) -> ClassMoments:
         return ClassMoments.fit(table)
 
     def _check_deletion(self, rows: Ints) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Ints, Ints32, of_objects
 from erasable.core.errors import InvalidInputError, InvalidTypeError, MagnitudeError
 from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.tables import Table
 from erasable.preprocessing._sparse_fills import gaps_in
 
 GONE, UNKNOWN = -1, -2
@@ -453,10 +454,10 @@ class StoredModes:
         self._categories = StoredCategories(matrix, live_rows, None, names, marker)
         self._objects, self._marker = objects, marker
 
-    def remove(self, matrix: Any, rows: Ints, live_rows: Any) -> int:
+    def subtract(self, table: Table, rows: Ints) -> int:
         """See `Fill`."""
         categories = self._categories
-        values = matrix[rows]
+        values = table.matrix[rows]
         codes = _codes(categories.labels, values)
         for j in range(codes.shape[1] if self._marker == self._marker else 0):
             gaps = gaps_in(values[:, j], self._marker)

@@ -7,7 +7,7 @@ its state than that needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from erasable.core.ids import name_some, shorten
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.quantiles import Quantiles
+from erasable.core.tables import Table
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap, plain
 from erasable.preprocessing._sparse_fills import blocks, column_of, gaps_in, is_gap, values_of
@@ -88,10 +89,10 @@ class StoredGaps:
         gaps, self.strays = run(_CountGaps(marker), matrix, live_rows)
         self.n_values: Ints = live_rows.size - gaps  # live values of each column
 
-    def remove(self, matrix: Any, rows: Ints) -> None:
-        """Forget rows, which can still be read."""
+    def subtract(self, table: Table, rows: Ints) -> None:
+        """Subtract rows, which can still be read."""
         self.n_values = self.n_values - np.count_nonzero(
-            ~gaps_in(matrix[rows], self._marker), axis=0
+            ~gaps_in(table.matrix[rows], self._marker), axis=0
         )
 
     def rows(self, columns: Flags) -> None:
@@ -155,11 +156,11 @@ def refuse_strays(strays: NDArray[Any], marker: Any, names: Sequence[str] | None
 class Fill(Protocol):
     """Fill values of each column."""
 
-    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows in; return how many columns were read again; None: learn again."""
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """Add rows; return how many columns were read again; None: learn again."""
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Forget rows, which can still be read; return how many columns were read again."""
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """Subtract rows, which can still be read; return how many columns were read again."""
 
     def statistics(self) -> NDArray[Any]:
         """Return what each column is filled with; NaN where nothing is observed."""
@@ -203,29 +204,29 @@ class Means:
         huge = (self.n_values > 0) & (np.maximum(-self._low, self._high) > limit)
         refuse_huge_columns(huge, f"2**{grid_kernels.MAX_TOP}")
 
-    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+    def add(self, table: Table, rows: Ints) -> int:
         low, high = self._low.copy(), self._high.copy()
-        for table, at in blocks(matrix, rows):
-            kernels.extremes(table, at, self._gap, self._low, self._high, self._reached)
+        for near, at in blocks(table.matrix, rows):
+            kernels.extremes(near, at, self._gap, self._low, self._high, self._reached)
         self._refuse_huge()
         wider = np.flatnonzero((self._low != low) | (self._high != high)).tolist()
         moved = [j for j in wider if self._bracket(j)]
-        for table, at in blocks(matrix, rows):
-            kernels.add(table, at, self._gap, self._grid(), self.sums)
+        for near, at in blocks(table.matrix, rows):
+            kernels.add(near, at, self._gap, self._grid(), self.sums)
         for j in moved:
-            self._add_up(matrix, live_rows(), j)
+            self._add_up(table, table.live_rows(), j)
         return len(moved)
 
-    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
+    def subtract(self, table: Table, rows: Ints) -> int:
         bounds, grid, lost = (self._low, self._high), self._grid(), False
-        for table, at in blocks(matrix, rows):
-            lost |= kernels.forget(table, at, self._gap, grid, bounds, self._reached, self.sums)
+        for near, at in blocks(table.matrix, rows):
+            lost |= kernels.forget(near, at, self._gap, grid, bounds, self._reached, self.sums)
         if not lost:
             return 0
-        live = live_rows()
+        live = table.live_rows()
         columns = np.flatnonzero((self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low))
         for j in columns.tolist():
-            self._scan(matrix, live, j)
+            self._scan(table, live, j)
         return int(columns.size)
 
     def statistics(self) -> Floats:
@@ -259,25 +260,25 @@ class Means:
         self.origin[j], self.top[j] = origin, top
         return changed
 
-    def _scan(self, matrix: Any, live: Ints, j: int) -> None:
-        if isinstance(matrix, Stored):
-            low, high, counts = reached(matrix, live, self._gap, [j])
+    def _scan(self, table: Table, live: Ints, j: int) -> None:
+        if table.is_stored:
+            low, high, counts = reached(table.matrix, live, self._gap, [j])
         else:
-            column, rows = column_of(matrix, live, j)
+            column, rows = column_of(table.matrix, live, j)
             low, high = np.full(1, np.inf), np.full(1, -np.inf)
             counts = np.zeros((3, 1), dtype=np.int64)
             kernels.extremes(column, rows, self._gap, low, high, counts)
         self._low[j], self._high[j], self._reached[:, j] = low[0], high[0], counts[:, 0]
         if self._bracket(j):
-            self._add_up(matrix, live, j)
+            self._add_up(table, live, j)
 
-    def _add_up(self, matrix: Any, live: Ints, j: int) -> None:
+    def _add_up(self, table: Table, live: Ints, j: int) -> None:
         origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
         grid = origin, magic, per_quantum
-        if isinstance(matrix, Stored):
-            self.sums[j] = summed(matrix, live, self._gap, grid, [j])[0]
+        if table.is_stored:
+            self.sums[j] = summed(table.matrix, live, self._gap, grid, [j])[0]
             return
-        column, rows = column_of(matrix, live, j)
+        column, rows = column_of(table.matrix, live, j)
         total = np.zeros(1)
         kernels.add(column, rows, self._gap, grid, total)
         self.sums[j] = total[0]
@@ -291,13 +292,16 @@ class Medians:
         read = values_of(matrix, lambda: live_rows, marker)
         self._quantiles = Quantiles.fit(read, matrix.shape[1], [0.5])
 
-    def add(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
-        return self._quantiles.add_all(tables, values_of(matrix, live_rows, self._marker))
+    def add(self, table: Table, rows: Ints) -> int:
+        return self._quantiles.add_all(*self._read(table, rows))
 
-    def remove(self, matrix: Any, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        tables = (self._without_gaps(table[at]) for table, at in blocks(matrix, rows))
-        return self._quantiles.remove_all(tables, values_of(matrix, live_rows, self._marker))
+    def subtract(self, table: Table, rows: Ints) -> int:
+        return self._quantiles.subtract_all(*self._read(table, rows))
+
+    def _read(self, table: Table, rows: Ints) -> Any:
+        """Return values of rows with NaN for gaps, and the reader of all that count."""
+        values = (self._without_gaps(near[at]) for near, at in blocks(table.matrix, rows))
+        return values, values_of(table.matrix, table.live_rows, self._marker)
 
     def statistics(self) -> Floats:
         return self._quantiles.middle(0)
@@ -334,14 +338,15 @@ class Modes:
         marker = self._marker
         return matrix if marker != marker else np.where(gaps_in(matrix, marker), np.nan, matrix)
 
-    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
+    def add(self, table: Table, rows: Ints) -> int | None:
+        matrix = table.matrix
         if self._categories.add(self._seen(matrix[rows]), rows, matrix.shape[0]) is None:
             return None
         for j in range(self._modes.size):
             self._find(j)
         return 0
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+    def subtract(self, table: Table, rows: Ints) -> int:
         # By category: a whole number may differ from the float that it is read as.
         codes, labels = self._categories.codes[rows], self._categories.labels
         touched = [
@@ -374,10 +379,10 @@ class Constants:
     def __init__(self, statistics: NDArray[Any]) -> None:
         self._values = statistics
 
-    def add(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+    def add(self, table: Table, rows: Ints) -> int:
         return 0
 
-    def remove(self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]) -> int:
+    def subtract(self, table: Table, rows: Ints) -> int:
         return 0
 
     def statistics(self) -> NDArray[Any]:
@@ -402,8 +407,9 @@ class Gaps:
         self._mask = np.zeros((self._columns.size, n_rows), dtype=np.bool_)
         self._mask[:, live_rows] = gaps[:, self._columns].T
 
-    def add(self, matrix: NDArray[Any], rows: Ints) -> None:
-        """Take rows in."""
+    def add(self, table: Table, rows: Ints) -> None:
+        """Add rows."""
+        matrix = table.matrix
         gaps = gaps_in(matrix[rows], self._marker)
         self.n_values += rows.size - np.count_nonzero(gaps, axis=0)
         columns = np.union1d(self._columns, np.flatnonzero(gaps.any(axis=0)))
@@ -414,9 +420,9 @@ class Gaps:
             self._columns, self._mask = columns, mask
         self._mask[:, rows] = gaps[:, columns].T
 
-    def remove(self, matrix: NDArray[Any], rows: Ints) -> None:
-        """Forget rows, which can still be read."""
-        self.n_values -= np.count_nonzero(~gaps_in(matrix[rows], self._marker), axis=0)
+    def subtract(self, table: Table, rows: Ints) -> None:
+        """Subtract rows, which can still be read."""
+        self.n_values -= np.count_nonzero(~gaps_in(table.matrix[rows], self._marker), axis=0)
         self._mask[:, rows] = False
 
     def rows(self, columns: Flags) -> Ints:

@@ -24,6 +24,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
 from erasable.core.passes import Stored
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.preprocessing._categories import StoredModes, plain
 from erasable.preprocessing._fills import (
@@ -220,22 +221,22 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._marked = np.flatnonzero((n_values < n_records) & self._at_fit("add_indicator"))
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held, matrix = self._attached(), self._attached().records.matrix
-        scanned = self._fill.remove(matrix, rows, held.live_rows)
-        self._accelerator.remove(matrix, rows)
+        table = Table.of(self._attached())
+        scanned = self._fill.subtract(table, rows)
+        self._accelerator.subtract(table, rows)
         return self._note_changes(scanned)
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        held, matrix = self._attached(), self._attached().records.matrix
-        if matrix.dtype == object:
-            self._refuse_strays(gaps_in(matrix[rows], np.nan))
-        scanned = self._fill.add(matrix, rows, held.live_rows)
+        table = Table.of(self._attached())
+        if table.matrix.dtype == object:
+            self._refuse_strays(gaps_in(table.matrix[rows], np.nan))
+        scanned = self._fill.add(table, rows)
         if scanned is None:
             return None
-        self._accelerator.add(matrix, rows)
+        self._accelerator.add(table, rows)
         return self._note_changes(scanned)
 
     def _note_changes(self, scanned: int) -> Outcome:

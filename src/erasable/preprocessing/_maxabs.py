@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import VALUES, Affine
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
@@ -143,22 +143,24 @@ class _Peaks:
     def low(self) -> Floats:
         return -self.high + 0.0  # no -0.0
 
-    def add(self, matrix: Values, rows: Ints) -> Flags | None:
-        """Take rows in; return the columns whose peak changed, or None if none did."""
+    def add(self, table: Table, rows: Ints) -> Flags | None:
+        """Add rows; return the columns whose peak changed, or None if none did."""
         before = self.high.copy()
-        kernels.peaks(*parts(matrix), rows, self.high, self.counts)
+        kernels.peaks(*parts(table.matrix), rows, self.high, self.counts)
         changed: Flags = self.high != before
         return changed if changed.any() else None
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
-        """Forget rows; return the columns whose peak changed, or None if none did."""
-        if not kernels.forget_peaks(*parts(matrix), rows, self.high, self.counts):
+    def subtract(self, table: Table, rows: Ints) -> Flags | None:
+        """Subtract rows; return the columns whose peak changed, or None if none did."""
+        if not kernels.forget_peaks(*parts(table.matrix), rows, self.high, self.counts):
             return None
         changed: Flags = (self.counts[0] == 0) & (self.high > 0.0)
         self.high[changed] = 0.0
         scan = changed & (self.counts[1] > 0)
         if scan.any():
-            kernels.rescan_peaks(*parts(matrix), live_rows(), scan, self.high, self.counts)
+            kernels.rescan_peaks(
+                *parts(table.matrix), table.live_rows(), scan, self.high, self.counts
+            )
         return changed
 
 
@@ -170,17 +172,17 @@ class _SparseExtremes:
         self.low: Floats = live.min(axis=0).toarray().ravel()
         self.high: Floats = live.max(axis=0).toarray().ravel()
 
-    def add(self, matrix: Values, rows: Ints) -> Flags | None:
-        """Take rows in; return which columns changed, or None where none has."""
+    def add(self, table: Table, rows: Ints) -> Flags | None:
+        """Add rows; return the columns that changed, or None if none did."""
         low, high = self.low, self.high
-        others = _SparseExtremes(matrix, rows)
+        others = _SparseExtremes(table.matrix, rows)
         self.low, self.high = np.minimum(low, others.low), np.maximum(high, others.high)
         changed: Flags = (low != self.low) | (high != self.high)
         return changed if changed.any() else None
 
-    def remove(self, matrix: Values, rows: Ints, live_rows: Callable[[], Ints]) -> Flags | None:
-        """Forget rows; return which columns changed, or None where none has."""
-        left = _SparseExtremes(matrix, live_rows())
+    def subtract(self, table: Table, rows: Ints) -> Flags | None:
+        """Subtract rows; return the columns that changed, or None if none did."""
+        left = _SparseExtremes(table.matrix, table.live_rows())
         changed: Flags = (left.low != self.low) | (left.high != self.high)
         self.low, self.high = left.low, left.high
         return changed if changed.any() else None

@@ -144,7 +144,7 @@ class RobustScaler(Scaler):
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._exchange(rows, self._accelerator.remove_all)
+        return self._exchange(rows, self._accelerator.subtract_all)
 
     def _can_add(self) -> bool:
         return True

@@ -20,6 +20,7 @@ from erasable.core.extremes import Extremes
 from erasable.core.inputs import read_matrix
 from erasable.core.partial import PartialTransformer
 from erasable.core.sparse import by_column, canonical
+from erasable.core.tables import Table
 from erasable.core.values import Accepts, Values
 
 NARROWEST = 2.0**-960
@@ -142,7 +143,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, found = self._attached(), self._accelerator
-        changed = found.remove(held.records.matrix, rows, held.live_rows)
+        changed = found.subtract(Table.of(held), rows)
         if changed is None:
             self._change = NOTHING
             return Outcome("updated", 0, {"columns_changed": 0})
@@ -155,7 +156,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
         found = self._accelerator
-        changed = found.add(self._attached().records.matrix, rows)
+        changed = found.add(Table.of(self._attached()), rows)
         if changed is not None:
             self._bounds = np.stack([found.low, found.high])
         self._change = NOTHING if changed is None else TableChange(columns=changed)

@@ -20,6 +20,7 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.passes import Remote, Stored, each_block, rows_in_memory
 from erasable.core.sparse import canonical, parts
+from erasable.core.tables import Table
 
 
 def is_gap(values: NDArray[Any], marker: float) -> Flags:
@@ -47,13 +48,13 @@ class SparseGaps:
         self._marker = marker
         self.n_values: Ints = self._observed(matrix, live_rows)
 
-    def add(self, matrix: csr_array, rows: Ints) -> None:
-        """Take rows in."""
-        self.n_values += self._observed(matrix, rows)
+    def add(self, table: Table, rows: Ints) -> None:
+        """Add rows."""
+        self.n_values += self._observed(table.matrix, rows)
 
-    def remove(self, matrix: csr_array, rows: Ints) -> None:
-        """Forget rows, which can still be read."""
-        self.n_values -= self._observed(matrix, rows)
+    def subtract(self, table: Table, rows: Ints) -> None:
+        """Subtract rows, which can still be read."""
+        self.n_values -= self._observed(table.matrix, rows)
 
     def rows(self, columns: Flags) -> None:
         """Return None: any row may have gaps in these columns."""
@@ -91,9 +92,9 @@ class SparseModes:
         self._columns, self._values = columns[first], values[first]
         self._counts = np.add.reduceat(counts, first) if first.size else counts
 
-    def add(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Take rows in."""
-        columns, values = self._read(matrix, rows, 1)
+    def add(self, table: Table, rows: Ints) -> int:
+        """Add rows."""
+        columns, values = self._read(table.matrix, rows, 1)
         self._count(
             np.append(self._columns, columns),
             np.append(self._values, values),
@@ -102,9 +103,9 @@ class SparseModes:
         self._find(np.unique(columns))
         return 0
 
-    def remove(self, matrix: csr_array, rows: Ints, live_rows: Callable[[], Ints]) -> int:
-        """Forget rows, which can still be read; no column is read again."""
-        columns, values = self._read(matrix, rows, -1)
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """Subtract rows, which can still be read; no column is read again."""
+        columns, values = self._read(table.matrix, rows, -1)
         starts = np.searchsorted(self._columns, columns)
         ends = np.searchsorted(self._columns, columns, side="right")
         for value, start, end in zip(values, starts.tolist(), ends.tolist(), strict=True):

@@ -5,16 +5,12 @@ Means and scales may be rounded to a lattice, which few deletions change.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 
-from erasable.core._grid_kernels import BITS, quantise
 from erasable.core._jit import kernel
-from erasable.core._moment_kernels import HALF, ROUND_HALF
 from erasable.core._schema import (
     MOST_QUANTA,
     Array,
@@ -31,71 +27,18 @@ from erasable.core._schema import (
     tops,
 )
 from erasable.core._tape_kernels import log
-from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, joined
-from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, WeightUnits, joined
+from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Affine, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.partial import WeightedTransformer
-from erasable.core.sparse import SparseGrid, parts
+from erasable.core.sparse import SparseGrid
+from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS
 from erasable.preprocessing._scaler import Scaler
-
-
-class SparseMoments(Moments):
-    """`erasable.core.moments.Moments` for CSR, on a `SparseGrid`: zeros add nothing to any sum."""
-
-    @classmethod
-    def fit(
-        cls, grid: Any, matrix: Any, live_rows: Ints | None = None, *, n_jobs: int | None = None
-    ) -> Self:
-        """Sum the live rows of a matrix."""
-        moments = cls(grid=grid, n_rows=0, sums=np.zeros((4, matrix.shape[1])))
-        rows = np.arange(matrix.shape[0]) if live_rows is None else live_rows
-        moments._accumulate(matrix, rows, 1.0)
-        return moments
-
-    def rederive(self, matrix: Any, live_rows: Ints, columns: Flags) -> None:
-        """Sum some columns again, because their grid changed."""
-        self.sums[:, columns] = 0.0
-        self._sum(matrix, live_rows, columns, 1.0)
-
-    def _accumulate(self, matrix: Any, rows: Ints, sign: float) -> None:
-        self.n_rows += int(sign) * rows.size
-        self._sum(matrix, rows, np.ones(matrix.shape[1], dtype=np.bool_), sign)
-
-    def _sum(self, matrix: Any, rows: Ints, columns: Flags, sign: float) -> None:
-        per_quantum = np.ldexp(1.0, BITS - self.grid.top)
-        _add(*parts(matrix), rows, columns, sign, self.grid.magic, per_quantum, self.sums)
-
-
-@kernel
-def _add(
-    data: Matrix,
-    indices: NDArray[np.int32] | Ints,
-    indptr: NDArray[np.int32] | Ints,
-    rows: Ints,
-    columns: Flags,
-    sign: float,
-    magic: Floats,
-    per_quantum: Floats,
-    sums: Floats,
-) -> None:
-    """Add the values of rows in some columns to `sums` (m, hh, hl, ll), or take them away."""
-    for i in range(rows.size):
-        for e in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            j = indices[e]
-            if not columns[j]:
-                continue
-            m = quantise(np.float64(data[e]), magic[j]) * per_quantum[j]
-            upper = (m + ROUND_HALF) - ROUND_HALF
-            h, lower = upper / HALF, m - upper
-            sums[0, j] += sign * m
-            sums[1, j] += sign * (h * h)
-            sums[2, j] += sign * (h * lower)
-            sums[3, j] += sign * (lower * lower)
 
 
 class StandardScaler(Scaler, WeightedTransformer):
@@ -232,32 +175,25 @@ class StandardScaler(Scaler, WeightedTransformer):
         self._accelerator = self._moments.grid
         self._set_lattice()
 
+    def _table(self, weights: Any = None) -> Table:
+        return Table.of(self._attached(), weights=weights, n_jobs=self._n_jobs)
+
     def _sum_up(self) -> Moments | WeightedMoments:
-        matrix, live = self._live_matrix()
-        names, n_jobs, weights = self._column_names, self._n_jobs, self._counted_weights()
+        weights, live = self._counted_weights(), self._attached().live_rows()
         if weights is not None:
-            return WeightedMoments.fit(matrix, weights, live, names=names, n_jobs=n_jobs)
-        if issparse(matrix):
-            return SparseMoments.fit(SparseGrid.fit(matrix, live), matrix, live)
-        return Moments.fit_with_grid(matrix, live, names=names, warn=False, n_jobs=n_jobs)
+            return WeightedMoments.fit(self._table(WeightUnits.of(weights, live)))
+        return Moments.fit_with_grid(self._table(), warn=False)
 
     def _check_deletion(self, rows: Ints) -> None:
         if not (isinstance(self._moments, WeightedMoments) and self._moments.outweighs(rows)):
             super()._check_deletion(rows)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held, moments = self._attached(), self._moments
-        matrix = held.records.matrix
-        if isinstance(moments, WeightedMoments):
-            scanned = moments.remove(matrix, rows, held.live_rows)
-        else:
-            moments.remove(matrix, rows)
-            change = moments.grid.remove(matrix, rows, held.live_rows)
-            if change.exponents:
-                moments.rederive(matrix, held.live_rows(), change.columns)
-            scanned = int(change.extremes.sum())
+        return self._note_changes(self._moments.subtract(self._table(), rows))
+
+    def _note_changes(self, scanned: int) -> Outcome:
         counts = {"columns_scanned": scanned, **self._move_lattice()}
-        return Outcome("updated", held.n_live if scanned else 0, counts)
+        return Outcome("updated", self._attached().n_live if scanned else 0, counts)
 
     def _move_lattice(self) -> dict[str, int]:
         """Know what has changed in the output; count the columns."""
@@ -278,18 +214,7 @@ class StandardScaler(Scaler, WeightedTransformer):
             self._moments.weights.weights = weights
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        held, moments = self._attached(), self._moments
-        matrix = held.records.matrix
-        if isinstance(moments, WeightedMoments):
-            scanned = moments.add(matrix, moments.weights.weights, rows, held.live_rows)
-        else:
-            change = moments.grid.add(matrix, rows, held.live_rows)
-            moments.add(matrix, rows)
-            if change.exponents:
-                moments.rederive(matrix, held.live_rows(), change.columns)
-            scanned = int(change.columns.sum())
-        counts = {"columns_scanned": scanned, **self._move_lattice()}
-        return Outcome("updated", held.n_live if scanned else 0, counts)
+        return self._note_changes(self._moments.add(self._table(), rows) or 0)
 
     def _schema(self) -> FieldType:
         n_records = self._n_records
@@ -322,8 +247,7 @@ class StandardScaler(Scaler, WeightedTransformer):
         if "weights" in state:
             self._moments = WeightedMoments.from_state(grid, state)
         else:
-            read = (Moments if dense else SparseMoments).from_state
-            self._moments = read(grid, self._n_records, state["moments"])
+            self._moments = Moments.from_state(grid, self._n_records, state["moments"])
         self._weighs = True
         self._restore_map(state)
         self._set_lattice()

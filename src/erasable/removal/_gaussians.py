@@ -16,6 +16,7 @@ from erasable.core.ids import shorten
 from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
 from erasable.core.seeds import is_integer
+from erasable.core.tables import Table
 from erasable.removal._inputs import as_numbers, read_dense, read_mask
 
 _BLOCK = 2**20
@@ -112,7 +113,7 @@ class Moments:
     @classmethod
     def of_rows(cls, rows: RecordRows) -> Self:
         """Compute them of stored rows; see `of_records`."""
-        gram = Gram.fit_with_grid(rows.records.matrix, rows.rows, warn=False)
+        gram = Gram.fit_with_grid(Table(rows.records.matrix, lambda: rows.rows), warn=False)
         high, low = gram.centred()
         mean, rest = gram.means()
         quantum = gram.quantum

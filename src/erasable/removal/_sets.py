@@ -19,6 +19,7 @@ from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.record_rows import RecordRows, located
 from erasable.core.sparse import SparseGrid, take_rows, tops
+from erasable.core.tables import Table
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass
 
@@ -111,17 +112,8 @@ class Sets:
         return self._moments(self.retain)
 
     def _moments(self, matrix: Any) -> Moments:
-        grid: Any = self.grid
-        if not self.sparse:
-            return Moments.fit(grid, *located(matrix))
-        gridded = grid.apply(matrix, np.arange(matrix.shape[0]))
-        whole = gridded.data / grid.quantum[gridded.indices]
-        upper = np.rint(whole / _HALF)
-        lower = whole - upper * _HALF
-        # Sums of whole numbers below 2**53: exact in whichever order they are added.
-        terms = (whole, upper * upper, upper * lower, lower * lower)
-        sums = [np.bincount(gridded.indices, t, minlength=self.n_features) for t in terms]
-        return Moments(grid=grid, n_rows=matrix.shape[0], sums=np.array(sums))
+        where, rows = located(matrix)
+        return Moments.fit(self.grid, Table(where, None if rows is None else lambda: rows))
 
     def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
         """Copy some rows of both sets."""

@@ -100,7 +100,10 @@ class TreeRecords(NamedTuple):
 
 
 class GrowingTree(NamedTuple):
-    """One tree."""
+    """One tree: of its records, a node keeps their row numbers and the sums of their targets.
+
+    Large nodes keep the split candidates they have drawn, too. Values are in `TreeRecords`.
+    """
 
     # (n_slots, 9); feature (-1 in a leaf), code of the largest value that goes to the left, and of
     # the smallest that goes to the right; slot of the left child, the right one has the next; where

@@ -17,6 +17,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
+from erasable.core.tables import Table
 
 
 class TreeTargets(Protocol):
@@ -181,7 +182,7 @@ class NumberTargets:
     def add(self, held: Attachment, rows: Ints) -> bool:
         """Take rows in; tell whether the grid is another."""
         column, n = _column(held), self.numbers.size
-        change = self.grid.add(column, rows, held.live_rows)
+        change = self.grid.add(Table(column, held.live_rows), rows)
         if n < column.shape[0]:
             numbers = np.zeros(column.shape[0] + column.shape[0] // 8, dtype=np.int64)
             numbers[:n] = self.numbers
@@ -192,7 +193,7 @@ class NumberTargets:
 
     def remove(self, held: Attachment, rows: Ints) -> bool:
         """Forget rows; tell whether the grid is another."""
-        change = self.grid.remove(_column(held), rows, held.live_rows)
+        change = self.grid.subtract(Table(_column(held), held.live_rows), rows)
         self.numbers[rows] = 0
         return change.exponents
 

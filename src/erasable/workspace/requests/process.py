@@ -1,5 +1,7 @@
 """Processing of requests: one batch over every data set and every model that holds their records.
 
+`finish` signs the receipts; `erasable receipt show` writes one to a file, and nothing is sent.
+
 The law kept here: everything is prepared beside the current files, and one transaction puts models,
 data and requests in place together. A process that dies before has done nothing; if it dies after,
 the next one finishes. A request is completed only when nothing of its records is left on the disk.

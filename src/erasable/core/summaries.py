@@ -1,0 +1,89 @@
+"""Summaries: what is learned of rows by counting and adding.
+
+The law kept here: a summary is a function of the set of rows that are in it. Its numbers are exact,
+so adding and subtracting rows commute and undo each other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from erasable.core.arrays import Flags, Ints
+from erasable.core.tables import Table
+
+__all__ = ["Gridded", "Summary"]
+
+
+class Summary(ABC):
+    """Counts or exact sums over rows of a table, to which rows are added or subtracted.
+
+    Both return how many columns were read again in all rows that count.
+
+    Examples
+    --------
+    >>> class Total(Summary):
+    ...     total = 0
+    ...     def add(self, table, rows):
+    ...         self.total += int(table.matrix[rows].sum())
+    ...         return 0
+    ...     def subtract(self, table, rows):
+    ...         self.total -= int(table.matrix[rows].sum())
+    ...         return 0
+    ...     def state(self):
+    ...         return {"total": self.total}
+    >>> total, table = Total(), Table(np.array([[3], [4]]))
+    >>> total.add(table, np.array([0, 1])), total.subtract(table, np.array([0])), total.state()
+    (0, 0, {'total': 4})
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """Add rows, which count already; None if everything is to be summed again instead."""
+
+    @abstractmethod
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """Subtract rows, which can still be read, and do not count any more."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return the arrays that a model must keep."""
+
+
+class Gridded(Summary):
+    """Sums of values on a grid of the columns; a column is summed again when its grid changes.
+
+    A subclass implements `accumulate` and `sum_again`. `grid` is a `Grid`, `SparseGrid` or
+    `TopGrid` of the same rows.
+    """
+
+    __slots__ = ()
+    grid: Any
+
+    @abstractmethod
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """Add rows to the sums, on the grid as it is, or subtract them if `sign` is -1."""
+
+    @abstractmethod
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """Sum some columns of all rows that count, on the grid as it is."""
+
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """See `Summary`."""
+        change = self.grid.add(table, rows)
+        self.accumulate(table, rows, 1)
+        if change.exponents:
+            self.sum_again(table, change.columns)
+        return int(np.count_nonzero(change.columns))
+
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
+        self.accumulate(table, rows, -1)
+        change = self.grid.subtract(table, rows)
+        if change.exponents:
+            self.sum_again(table, change.columns)
+        return int(np.count_nonzero(change.extremes))

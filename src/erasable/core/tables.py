@@ -1,0 +1,170 @@
+"""Tables: rows of values, wherever they lie, with what belongs to the rows of a model.
+
+The law kept here: sums over rows are whole numbers, and merge in any order. So it does not show
+where the rows lie, how they are cut into blocks, or how many threads read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.attachment import Attachment
+from erasable.core.classes import Classes
+from erasable.core.passes import Block, Partial, Pass, Stored, run
+from erasable.core.row_arrays import PerLiveRow, PerRow
+from erasable.core.threads import several
+
+__all__ = ["Adder", "Table"]
+
+Adder: TypeAlias = Callable[..., None]
+"""Adds rows to sums; arguments: matrix, positions, codes, units, sums, parameters."""
+
+
+class Table:
+    """Rows of a matrix in memory, in files or on workers, with classes and weights.
+
+    Parameters
+    ----------
+    matrix : ndarray, csr_array or Stored, of shape (n_rows, n_features)
+    live_rows : callable, optional
+        Returns the positions of the rows that count, ascending; all rows by default.
+    classes : Classes, optional
+        The classes of the rows.
+    weights : erasable.core._weighted_moments.WeightUnits, optional
+        The weights of the rows, in quanta.
+    targets : ndarray of shape (n_rows, n_targets), float64, optional
+        More columns, which follow those of the matrix.
+    names : sequence of str, optional
+        Names of the columns, for messages.
+    n_jobs : int, optional
+        Threads of a pass over all rows.
+
+    Examples
+    --------
+    >>> classes = Classes.fit(np.array([5, 6, 5]), np.arange(3))
+    >>> table = Table(np.zeros((3, 1)), classes=classes)
+    >>> table.live_rows(), table.codes, table.units(np.array([2]))
+    (array([0, 1, 2]), array([0, 1, 0], dtype=int32), array([1]))
+    """
+
+    __slots__ = ("classes", "is_sparse", "is_stored", "live_rows", "matrix", "n_jobs", "names",
+                 "targets", "weights")  # fmt: skip
+
+    def __init__(
+        self,
+        matrix: Any,
+        live_rows: Callable[[], Ints] | None = None,
+        *,
+        classes: Classes | None = None,
+        weights: Any = None,
+        targets: Floats | None = None,
+        names: Sequence[str] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.matrix = matrix
+        self.live_rows: Callable[[], Ints] = live_rows or self._every_row
+        self.classes: Any = classes
+        self.weights, self.targets = weights, targets
+        self.names, self.n_jobs = names, n_jobs
+        self.is_stored: bool = isinstance(matrix, Stored)
+        self.is_sparse: bool = not self.is_stored and issparse(matrix)
+
+    @classmethod
+    def of(
+        cls,
+        held: Attachment,
+        classes: Classes | None = None,
+        weights: Any = None,
+        n_jobs: int | None = None,
+    ) -> Self:
+        """Return the rows of the records that a model holds."""
+        records = held.records
+        return cls(
+            records.matrix, held.live_rows, classes=classes, weights=weights,
+            names=records.feature_names, n_jobs=n_jobs,
+        )  # fmt: skip
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        width: int = self.matrix.shape[1]
+        return width
+
+    @property
+    def codes(self) -> Ints32:
+        """The codes of the rows' classes."""
+        codes: Ints32 = self.classes.codes
+        return codes
+
+    def units(self, rows: Ints) -> Ints:
+        """Return the weights of rows in quanta; 1 for each row if there are no weights."""
+        if self.weights is None:
+            return np.ones(rows.size, dtype=np.int64)
+        units: Ints = self.weights.units(rows)
+        return units
+
+    def some(self, live_rows: Callable[[], Ints]) -> Self:
+        """Return the same table, of which other rows count."""
+        return type(self)(
+            self.matrix, live_rows, classes=self.classes, weights=self.weights,
+            targets=self.targets, names=self.names, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+    def run(
+        self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
+    ) -> Partial:
+        """Run a pass over rows, by default over those that count, and perhaps some columns."""
+        chosen = self.live_rows() if rows is None else rows
+        return run(pass_, self.matrix, chosen, n_jobs=self.n_jobs, columns=columns)
+
+    def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
+        """Return a matrix in memory that has some rows, and their positions in it."""
+        if self.is_stored:
+            return self.matrix[rows], np.arange(rows.size)
+        return self.matrix, rows
+
+    def add(
+        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False
+    ) -> None:
+        """Add rows to exact sums: all of them in a pass, or a `few` of them.
+
+        `adder` is a function of a module.
+        """
+        units = self.units(rows)
+        if few and self.is_stored:
+            near, places = self.in_memory(rows)
+            adder(near, places, self.codes[rows], units, sums, *params)
+        elif few or self.is_sparse or not (self.is_stored or several(rows.size, self.n_jobs)):
+            adder(self.matrix, rows, self.codes, units, sums, *params)
+        else:
+            sums += self.run(_Adding(adder, self.codes, units, sums, params), rows)
+
+    def _every_row(self) -> Ints:
+        return np.arange(self.matrix.shape[0])
+
+
+class _Adding(Pass[NDArray[Any]]):
+    """Add rows to sums, from zero."""
+
+    def __init__(
+        self, adder: Adder, codes: Ints32, units: Ints, sums: NDArray[Any], params: tuple[Any, ...]
+    ) -> None:
+        self._adder, self._params = adder, params
+        self._codes, self._units = PerRow(codes), PerLiveRow(units)
+        self._shape, self._dtype = sums.shape, sums.dtype
+
+    def of_block(self, block: Block) -> NDArray[Any]:
+        sums = np.zeros(self._shape, self._dtype)
+        codes, units = self._codes.of(block), self._units.of(block)
+        self._adder(block.matrix, block.positions, codes, units, sums, *self._params)
+        return sums
+
+    def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        one += other
+        return one
