@@ -105,7 +105,7 @@ def gram(table: Table) -> Gram:
 
 
 def fills(kind: Any) -> Callable[[Table], Any]:
-    return lambda table: kind(table.matrix, table.live_rows(), np.nan)
+    return lambda table: kind(table, np.nan)
 
 
 CASES = {

@@ -139,7 +139,7 @@ def test_stored_zeros_and_formats_do_not_matter(imputer: Any) -> None:
 @pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent"])
 def test_blocks_and_windows(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows come in several blocks, and take the extremes and the windows with them."""
-    monkeypatch.setattr("erasable.preprocessing._sparse_fills._BLOCK", 200)
+    monkeypatch.setattr("erasable.core.tables._VALUES", 200)
     table = np.where(np.arange(3000) % 7 == 3, np.nan, np.arange(3000.0))[:, None] * [1.0, -2.0]
     model = SimpleImputer(strategy=strategy).fit(csr_array(table))
     model.delete(range(350))

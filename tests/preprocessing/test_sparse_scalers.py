@@ -121,7 +121,7 @@ def test_loading_with_records(scaler: Any, tmp_path: Path) -> None:
 
 
 def test_large_batches_of_wide_sparse_rows(monkeypatch: Any) -> None:
-    monkeypatch.setattr("erasable.preprocessing._sparse_fills._BLOCK", 64)
+    monkeypatch.setattr("erasable.core.tables._VALUES", 64)
     rng = np.random.default_rng(0)
     table = np.where(rng.random((80, 20)) < 0.6, rng.normal(size=(80, 20)), 0.0)
     model = RobustScaler(with_centering=False).fit(csr_array(table))
@@ -135,7 +135,7 @@ def test_a_column_that_is_read_again_loses_a_batch_as_a_whole(
     together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The windows run out in the first of several blocks; a negative control takes them singly."""
-    monkeypatch.setattr("erasable.preprocessing._sparse_fills._BLOCK", 200)
+    monkeypatch.setattr("erasable.core.tables._VALUES", 200)
     if not together:
         subtract_all = Quantiles.subtract_all
 

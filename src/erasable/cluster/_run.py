@@ -492,7 +492,7 @@ class LloydRun(Persistent):
         turned: bool = False,
         n_jobs: int | None = 1,
     ) -> tuple[int, int, int]:
-        """Run down the levels: in threads, with bounds on movements (`_filed_levels`), or without."""
+        """Run down the levels: in threads, or with bounds (`_filed_levels`), or without these."""
         totals = np.zeros(3, np.int64)
         start = 0
         live = self.live() if self._built < 0 and several(self.n_alive, n_jobs) else None

@@ -6,14 +6,17 @@ where the rows lie, how they are cut into blocks, or how many threads read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce as fold
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._sparse_kernels import column_values
+from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.passes import Block, Partial, Pass, Stored, run
@@ -21,6 +24,9 @@ from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.threads import several
 
 __all__ = ["Adder", "Table"]
+
+_VALUES = 2**20
+"""Values that are copied at once."""
 
 Adder: TypeAlias = Callable[..., None]
 """Adds rows to sums; arguments: matrix, positions, codes, units, sums, parameters."""
@@ -122,6 +128,44 @@ class Table:
         """Run a pass over rows, by default over those that count, and perhaps some columns."""
         chosen = self.live_rows() if rows is None else rows
         return run(pass_, self.matrix, chosen, n_jobs=self.n_jobs, columns=columns)
+
+    def run_dense(
+        self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
+    ) -> Partial:
+        """Run a pass whose blocks are dense, and have only the chosen columns, in their order."""
+        chosen = self.live_rows() if rows is None else rows
+        if self.is_stored or not (self.is_sparse or columns):
+            return self.run(pass_, chosen, columns)
+        blocks = (Block(each, NO_ROWS, True) for each in self._copies(chosen, columns))
+        return fold(pass_.merge, map(pass_.of_block, blocks))
+
+    def dense_blocks(self, rows: Ints) -> Iterator[tuple[Matrix, Ints]]:
+        """Yield dense matrices in memory that have some rows, with their positions in these."""
+        if not self.is_sparse:
+            yield self.in_memory(rows)
+            return
+        for each in self._copies(rows, None):
+            yield each, np.arange(each.shape[0])
+
+    def _copies(self, rows: Ints, columns: Sequence[int] | None) -> Iterator[Matrix]:
+        """Yield rows in memory, or some of their columns, as dense matrices; one at least."""
+        width = self.n_features if columns is None else len(columns)
+        step = max(1, _VALUES // max(width, 1))
+        for start in range(0, max(rows.size, 1), step):
+            some = rows[start : start + step]
+            if columns is None:
+                yield self.matrix[some].toarray()
+                continue
+            table = np.zeros((some.size, width), None if self.is_sparse else self.matrix.dtype)
+            for place, j in enumerate(columns):
+                if self.is_sparse:
+                    own = np.zeros(some.size)
+                    m = self.matrix
+                    column_values(m.data, m.indices, m.indptr, some, j, own)
+                    table[:, place] = own
+                else:
+                    table[:, place] = self.matrix[some, j]
+            yield table
 
     def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
         """Return a matrix in memory that has some rows, and their positions in it."""

@@ -448,10 +448,10 @@ def _codes(labels: Sequence[NDArray[Any]], matrix: Any) -> Any:
 class StoredModes:
     """The most frequent value of each column of a stored table; see `Modes`."""
 
-    def __init__(
-        self, matrix: Stored, live_rows: Ints, marker: Any, names: Any, *, objects: bool
-    ) -> None:
-        self._categories = StoredCategories(matrix, live_rows, None, names, marker)
+    def __init__(self, table: Table, marker: Any, *, objects: bool) -> None:
+        self._categories = StoredCategories(
+            table.matrix, table.live_rows(), None, table.names, marker
+        )
         self._objects, self._marker = objects, marker
 
     def subtract(self, table: Table, rows: Ints) -> int:

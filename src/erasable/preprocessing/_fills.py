@@ -7,12 +7,13 @@ its state than that needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Flags, Floats, Ints
@@ -20,27 +21,15 @@ from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
-from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.passes import Block, Pass
 from erasable.core.quantiles import Quantiles
 from erasable.core.tables import Table
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap, plain
-from erasable.preprocessing._sparse_fills import blocks, column_of, gaps_in, is_gap, values_of
+from erasable.preprocessing._sparse_fills import gaps_in, is_gap, values_of
 
 Reached = tuple[Floats, Floats, Ints]
 """Lowest and highest value of each column; how many values equal these, and how many there are."""
-
-
-def reached(matrix: Stored, live_rows: Ints, gap: float, columns: Any = None) -> Reached:
-    """Return the extremes of columns, and counts; see `_mean_kernels.extremes`."""
-    return run(_Extremes(gap), matrix, live_rows, columns=columns)
-
-
-def summed(
-    matrix: Stored, live_rows: Ints, gap: float, grid: kernels.Grid, columns: Any = None
-) -> Floats:
-    """Return the sums of gridded values; see `_mean_kernels.add`."""
-    return run(_Sums(gap, grid), matrix, live_rows, columns=columns)
 
 
 class _Extremes(Pass[Reached]):
@@ -80,26 +69,6 @@ class _Sums(Pass[Floats]):
         return one + other  # integers, in quanta
 
 
-class StoredGaps:
-    """The numbers of gaps of the live rows of a stored table; `Gaps` without a mask of them."""
-
-    def __init__(self, matrix: Stored, live_rows: Ints, marker: Any) -> None:
-        self._marker = marker
-        # `strays`: values of each column that are NaN
-        gaps, self.strays = run(_CountGaps(marker), matrix, live_rows)
-        self.n_values: Ints = live_rows.size - gaps  # live values of each column
-
-    def subtract(self, table: Table, rows: Ints) -> None:
-        """Subtract rows, which can still be read."""
-        self.n_values = self.n_values - np.count_nonzero(
-            ~gaps_in(table.matrix[rows], self._marker), axis=0
-        )
-
-    def rows(self, columns: Flags) -> None:
-        """Return None: any row may have gaps in these columns."""
-        return None
-
-
 class _CountGaps(Pass[tuple[Ints, Ints]]):
     """Count values that are gaps, and those that are NaN."""
 
@@ -109,15 +78,21 @@ class _CountGaps(Pass[tuple[Ints, Ints]]):
         self._marker = marker
 
     def of_block(self, block: Block) -> tuple[Ints, Ints]:
-        own = block.matrix[block.positions]
-        gaps, strays = (
-            np.count_nonzero(gaps_in(own, each), axis=0).astype(np.int64)
-            for each in (self._marker, np.nan)
-        )
+        own: Any = block.matrix if block.every else block.matrix[block.rows]
+        gaps, strays = (_count_gaps(own, each) for each in (self._marker, np.nan))
         return gaps, strays
 
     def merge(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
         return one[0] + other[0], one[1] + other[1]
+
+
+def _count_gaps(own: Any, marker: Any) -> Ints:
+    """Count the gaps of each column; a value that is not stored is none."""
+    if issparse(own):
+        some = own.indices[is_gap(own.data, marker)]
+        return np.bincount(some, minlength=own.shape[1]).astype(np.int64)
+    counts: Ints = np.count_nonzero(gaps_in(own, marker), axis=0).astype(np.int64)
+    return counts
 
 
 def constant_of(given: Any, *, objects: bool) -> Any:
@@ -172,26 +147,16 @@ class Fill(Protocol):
 class Means:
     """Means of gridded values, of a dense table or a sparse one."""
 
-    def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
-        refuse_many_rows(live_rows.size, MAX_ROWS)
-        d = matrix.shape[1]
+    def __init__(self, table: Table, marker: float) -> None:
+        live = table.live_rows()
+        refuse_many_rows(live.size, MAX_ROWS)
+        d = table.n_features
         self._gap = float(marker)
-        self._low, self._high = np.full(d, np.inf), np.full(d, -np.inf)
-        self._reached = np.zeros((3, d), dtype=np.int64)
-        if isinstance(matrix, Stored):
-            self._low, self._high, self._reached = reached(matrix, live_rows, self._gap)
-        else:
-            for table, rows in blocks(matrix, live_rows):
-                kernels.extremes(table, rows, self._gap, self._low, self._high, self._reached)
+        self._low, self._high, self._reached = table.run_dense(_Extremes(self._gap), live)
         self._refuse_huge()
         self.origin, self.top, self.sums = np.zeros(d), np.zeros(d, dtype=np.int64), np.zeros(d)
-        for j in range(d):
-            self._bracket(j)
-        if isinstance(matrix, Stored):
-            self.sums = summed(matrix, live_rows, self._gap, self._grid())
-            return
-        for table, rows in blocks(matrix, live_rows):
-            kernels.add(table, rows, self._gap, self._grid(), self.sums)
+        self._bracket(range(d))
+        self.sums = table.run_dense(_Sums(self._gap, self._grid()), live)
 
     @property
     def n_values(self) -> Ints:
@@ -206,28 +171,28 @@ class Means:
 
     def add(self, table: Table, rows: Ints) -> int:
         low, high = self._low.copy(), self._high.copy()
-        for near, at in blocks(table.matrix, rows):
+        for near, at in table.dense_blocks(rows):
             kernels.extremes(near, at, self._gap, self._low, self._high, self._reached)
         self._refuse_huge()
         wider = np.flatnonzero((self._low != low) | (self._high != high)).tolist()
-        moved = [j for j in wider if self._bracket(j)]
-        for near, at in blocks(table.matrix, rows):
+        moved = self._bracket(wider)
+        for near, at in table.dense_blocks(rows):
             kernels.add(near, at, self._gap, self._grid(), self.sums)
-        for j in moved:
-            self._add_up(table, table.live_rows(), j)
+        self._sum_again(table, moved)
         return len(moved)
 
     def subtract(self, table: Table, rows: Ints) -> int:
         bounds, grid, lost = (self._low, self._high), self._grid(), False
-        for near, at in blocks(table.matrix, rows):
+        for near, at in table.dense_blocks(rows):
             lost |= kernels.forget(near, at, self._gap, grid, bounds, self._reached, self.sums)
-        if not lost:
+        some = (self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low)
+        if not (lost and some.any()):
             return 0
-        live = table.live_rows()
-        columns = np.flatnonzero((self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low))
-        for j in columns.tolist():
-            self._scan(table, live, j)
-        return int(columns.size)
+        columns = np.flatnonzero(some).tolist()
+        found = table.run_dense(_Extremes(self._gap), columns=columns)
+        self._low[columns], self._high[columns], self._reached[:, columns] = found
+        self._sum_again(table, self._bracket(columns))
+        return len(columns)
 
     def statistics(self) -> Floats:
         out = np.zeros(self.sums.size)
@@ -241,7 +206,7 @@ class Means:
     @classmethod
     def restored(cls, state: Mapping[str, Any], n_values: Ints) -> Means:
         """Return means with their statistics, from which no rows can be removed."""
-        means = cls(np.zeros((0, n_values.size)), np.zeros(0, dtype=np.int64), np.nan)
+        means = cls(Table(np.zeros((0, n_values.size))), np.nan)
         means._reached[2] = n_values
         means.origin, means.top, means.sums = state["origin"], state["top"], state["sum"]
         return means
@@ -251,46 +216,32 @@ class Means:
         per_quantum = np.ldexp(1.0, grid_kernels.BITS - self.top)
         return self.origin, np.ldexp(1.0, self.top + grid_kernels.BITS), per_quantum
 
-    def _bracket(self, j: int) -> bool:
-        """Derive the grid of a column from its extremes; say whether it is another."""
-        origin, top = 0.0, 0
-        if self.n_values[j]:
-            origin, top = grid_kernels.bracket(self._low[j], self._high[j])
-        changed = bool(origin != self.origin[j] or top != self.top[j])
-        self.origin[j], self.top[j] = origin, top
-        return changed
+    def _bracket(self, columns: Iterable[int]) -> list[int]:
+        """Derive the grid of columns from their extremes; return those that have another now."""
+        moved = []
+        for j in columns:
+            origin, top = 0.0, 0
+            if self.n_values[j]:
+                origin, top = grid_kernels.bracket(self._low[j], self._high[j])
+            if origin != self.origin[j] or top != self.top[j]:
+                moved.append(j)
+            self.origin[j], self.top[j] = origin, top
+        return moved
 
-    def _scan(self, table: Table, live: Ints, j: int) -> None:
-        if table.is_stored:
-            low, high, counts = reached(table.matrix, live, self._gap, [j])
-        else:
-            column, rows = column_of(table.matrix, live, j)
-            low, high = np.full(1, np.inf), np.full(1, -np.inf)
-            counts = np.zeros((3, 1), dtype=np.int64)
-            kernels.extremes(column, rows, self._gap, low, high, counts)
-        self._low[j], self._high[j], self._reached[:, j] = low[0], high[0], counts[:, 0]
-        if self._bracket(j):
-            self._add_up(table, live, j)
-
-    def _add_up(self, table: Table, live: Ints, j: int) -> None:
-        origin, magic, per_quantum = (numbers[j : j + 1] for numbers in self._grid())
-        grid = origin, magic, per_quantum
-        if table.is_stored:
-            self.sums[j] = summed(table.matrix, live, self._gap, grid, [j])[0]
-            return
-        column, rows = column_of(table.matrix, live, j)
-        total = np.zeros(1)
-        kernels.add(column, rows, self._gap, grid, total)
-        self.sums[j] = total[0]
+    def _sum_again(self, table: Table, columns: list[int]) -> None:
+        if columns:
+            origin, magic, per_quantum = (numbers[columns] for numbers in self._grid())
+            sums = _Sums(self._gap, (origin, magic, per_quantum))
+            self.sums[columns] = table.run_dense(sums, columns=columns)
 
 
 class Medians:
     """Medians, halfway between the two middle values, of a dense table or a sparse one."""
 
-    def __init__(self, matrix: Any, live_rows: Ints, marker: float) -> None:
+    def __init__(self, table: Table, marker: float) -> None:
         self._marker = marker
-        read = values_of(matrix, lambda: live_rows, marker)
-        self._quantiles = Quantiles.fit(read, matrix.shape[1], [0.5])
+        read = values_of(table.matrix, table.live_rows, marker)
+        self._quantiles = Quantiles.fit(read, table.n_features, [0.5])
 
     def add(self, table: Table, rows: Ints) -> int:
         return self._quantiles.add_all(*self._read(table, rows))
@@ -300,7 +251,7 @@ class Medians:
 
     def _read(self, table: Table, rows: Ints) -> Any:
         """Return values of rows with NaN for gaps, and the reader of all that count."""
-        values = (self._without_gaps(near[at]) for near, at in blocks(table.matrix, rows))
+        values = (self._without_gaps(near[at]) for near, at in table.dense_blocks(rows))
         return values, values_of(table.matrix, table.live_rows, self._marker)
 
     def statistics(self) -> Floats:
@@ -318,19 +269,13 @@ class Medians:
 class Modes:
     """The most frequent value of each column; of several, the smallest."""
 
-    def __init__(
-        self,
-        matrix: NDArray[Any],
-        live_rows: Ints,
-        marker: Any,
-        names: list[str] | None = None,
-        *,
-        objects: bool,
-    ) -> None:
+    def __init__(self, table: Table, marker: Any, *, objects: bool) -> None:
         self._marker = marker
-        self._categories = Categories.fit(self._seen(matrix), live_rows, names=names)
-        self._modes = np.zeros(matrix.shape[1], dtype=object if objects else np.float64)
-        for j in range(matrix.shape[1]):
+        self._categories = Categories.fit(
+            self._seen(table.matrix), table.live_rows(), names=table.names
+        )
+        self._modes = np.zeros(table.n_features, dtype=object if objects else np.float64)
+        for j in range(table.n_features):
             self._find(j)
 
     def _seen(self, matrix: NDArray[Any]) -> NDArray[Any]:
@@ -393,25 +338,26 @@ class Constants:
 
 
 class Gaps:
-    """The gaps, marked by `marker`, of distinct live rows; rows can be forgotten."""
+    """The gaps, marked by `marker`, of the rows that count; of a dense matrix, their places."""
 
-    def __init__(self, matrix: NDArray[Any], live_rows: Ints, marker: Any) -> None:
-        n_rows = matrix.shape[0]
-        whole = live_rows.size == n_rows
-        gaps = gaps_in(matrix if whole else matrix[live_rows], marker)
-        counts = np.count_nonzero(gaps, axis=0)
+    def __init__(self, table: Table, marker: Any) -> None:
+        live = table.live_rows()
+        self._marker, self._mask = marker, None
+        counts, self.strays = table.run(_CountGaps(marker), live)  # `strays`: values that are NaN
         # live values of each column, without gaps
-        self.n_values: Ints = live_rows.size - counts.astype(np.int64)
-        self._marker = marker
-        self._columns = np.flatnonzero(counts)
-        self._mask = np.zeros((self._columns.size, n_rows), dtype=np.bool_)
-        self._mask[:, live_rows] = gaps[:, self._columns].T
+        self.n_values: Ints = live.size - counts
+        if not (table.is_stored or table.is_sparse):
+            self._columns = np.flatnonzero(counts)
+            self._mask = np.zeros((self._columns.size, table.matrix.shape[0]), dtype=np.bool_)
+            for place, j in enumerate(self._columns.tolist()):
+                self._mask[place, live] = gaps_in(table.matrix[live, j], marker)
 
     def add(self, table: Table, rows: Ints) -> None:
         """Add rows."""
-        matrix = table.matrix
-        gaps = gaps_in(matrix[rows], self._marker)
-        self.n_values += rows.size - np.count_nonzero(gaps, axis=0)
+        self.n_values = self.n_values + rows.size - _count_gaps(table.matrix[rows], self._marker)
+        if self._mask is None:
+            return
+        matrix, gaps = table.matrix, gaps_in(table.matrix[rows], self._marker)
         columns = np.union1d(self._columns, np.flatnonzero(gaps.any(axis=0)))
         n_columns, n_rows = self._mask.shape
         if columns.size > n_columns or n_rows < matrix.shape[0]:
@@ -422,10 +368,13 @@ class Gaps:
 
     def subtract(self, table: Table, rows: Ints) -> None:
         """Subtract rows, which can still be read."""
-        self.n_values -= np.count_nonzero(~gaps_in(table.matrix[rows], self._marker), axis=0)
-        self._mask[:, rows] = False
+        self.n_values = self.n_values - rows.size + _count_gaps(table.matrix[rows], self._marker)
+        if self._mask is not None:
+            self._mask[:, rows] = False
 
-    def rows(self, columns: Flags) -> Ints:
-        """Return the positions of the live rows that have gaps in some columns."""
+    def rows(self, columns: Flags) -> Ints | None:
+        """Return the positions of rows with gaps in some columns; None: any row may have some."""
+        if self._mask is None:
+            return None
         chosen = self._mask[columns[self._columns]]
         return np.flatnonzero(chosen.any(axis=0))

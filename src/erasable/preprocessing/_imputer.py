@@ -23,7 +23,6 @@ from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
-from erasable.core.passes import Stored
 from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.preprocessing._categories import StoredModes, plain
@@ -34,13 +33,11 @@ from erasable.preprocessing._fills import (
     Means,
     Medians,
     Modes,
-    StoredGaps,
     constant_of,
     refuse_strays,
 )
 from erasable.preprocessing._saved_state import imputer_schema
 from erasable.preprocessing._sparse_fills import (
-    SparseGaps,
     SparseModes,
     fill_sparse,
     gaps_in,
@@ -169,43 +166,34 @@ class SimpleImputer(TransformerMixin, Erasable):
     def _heeds_objects(self) -> bool:
         return self._at_fit("strategy") in _OF_OBJECTS
 
-    def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps | SparseGaps | StoredGaps]:
+    def _learn_fills(self, *, objects: bool) -> tuple[Fill, Gaps]:
         """Learn from the records, as from objects or from numbers.
 
         A model of objects may be loaded with `Records` of them, which are numbers without text.
         """
-        held = self._attached()
-        matrix, live = held.records.matrix, held.live_rows()
+        table = Table.of(self._attached())
         marker = plain(self._at_fit("missing_values"))
         if not objects and isinstance(marker, str):
             raise InvalidInputError(
                 "'X' and 'missing_values' types are expected to be both numerical: X holds "
                 f"numbers, and missing_values is {shorten(marker)}; expected a number; pass np.nan"
             )
-        stored = isinstance(matrix, Stored)
-        if matrix.dtype == object and not stored:
-            self._refuse_strays(gaps_in(matrix[live], np.nan))
-        sparse, strategy = issparse(matrix), self._at_fit("strategy")
+        sparse, strategy = table.is_sparse, self._at_fit("strategy")
         if sparse:
             refuse_zeros_as_gaps(marker)
-        found: Any = StoredGaps if stored else SparseGaps if sparse else Gaps
-        gaps = found(matrix, live, marker)
-        if stored:
-            self._refuse_strays(gaps.strays)
+        gaps = Gaps(table, marker)
+        self._refuse_strays(gaps.strays)
         if strategy == "constant":
-            dtype: Any = object if objects else np.float64
-            return Constants(
-                np.full(
-                    matrix.shape[1], constant_of(self._at_fit("fill_value"), objects=objects), dtype
-                )
-            ), gaps
+            value, dtype = constant_of(self._at_fit("fill_value"), objects=objects), object
+            fills = np.full(table.n_features, value, dtype if objects else np.float64)
+            return Constants(fills), gaps
         if strategy == "most_frequent" and not sparse:
-            modes: Any = StoredModes if stored else Modes
-            return modes(matrix, live, marker, self._column_names, objects=objects), gaps
+            modes: Any = StoredModes if table.is_stored else Modes
+            return modes(table, marker, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
-        return kind(matrix, live, marker), gaps
+        return kind(table, marker), gaps
 
-    def _take(self, fill: Fill, gaps: Gaps | SparseGaps | StoredGaps) -> None:
+    def _take(self, fill: Fill, gaps: Gaps) -> None:
         self._fill, self._accelerator = fill, gaps
         self._derive_outputs(fill.statistics(), gaps.n_values, self._attached().n_live)
 

@@ -23,9 +23,10 @@ from erasable.core.ids import shorten
 from erasable.core.messages import refuse_huge_columns
 from erasable.core.passes import Block, Pass, run
 from erasable.core.quantiles import Quantiles
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
-from erasable.preprocessing._sparse_fills import blocks, values_of
+from erasable.preprocessing._sparse_fills import values_of
 
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
@@ -155,9 +156,9 @@ class RobustScaler(Scaler):
 
     def _exchange(self, rows: Ints, change: Callable[..., int]) -> Outcome:
         """Have rows leave or join the quantiles."""
-        matrix = self._attached().records.matrix
-        tables = (table[at] for table, at in blocks(matrix, rows))
-        scanned = change(tables, values_of(matrix, self._attached().live_rows))
+        table = Table.of(self._attached())
+        tables = (near[at] for near, at in table.dense_blocks(rows))
+        scanned = change(tables, values_of(table.matrix, table.live_rows))
         before, self._points = self._points, self._find()
         changed = (self._points != before).any(axis=0)
         self._change = TableChange(columns=changed)

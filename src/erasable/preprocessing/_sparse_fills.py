@@ -6,7 +6,7 @@ table, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,9 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from erasable.core._grid_passes import RemoteColumns
 from erasable.core._mixed import Mixed
-from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
-from erasable.core.passes import Remote, Stored, each_block, rows_in_memory
+from erasable.core.passes import Remote, Stored, each_block
 from erasable.core.sparse import canonical, parts
 from erasable.core.tables import Table
 
@@ -41,42 +40,17 @@ def gaps_in(matrix: Any, marker: Any) -> Flags:
     return np.asarray(matrix == marker, dtype=np.bool_)
 
 
-class SparseGaps:
-    """The numbers of gaps of the live rows of a CSR matrix; `Gaps` without a mask of them."""
-
-    def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
-        self._marker = marker
-        self.n_values: Ints = self._observed(matrix, live_rows)
-
-    def add(self, table: Table, rows: Ints) -> None:
-        """Add rows."""
-        self.n_values += self._observed(table.matrix, rows)
-
-    def subtract(self, table: Table, rows: Ints) -> None:
-        """Subtract rows, which can still be read."""
-        self.n_values -= self._observed(table.matrix, rows)
-
-    def rows(self, columns: Flags) -> None:
-        """Return None: any row may have gaps in these columns."""
-        return None
-
-    def _observed(self, matrix: csr_array, rows: Ints) -> Ints:
-        chosen = matrix[rows]
-        gaps = chosen.indices[is_gap(chosen.data, self._marker)]
-        return rows.size - np.bincount(gaps, minlength=matrix.shape[1]).astype(np.int64)
-
-
 class SparseModes:
     """The most frequent value of each column of a CSR matrix; of several, the smallest.
 
     It keeps the distinct values of every column, without 0, and how many rows have each.
     """
 
-    def __init__(self, matrix: csr_array, live_rows: Ints, marker: float) -> None:
+    def __init__(self, table: Table, marker: float) -> None:
         self._marker = marker
-        d = matrix.shape[1]
+        d = table.n_features
         self._zeros = np.zeros(d, dtype=np.int64)
-        columns, values = self._read(matrix, live_rows, 1)
+        columns, values = self._read(table.matrix, table.live_rows(), 1)
         self._count(columns, values, np.ones(values.size, dtype=np.int64))
         # The most frequent of the values that are stored, and how many have it.
         self._most, self._often = np.full(d, np.nan), np.zeros(d, dtype=np.int64)
@@ -169,29 +143,6 @@ def refuse_zeros_as_gaps(marker: Any) -> None:
             "Imputation not possible when missing_values == 0 and input is sparse: gaps would be "
             "everywhere; expected a dense array; pass X.toarray()"
         )
-
-
-_BLOCK = 2**20  # values that are written out at once
-
-
-def blocks(matrix: Any, rows: Ints) -> Iterator[tuple[NDArray[Any], Ints]]:
-    """Yield rows as dense tables, with positions in them; a dense table is yielded whole."""
-    if not issparse(matrix):
-        yield rows_in_memory(matrix, rows)
-        return
-    step = max(1, _BLOCK // matrix.shape[1])
-    for start in range(0, rows.size, step):
-        table = matrix[rows[start : start + step]].toarray()
-        yield table, np.arange(table.shape[0])
-
-
-def column_of(matrix: Any, rows: Ints, j: int) -> tuple[NDArray[Any], Ints]:
-    """Return a column as a dense table, and the positions of rows in it."""
-    if not issparse(matrix):
-        return matrix[:, j : j + 1], rows
-    column = np.zeros((rows.size, 1))
-    column_values(*parts(matrix), rows, j, column[:, 0])
-    return column, np.arange(rows.size)
 
 
 def columns_of(
