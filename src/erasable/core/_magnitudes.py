@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from erasable.core import _class_kernels as kernels
 from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.grid import MAX_ROWS, GridChange, unchanged
+from erasable.core.grid import MAX_ROWS, GridChange
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
@@ -93,7 +93,7 @@ class TopGrid:
             gone = kernels.forget_tops(*table.in_memory(rows), self.half, self.counts)
         columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
         if not (gone and columns.any()):
-            return unchanged(self.top.size)
+            return GridChange.none(self.top.size)
         live = table.live_rows()
         if table.is_sparse:  # its columns are scattered over its rows
             half = np.where(columns, np.ldexp(0.5, MIN_TOP), np.inf)

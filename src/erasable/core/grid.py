@@ -75,17 +75,18 @@ class GridChange:
     values: NDArray[np.bool_]
     extremes: NDArray[np.bool_]
 
+    @classmethod
+    def none(cls, n_features: int) -> Self:
+        """Return the result of a change of rows that changed nothing, cached for each width."""
+        if n_features not in _STILL:
+            still = np.zeros(n_features, dtype=np.bool_)
+            still.flags.writeable = False
+            _STILL[n_features] = cls(False, still, still, still)
+        made: Self = _STILL[n_features]
+        return made
 
-def unchanged(n_features: int) -> GridChange:
-    """Return the result of a deletion that changed nothing, cached for each width."""
-    if n_features not in _STILL:
-        still = np.zeros(n_features, dtype=np.bool_)
-        still.flags.writeable = False
-        _STILL[n_features] = GridChange(False, still, still, still)
-    return _STILL[n_features]
 
-
-_STILL: dict[int, GridChange] = {}
+_STILL: dict[int, Any] = {}
 
 
 MAX_ROWS = 2**27
@@ -397,7 +398,7 @@ class Grid:
     def _derive_changed(self, extremes: NDArray[np.bool_] | None, table: Table) -> GridChange:
         """Derive the columns again whose extremes have changed."""
         if extremes is None:
-            return unchanged(self.top.size)
+            return GridChange.none(self.top.size)
         columns, values = np.zeros((2, self.top.size), dtype=np.bool_)
         moved: list[Regridded] = []
         for j in np.flatnonzero(extremes).tolist():

@@ -59,6 +59,27 @@ class Gridded(Summary):
 
     A subclass implements `accumulate` and `sum_again`. `grid` is a `Grid`, `SparseGrid` or
     `TopGrid` of the same rows.
+
+    Examples
+    --------
+    >>> from erasable.core.grid import Grid
+    >>> class Sums(Gridded):
+    ...     def __init__(self, table):
+    ...         self.grid, self.sums = Grid.fit(table.matrix), np.zeros(table.n_features)
+    ...         self.accumulate(table, table.live_rows(), 1)
+    ...     def accumulate(self, table, rows, sign):
+    ...         self.sums += sign * self.grid.apply(table.matrix, rows).sum(axis=0)
+    ...     def sum_again(self, table, columns):
+    ...         gridded = self.grid.apply(table.matrix, table.live_rows())
+    ...         self.sums[columns] = gridded.sum(axis=0)[columns]
+    ...     def state(self):
+    ...         return {**self.grid.state(), "sums": self.sums}
+    >>> table = Table(np.array([[0.5, 3.0], [0.25, 4.0], [700.0, 3.5]]))
+    >>> sums = Sums(table)
+    >>> sums.subtract(table.some(lambda: np.array([0, 1])), np.array([2]))
+    1
+    >>> sums.state()["sums"]
+    array([0.75, 7.  ])
     """
 
     __slots__ = ()
