@@ -120,6 +120,13 @@ def test_the_walkthrough_shows_the_estimator_that_ships() -> None:
     assert _strange_blocks(page.replace("found.labels", "found.names"), source) != []
 
 
+def test_the_page_on_storage_shows_the_example_that_runs() -> None:
+    page = (PAGES / "contributing" / "storage.md").read_text()
+    source = (ROOT / "examples" / "sqlite_storage.py").read_text()
+    assert _strange_blocks(page, source) == []
+    assert _strange_blocks(page.replace("lasting", "passing"), source) != []
+
+
 @cache
 def _defined() -> dict[str, set[str]]:
     """Return what each module defines, by its path."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
 from erasable.selection import Exchangeable, SubsetSelector
 
@@ -23,6 +27,7 @@ NAMES = (
     "patients_withdraw",
     "raters_leave",
     "spam_filter",
+    "sqlite_storage",
     "users_with_many_records",
     "walkers_leave",
 )
@@ -33,6 +38,7 @@ OWN_DATA = {
     "digits_leave",
     "greedy_falls_short",
     "patients_withdraw",
+    "sqlite_storage",
 }
 
 
@@ -63,6 +69,32 @@ def test_patients_withdraw(capsys: pytest.CaptureFixture[str]) -> None:
     for patient in module.WITHDRAWN:
         assert f"{patient}  equal" in shown
     assert "DIFFERENT" not in shown
+
+
+def test_records_are_learned_from_sqlite(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    module = example("sqlite_storage")
+    assert module.main() == 0
+    shown = capsys.readouterr().out
+    assert shown.count("as in memory: True") == 3
+    assert "2497 patients are left" in shown
+    path, rng = tmp_path / "clinic.db", np.random.default_rng(1)
+    X, y = rng.normal(size=(1200, 2)), rng.integers(0, 2, 1200)
+    module.fill(path, X, y)
+    fitted = module.GaussianNB().fit(module.records_of(path, "patient", ids="id", target="ill"))
+    before = fitted.digest()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DELETE FROM patient WHERE id = 7")
+        database.commit()
+    with pytest.raises(InvalidDataError, match="has 999 of 1000 rows"):
+        fitted.delete([7])
+    assert fitted.digest() == before
+    read = module.SQLiteRows.read  # a negative control: features that come in another order
+    module.SQLiteRows.read = lambda self, columns: read(self, columns)[
+        :: -1 if "age" in columns else 1
+    ]
+    assert module.main() == 1
 
 
 def test_data_are_acquired(capsys: pytest.CaptureFixture[str]) -> None:
