@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._grid_passes import RemoteColumns
 from erasable.core._sparse_kernels import column_values
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
-from erasable.core.passes import Block, Partial, Pass, Stored, run
+from erasable.core.passes import Block, Partial, Pass, Remote, Stored, each_block, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.threads import several
 
@@ -172,6 +173,40 @@ class Table:
         if self.is_stored:
             return self.matrix[rows], np.arange(rows.size)
         return self.matrix, rows
+
+    def reader(self, marker: float | None = None) -> Callable[[int], Floats] | RemoteColumns:
+        """Return how `Quantiles` read a column of the rows that count, without gaps.
+
+        Gaps are NaN and what equals `marker`; without a marker, there are none.
+        """
+        if isinstance(self.matrix, Remote):
+            return RemoteColumns(self.matrix, self.live_rows, np.nan if marker is None else marker)
+        by_column: list[Any] = []  # of sparse rows; made when the first column is read
+
+        def read(j: int) -> Floats:
+            values = self._column(j, by_column, gaps=marker is not None)
+            return values if marker is None else values[(values == values) & (values != marker)]
+
+        return read
+
+    def _column(self, j: int, by_column: list[Any], *, gaps: bool) -> Floats:
+        """Copy a column of the rows that count."""
+        rows = self.live_rows()
+        if self.is_stored:
+            blocks = each_block(self.matrix, rows, [j], gaps=gaps)
+            found = np.concatenate([block.matrix[block.positions, 0] for block in blocks])
+            return found.astype(np.float64, copy=False)
+        if not self.is_sparse:
+            values: Floats = (
+                self.matrix[:, j] if rows.size == len(self.matrix) else (self.matrix[rows, j])
+            )
+            return values.astype(np.float64)
+        if not by_column:
+            by_column.append(self.matrix[rows].tocsc())
+        own = by_column[0]
+        column, span = np.zeros(own.shape[0]), slice(*own.indptr[j : j + 2].tolist())
+        column[own.indices[span]] = own.data[span]
+        return column
 
     def add(
         self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False

@@ -26,7 +26,7 @@ from erasable.core.quantiles import Quantiles
 from erasable.core.tables import Table
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap, plain
-from erasable.preprocessing._sparse_fills import gaps_in, is_gap, values_of
+from erasable.preprocessing._sparse_fills import gaps_in, is_gap
 
 Reached = tuple[Floats, Floats, Ints]
 """Lowest and highest value of each column; how many values equal these, and how many there are."""
@@ -240,7 +240,7 @@ class Medians:
 
     def __init__(self, table: Table, marker: float) -> None:
         self._marker = marker
-        read = values_of(table.matrix, table.live_rows, marker)
+        read = table.reader(marker)
         self._quantiles = Quantiles.fit(read, table.n_features, [0.5])
 
     def add(self, table: Table, rows: Ints) -> int:
@@ -252,7 +252,7 @@ class Medians:
     def _read(self, table: Table, rows: Ints) -> Any:
         """Return values of rows with NaN for gaps, and the reader of all that count."""
         values = (self._without_gaps(near[at]) for near, at in table.dense_blocks(rows))
-        return values, values_of(table.matrix, table.live_rows, self._marker)
+        return values, table.reader(self._marker)
 
     def statistics(self) -> Floats:
         return self._quantiles.middle(0)

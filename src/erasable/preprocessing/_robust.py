@@ -26,7 +26,6 @@ from erasable.core.quantiles import Quantiles
 from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
-from erasable.preprocessing._sparse_fills import values_of
 
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite
 
@@ -135,13 +134,12 @@ class RobustScaler(Scaler):
         )
 
     def _fit_rows(self) -> None:
-        matrix, live = self._live_matrix()
-        _refuse_huge(matrix, live)
+        table = Table.of(self._attached())
+        _refuse_huge(table.matrix, table.live_rows())
         shares = [0.5] if self._at_fit("with_centering") else []
         if self._at_fit("with_scaling"):
             shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
-        read = values_of(matrix, lambda: live)
-        self._accelerator = Quantiles.fit(read, matrix.shape[1], shares)
+        self._accelerator = Quantiles.fit(table.reader(), table.n_features, shares)
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
@@ -158,7 +156,7 @@ class RobustScaler(Scaler):
         """Have rows leave or join the quantiles."""
         table = Table.of(self._attached())
         tables = (near[at] for near, at in table.dense_blocks(rows))
-        scanned = change(tables, values_of(table.matrix, table.live_rows))
+        scanned = change(tables, table.reader())
         before, self._points = self._points, self._find()
         changed = (self._points != before).any(axis=0)
         self._change = TableChange(columns=changed)

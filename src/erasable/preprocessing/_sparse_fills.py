@@ -6,19 +6,16 @@ table, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack, issparse
+from scipy.sparse import csr_array, hstack
 
-from erasable.core._grid_passes import RemoteColumns
 from erasable.core._mixed import Mixed
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
-from erasable.core.passes import Remote, Stored, each_block
-from erasable.core.sparse import canonical, parts
+from erasable.core.sparse import canonical
 from erasable.core.tables import Table
 
 
@@ -143,46 +140,3 @@ def refuse_zeros_as_gaps(marker: Any) -> None:
             "Imputation not possible when missing_values == 0 and input is sparse: gaps would be "
             "everywhere; expected a dense array; pass X.toarray()"
         )
-
-
-def columns_of(
-    matrix: Any, rows: Callable[[], Ints], *, gaps: bool = False
-) -> Callable[[int], Floats]:
-    """Return a function that copies a column of rows; what it needs, it makes when first called."""
-    by_column: list[Any] = []
-
-    def read(j: int) -> Floats:
-        if isinstance(matrix, Stored):
-            parts_of_it = each_block(matrix, rows(), [j], gaps=gaps)
-            return np.concatenate([part.matrix[part.positions, 0] for part in parts_of_it]).astype(
-                np.float64, copy=False
-            )
-        if not issparse(matrix):
-            live = rows()
-            values: Floats = matrix[:, j] if live.size == len(matrix) else matrix[live, j]
-            return values.astype(np.float64)
-        if not by_column:
-            by_column.append(matrix[rows()].tocsc())
-        data, indices, indptr = parts(by_column[0])
-        column = np.zeros(by_column[0].shape[0])
-        column[indices[indptr[j] : indptr[j + 1]]] = data[indptr[j] : indptr[j + 1]]
-        return column
-
-    return read
-
-
-def values_of(
-    matrix: Any, rows: Callable[[], Ints], marker: float | None = None
-) -> Callable[[int], Floats] | RemoteColumns:
-    """Return how `Quantiles` read the values of rows, where a marker and NaN are gaps."""
-    if isinstance(matrix, Remote):
-        return RemoteColumns(matrix, rows, np.nan if marker is None else marker)
-    columns = columns_of(matrix, rows, gaps=marker is not None)
-    if marker is None:
-        return columns
-
-    def read(j: int) -> Floats:
-        column = columns(j)
-        return column[~is_gap(column, marker)]
-
-    return read
