@@ -57,6 +57,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
     See Also
     --------
     erasable.neighbors.KNeighborsRegressor : The mean of so many records, however far.
+    erasable.neighbors.KernelDensity : The density of the records themselves.
 
     Notes
     -----
