@@ -32,13 +32,18 @@ from erasable.core.errors import (
 )
 from erasable.neighbors import KernelDensity
 from erasable.neighbors import _weigh_kernels as kernels
-from erasable.neighbors._weighing import Weighing
+from erasable.neighbors._weighing import Weighing as Asked
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import MinMaxScaler, StandardScaler
 from erasable.utils._checks.data_sets import STANDARD
-from erasable.utils.estimator_checks import LAW_CHECKS, check_erasable
+from erasable.utils.estimator_checks import (
+    LAW_CHECKS,
+    check_erasable,
+    parametrize_with_law_checks,
+)
 from neighbors.oracle import order_of
 from neighbors.test_stored import in_memory, write
+from weighing import Weighing
 
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "gaussian": lambda u: mpmath.exp(-u * u / 2),
@@ -223,6 +228,15 @@ def test_long_lives_end_as_fits(
     assert equality(model).equal
 
 
+class WeighingDensity(Weighing, KernelDensity):
+    """A density of records that have weights."""
+
+
+@parametrize_with_law_checks([WeighingDensity(bandwidth="scott")], fast=True)
+def test_the_law_with_weights(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
 def _file(model: Any) -> io.BytesIO:
     file = io.BytesIO()
     model.set_params(n_jobs=None).save(file)
@@ -257,7 +271,7 @@ def test_the_order_of_a_sum_is_that_of_the_hashes_of_ids() -> None:
         model = KernelDensity(kernel="tophat").fit(np.zeros((3, 1)), sample_weight=weights, ids=ids)
         order = sorted(range(3), key=order_of(ids).__getitem__)
         total = sum(weights[order].tolist())
-        asked = Weighing(model._memory, None, kernels.TOPHAT, 1.0, None)
+        asked = Asked(model._memory, None, kernels.TOPHAT, 1.0, None)
         sums, _ = asked.sums(np.zeros((1, 1)), np.zeros(1))
         assert sums.tolist() == [[total]]
         found.add(total)
