@@ -55,6 +55,8 @@ COSTS: dict[str, tuple[str, str, str]] = {
                              "half of them: the rest is copied, O(nd)"),
     "KNeighborsRegressor": ("the records", "O(d + log n)",
                             "half of them: the rest is copied, O(nd)"),
+    "KernelDensity": ("the records", "O(d + log n)",
+                      "half of them: the rest is copied, O(nd)"),
     "LinearRegression": ("exact second moments", "O(d^2); solving O(d^3)",
                          "a column's extreme: O(nd) a column"),
     "LogisticRegression": ("the optimum, on a lattice",

@@ -51,6 +51,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
     "KNeighborsClassifier": [{"n_neighbors": 2, "weights": "distance", "leaf_size": 2}],
     "KNeighborsRegressor": [{"n_neighbors": 3, "algorithm": "brute", "metric": "manhattan"}],
+    "KernelDensity": [
+        {"bandwidth": 0.7, "kernel": "cosine"},
+        {"bandwidth": "silverman", "kernel": "exponential"},
+    ],
     "LinearRegression": [{"fit_intercept": False}],
     "LogisticRegression": [
         {"C": 100.0, "fit_intercept": False},

@@ -102,13 +102,21 @@ def other_value(name: str, default: Any, constraints: list[Any]) -> Any:
 
 
 def other_values(estimator: Any) -> dict[str, Any]:
-    """Return for each parameter of an estimator but the seed a value that is not its default."""
+    """Return for each parameter of an estimator but the seed a value that is not its default.
+
+    Parameters that have one value are left out.
+    """
     constraints = estimator._parameter_constraints
     return {
         name: other_value(name, default, constraints.get(name, []))
         for name, default in estimator.get_params().items()
-        if name != "random_state"
+        if name != "random_state" and not _fixed(constraints.get(name, []))
     }
+
+
+def _fixed(constraints: list[Any]) -> bool:
+    """Tell whether a parameter has one value."""
+    return [len(getattr(each, "options", "  ")) for each in constraints] == [1]
 
 
 MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [

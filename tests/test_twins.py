@@ -40,6 +40,7 @@ DENSE = "its kernels read dense rows: a center has no zeros to skip"
 TABLED = "its kernels read dense blocks: nearly all records differ from a query in any feature"
 METRICS = "of metrics that are no exact formulas"
 EQUAL = "its records are equal: their weights are not on the grid of its sums"
+ALL = "all records within reach are summed, however they are found"
 NUMBERS = "parameters of the solver, of which there is one, run to the end"
 COPIED = "records are always copied, as they are to be erased"
 THREADS = "one thread: the order of sums is fixed"
@@ -123,6 +124,14 @@ PARAMETERS = {
     },
     "KNeighborsClassifier": {"metric_params": METRICS},
     "KNeighborsRegressor": {"metric_params": METRICS},
+    "KernelDensity": {
+        "algorithm": ALL,
+        "atol": ALL,
+        "breadth_first": ALL,
+        "leaf_size": ALL,
+        "metric_params": METRICS,
+        "rtol": ALL,
+    },
     "LinearRegression": {
         "copy_X": COPIED,
         "positive": "it has no closed solution",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from effort import examples
+from erasable.core._function_kernels import EXP_ERROR, expose
 from erasable.linear_model._certificate import distance, distance_after_step
 from erasable.linear_model._conjugate import Convexity
 from erasable.linear_model._lattice import pair_divide, pair_sum, pair_times
@@ -23,7 +24,6 @@ from erasable.linear_model._softmax_exact import (
     exp_doubles,
     times_double,
 )
-from erasable.linear_model._softmax_kernels import EXP_ERROR, expose
 from erasable.linear_model._softmax_problem import SoftmaxProblem
 from erasable.linear_model._softmax_sparse import SparseDesign
 from linear_model.logistic_oracle import optimum, small

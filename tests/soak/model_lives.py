@@ -90,6 +90,8 @@ def _neighbors(rng: np.random.Generator) -> Any:
     cls = _one(rng, neighbors.KNeighborsClassifier, neighbors.KNeighborsRegressor)
     if rng.random() < 0.2:
         return kernel.NadarayaWatson(_one(rng, 0.3, 1.0, 2.0))
+    if rng.random() < 0.2:
+        return neighbors.KernelDensity(bandwidth=_one(rng, 0.3, 2.0, "scott"))
     return cls(
         int(rng.integers(1, 6)),
         weights=_one(rng, "uniform", "distance"),

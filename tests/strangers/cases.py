@@ -34,7 +34,7 @@ from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
 from erasable.kernel import NadarayaWatson, RandomFourierRidge
 from erasable.linear_model import LinearRegression, LogisticRegression, Ridge, SegmentedRegression
 from erasable.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from erasable.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from erasable.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
@@ -165,6 +165,7 @@ def _of_other_fields() -> Iterator[Case]:
         (KNeighborsClassifier(2), words, {"ids": [f"p{i}" for i in range(n)]}),
         (KNeighborsRegressor(2), several, {}),
         (NadarayaWatson(), several, {}),
+        (KernelDensity(), None, weights),
         (SegmentedRegression(2), several, {}),
         (RandomForestClassifier(3, max_depth=3), words, groups),
         (DecisionTreeClassifier(max_depth=3), classes == 1, {}),

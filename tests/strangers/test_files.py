@@ -25,7 +25,7 @@ from erasable.feature_extraction import TfidfVectorizer
 from erasable.kernel import NadarayaWatson
 from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import CategoricalNB
-from erasable.neighbors import KNeighborsRegressor
+from erasable.neighbors import KernelDensity, KNeighborsRegressor
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import (
     MaxAbsScaler,
@@ -102,6 +102,8 @@ CRAFTED = [
     (Ridge(), X, _set("params", "alpha", to=np.zeros((2, 3))), "alpha"),
     (KNeighborsRegressor(2), X, _set("records", "X", (0, 0), to=np.nan), "records.X"),
     (KNeighborsRegressor(2), X, _set("records", "y", to=np.zeros(3)), "records.y"),
+    (KernelDensity(), X, _set("records", "weights", 0, to=-1.0), "records.weights"),
+    (KernelDensity(), X, _set("records", "weights", slice(None), to=0.0), "records.weights"),
     (KMeans(2), X, _set("path", "centers", (0, 0, 0), to=np.inf), "path.centers"),
     (KMeans(2), X, _set("params", "n_clusters", to=3), "path.centers"),
     (StandardScaler(), X, _set("moments", "hh", 0, to=0), "moments.hh"),

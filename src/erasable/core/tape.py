@@ -60,6 +60,8 @@ class Stream(IntEnum):
     """Phases of randomised rounding, drawn for a label rather than for a record."""
     LEAF = 3
     """Assignment of a record or a group to a leaf or a shard."""
+    NOISE = 4
+    """What is added to a record that was drawn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,77 +5,15 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import MagnitudeError
-from erasable.core.passes import Block, Pass, run
-from erasable.core.row_arrays import PerRow
-from erasable.core.threads import N_JOBS, over_rows
-from erasable.linear_model._softmax_kernels import LIMIT
-from erasable.neighbors._index import Index
-from erasable.neighbors._lazy import Lazy
-from erasable.neighbors._memory import Memory
-from erasable.neighbors._stored import StoredMemory
+from erasable.core.arrays import Floats
+from erasable.core.threads import N_JOBS
+from erasable.neighbors import _weigh_kernels as kernels
+from erasable.neighbors._lazy import Lazy, refuse_far
 from erasable.neighbors._targets import StoredNumbers
-
-from . import _weigh_kernels as kernels
-
-_DISTANCES = 2**23  # at once
-
-Found = tuple[Ints, Floats]
-"""Ranks of records, and their squared distances of every query."""
-
-
-def weigh_stored(
-    memory: StoredMemory,
-    queries: Floats,
-    inverse: Floats,
-    targets: Floats,
-    nearest: Floats,
-    limits: Floats,
-    bandwidth: float,
-    shape: int,
-    n_jobs: int | None,
-) -> tuple[Floats, Floats]:
-    """Return means and sums of weights; every part of the queries reads all blocks."""
-    order, live = memory.order, np.flatnonzero(memory.live)
-    ranks = np.zeros(memory.live.size, dtype=np.int64)
-    ranks[order] = np.arange(order.size)
-    per_row = PerRow(ranks)
-    out, total = np.zeros((len(queries), targets.shape[1])), np.zeros(len(queries))
-    step = max(1, _DISTANCES // max(order.size, 1))
-    for start in range(0, len(queries), step):
-        part = slice(start, start + step)
-        wanted = _Squares(per_row, queries[part], inverse, limits[part])
-        own, found = run(wanted, memory.matrix, live, n_jobs=n_jobs)
-        squares = np.empty_like(found)
-        squares[:, own] = found
-        kernels.weigh_gathered(
-            squares, targets, nearest[part], bandwidth, shape, out[part], total[part]
-        )
-    return out, total
-
-
-class _Squares(Pass[Found]):
-    """Find the squared distances of records within reach of queries."""
-
-    def __init__(self, ranks: PerRow, queries: Floats, inverse: Floats, limits: Floats) -> None:
-        self._ranks, self._queries, self._inverse, self._limits = ranks, queries, inverse, limits
-
-    def of_block(self, block: Block) -> Found:
-        rows = block.positions
-        squares = np.full((len(self._queries), rows.size), kernels.OUTSIDE)
-        if rows.size:
-            tree = Index(block.matrix, rows, None).tree
-            kernels.gather(self._queries, tree, self._inverse, self._limits, squares)
-        return self._ranks.of(block)[rows], squares
-
-    def merge(self, one: Found, other: Found) -> Found:
-        return np.concatenate([one[0], other[0]]), np.hstack([one[1], other[1]])
-
+from erasable.neighbors._weighing import Weighing
 
 _SHAPES = {
     "gaussian": kernels.GAUSSIAN,
@@ -85,9 +23,6 @@ _SHAPES = {
     "linear": kernels.LINEAR,
     "tophat": kernels.TOPHAT,
 }
-_LEAF_SIZE = 64
-_QUERIES = 64  # for a thread at a time; each of them looks at all records
-_TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 
 
 class NadarayaWatson(RegressorMixin, Lazy):
@@ -122,6 +57,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
     See Also
     --------
     erasable.neighbors.KNeighborsRegressor : The mean of so many records, however far.
+    erasable.neighbors.KernelDensity : The density of the records themselves.
 
     Notes
     -----
@@ -192,61 +128,17 @@ class NadarayaWatson(RegressorMixin, Lazy):
         MagnitudeError
             Rows are so far from all records that the distance is no finite number.
         """
-        queries = self._read_queries(X)
-        memory = self._memory
-        leaf_size = None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE
-        targets = memory.targets
-        assert isinstance(targets, StoredNumbers)
-        nearest, rows = memory.nearest(queries, 1, leaf_size, self._inverse, n_jobs=self.n_jobs)
-        if (rows < 0).any():
-            raise MagnitudeError(
-                f"{int((rows < 0).sum())} rows of X are so far from the records that distances "
-                "overflow; expected finite distances; scale X, or drop those rows"
-            )
-        shape = _SHAPES[self._at_fit("kernel")]
-        out, total = self._means(queries, memory, leaf_size, nearest[:, 0], shape)
+        queries, memory = self._read_queries(X), self._memory
+        shape, bandwidth = _SHAPES[self._at_fit("kernel")], float(self._at_fit("bandwidth"))
+        asked = Weighing(memory, self._inverse, shape, bandwidth, self.n_jobs)
+        squares, rows = asked.nearest(queries)
+        refuse_far(rows[:, 0] < 0)
+        nearest = squares[:, 0]
+        sums, total = asked.sums(queries, nearest)
         lost = total == 0.0
         if lost.any():
-            out[lost] = self._means(
-                queries[lost], memory, leaf_size, nearest[lost, 0], shape, nearest[lost, 0]
-            )[0]
-        return out[:, 0] if targets.flat else out
-
-    def _means(
-        self,
-        queries: Floats,
-        memory: Memory,
-        leaf_size: int | None,
-        nearest: Floats,
-        shape: int,
-        limits: Floats | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Return means and sums of weights; within `limits`, where given, of equal ones."""
-        bandwidth = float(self._at_fit("bandwidth"))
-        if limits is not None:
-            shape = kernels.TOPHAT
-        elif shape == kernels.GAUSSIAN:
-            limits = nearest + 2.0 * LIMIT * bandwidth * bandwidth
-        else:
-            limits = np.full(nearest.size, bandwidth * bandwidth)
-        inverse = np.zeros(0) if self._inverse is None else self._inverse
+            alike = asked._replace(shape=kernels.TOPHAT)
+            sums[lost], total[lost] = alike.sums(queries[lost], nearest[lost], nearest[lost])
+        sums /= total[:, None]
         assert isinstance(memory.targets, StoredNumbers)
-        values = memory.targets.values
-        if isinstance(memory, StoredMemory):
-            return weigh_stored(
-                memory, queries, inverse, values[memory.order], nearest, limits, bandwidth, shape,
-                self.n_jobs,
-            )  # fmt: skip
-        index = memory.index(leaf_size)
-        tree, by_rank = index.tree, values[index.order]
-        out, total = np.zeros((nearest.size, by_rank.shape[1])), np.zeros(nearest.size)
-
-        def weigh(rows: slice) -> None:
-            kernels.weigh(
-                queries[rows], tree, inverse, by_rank, nearest[rows], limits[rows], bandwidth,
-                shape, out[rows], total[rows],
-            )  # fmt: skip
-
-        for _ in over_rows(weigh, nearest.size, self.n_jobs, _QUERIES):
-            pass
-        return out, total
+        return sums[:, 0] if memory.targets.flat else sums

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from erasable.core._function_kernels import EXP_ERROR
 from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import Stored
 from erasable.core.portions import InOrder, Portion
@@ -22,7 +23,6 @@ from erasable.linear_model._softmax_design import (
     add,
     add_exactly,
 )
-from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 _CHUNK = 256
 _WIDEST = 2000

@@ -11,10 +11,10 @@ import numpy as np
 
 from erasable.core._centring_kernels import add as add_double
 from erasable.core._centring_kernels import multiply as times_double
+from erasable.core._function_kernels import LIMIT
 from erasable.core._jit import kernel, subroutine
 from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Floats, Ints
-from erasable.linear_model._softmax_kernels import LIMIT
 
 # ln 2 in three parts, of which the first two have 40 bits: an exponent times these is exact.
 _LN2_A, _LN2_B, _LN2_C = 0.6931471805601177, -1.7239444525610826e-13, -4.00865610552017e-26

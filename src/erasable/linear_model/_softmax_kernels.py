@@ -3,61 +3,16 @@
 A record has `m` logits z and the code of its class; where there is a *reference* class, its logit
 is 0 and its code is m. A residual is ``s (p_k - 1[class is k])`` with s the record's weight; it is
 made without cancellation, so that its relative error is a few units in the last place, plus what
-an error of the logits does to it. `expose` is our own because its error must be known, which the
-libraries' exponentials do not tell.
+an error of the logits does to it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from erasable.core._jit import kernel, subroutine
-from erasable.core.arrays import Floats, Ints, Ints32
-
-EXP_ERROR = 4 * 2.0**-53
-"""Bound of the relative error of `expose`: reduction 0.6, the last two sums 2.1 and the tail 0.3
-units, at a result of 0.7 or more. 1.2 were seen."""
-
-LIMIT = 700.0
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # fdlibm's
-_TO_INTEGER = 1.5 * 2.0**52
-_BIAS, _SHIFT = np.int64(1023), np.int64(52)
-
-
-@subroutine
-def expose(values: Floats, bits: Ints) -> None:
-    """Replace numbers by their exponentials; below -700 and above 700 by those of the limits.
-
-    `bits` is scratch space of the same size. ``x = k ln 2 + r``, a Taylor polynomial in r, and k
-    put into the exponent: loops without a branch, which the compiler vectorises.
-    """
-    powers = bits.view(np.float64)
-    for i in range(values.size):
-        x = values[i]
-        x = x if x < LIMIT else LIMIT
-        x = x if x > -LIMIT else -LIMIT
-        k = x * _LOG2_E + _TO_INTEGER
-        powers[i] = k
-        k -= _TO_INTEGER
-        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-        tail = 1.0 / 6227020800.0
-        tail = tail * r + 1.0 / 479001600.0
-        tail = tail * r + 1.0 / 39916800.0
-        tail = tail * r + 1.0 / 3628800.0
-        tail = tail * r + 1.0 / 362880.0
-        tail = tail * r + 1.0 / 40320.0
-        tail = tail * r + 1.0 / 5040.0
-        tail = tail * r + 1.0 / 720.0
-        tail = tail * r + 1.0 / 120.0
-        tail = tail * r + 1.0 / 24.0
-        tail = tail * r + 1.0 / 6.0
-        tail = tail * r + 0.5
-        values[i] = 1.0 + (r + r * r * tail)
-    for i in range(values.size):
-        bits[i] = (bits[i] + _BIAS) << _SHIFT
-    for i in range(values.size):
-        values[i] *= powers[i]
+from erasable.core._function_kernels import expose
+from erasable.core._jit import kernel
+from erasable.core.arrays import Floats, Ints32
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from erasable.core._function_kernels import EXP_ERROR
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Csr, Floats, Ints
@@ -16,7 +17,6 @@ from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._lattice import two_sum as two_sum_arrays
 from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign, total
-from erasable.linear_model._softmax_kernels import EXP_ERROR
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 

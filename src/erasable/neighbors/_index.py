@@ -17,6 +17,7 @@ from . import _index_kernels as kernels
 
 _LANES = 8
 _PLAIN = 64  # records in a block that belongs to no tree
+TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 _CACHED = 2**15  # values of queries that stay in cache while the blocks go by
 FARTHEST, NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
 """Distance and rank where there is no record."""

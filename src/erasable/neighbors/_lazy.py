@@ -34,7 +34,7 @@ from erasable.core.values import refuse_unsuited
 
 from ._memory import Memory
 from ._stored import StoredMemory, columns_beyond
-from ._targets import LARGEST, StoredLabels, StoredNumbers
+from ._targets import LARGEST, StoredLabels, StoredNumbers, StoredWeights
 
 
 class _Ids(FieldType):
@@ -58,16 +58,19 @@ class _Ids(FieldType):
             refuse(at, f"{repeats} ids twice", "each once")
 
 
-def lazy_schema(*, labels: bool) -> Fields:
-    """Return the schema of models that keep records with labels, or with numbers."""
+def lazy_schema(kind: type[StoredLabels | StoredNumbers]) -> Fields:
+    """Return the schema of models that keep records with targets of this kind."""
     parts: dict[str, FieldType] = {
         "X": Array("float64", ("n_records", "n_features"), least=-LARGEST, most=LARGEST),
         "ids": _Ids(),
     }
-    if labels:
+    if kind is StoredLabels:
         codes = [Array("int32", shape, least=0) for shape in _shapes()]
         parts |= {"classes": ListOf(Labels(None)), "codes": OneOf(tuple(codes))}
         records = Fields(parts, relations=(_know_every_code,))
+    elif kind is StoredWeights:
+        weights = Array("float64", ("n_records",), least=0.0, most=LARGEST)
+        records = Fields({**parts, "weights": weights}, relations=(_weigh_something,))
     else:
         values = [Array("float64", shape, least=-LARGEST, most=LARGEST) for shape in _shapes()]
         records = Fields({**parts, "y": OneOf(tuple(values))}, relations=(_have_outputs,))
@@ -81,6 +84,11 @@ def _shapes() -> tuple[tuple[str, ...], ...]:
 def _have_outputs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
     if sizes.get("n_outputs", 1) == 0:
         refuse(join(at, "y"), value["y"], "an output or more")
+
+
+def _weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    if not value["weights"].any():
+        refuse(join(at, "weights"), "zeros", "a weight above 0")
 
 
 def _know_every_code(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -130,6 +138,11 @@ class Lazy(Erasable):
     def _fit_rows(self) -> None:
         self._accelerator = self._memory_of(self._attached())
 
+    def _targets(self, records: Records) -> NDArray[Any]:
+        """Return what is kept of each row beside its values."""
+        assert records.y is not None
+        return records.y
+
     def _memory_of(self, held: Attachment) -> Memory:
         records, rows = held.records, held.live_rows()
         stored = isinstance(records.matrix, Stored)
@@ -137,8 +150,7 @@ class Lazy(Erasable):
             _refuse_beyond(columns_beyond(records.matrix, rows, self._n_jobs))
         else:
             _refuse_large(records.matrix, rows)
-        assert records.y is not None
-        targets = self._kind_of_targets.fit(records.y, rows)
+        targets = self._kind_of_targets.fit(self._targets(records), rows)
         return (StoredMemory if stored else Memory)(records.matrix, records.ids, held.live, targets)
 
     def _delete_checked(self, held: Attachment, rows: Ints) -> Outcome:
@@ -157,8 +169,8 @@ class Lazy(Erasable):
     def _add_rows(self, rows: Ints) -> Outcome | None:
         records = self._attached().records
         _refuse_large(records.matrix[rows], np.arange(rows.size))
-        assert records.y is not None
-        return Outcome("updated") if self._accelerator.add(records.y, rows) else None
+        added = self._accelerator.add(self._targets(records), rows)
+        return Outcome("updated") if added else None
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         self._accelerator.remove(rows)
@@ -183,7 +195,7 @@ class Lazy(Erasable):
         return self._accelerator if self._restored is None else self._restored
 
     def _schema(self) -> Fields:
-        return lazy_schema(labels=self._kind_of_targets is StoredLabels)
+        return lazy_schema(self._kind_of_targets)
 
     def _state(self) -> dict[str, Any]:
         return {"records": self._memory.state(), **self._map_state()}
@@ -261,6 +273,15 @@ def _refuse_large(matrix: Any, rows: Ints) -> None:
     if max(float(matrix.max()), -float(matrix.min())) <= LARGEST:
         return
     _refuse_beyond(int(np.count_nonzero((np.abs(matrix[rows]) > LARGEST).any(axis=0))))
+
+
+def refuse_far(far: Any) -> None:
+    """Raise MagnitudeError if a query has no record at a distance that is a finite number."""
+    if far.any():
+        raise MagnitudeError(
+            f"{int(far.sum())} rows of X are so far from the records that distances overflow; "
+            "expected finite distances; scale X, or drop those rows"
+        )
 
 
 def _refuse_beyond(beyond: int) -> None:

@@ -125,13 +125,14 @@ class Memory:
         order = self.order
         ids = self.ids[order]
         return {
-            "X": self._values(order),
+            "X": self.values(order),
             # Where an id that needed a wider type is gone, those that are left may not.
             "ids": ids if ids.dtype == np.int64 else as_id_array(ids.tolist()),
             **self.targets.state(order),
         }
 
-    def _values(self, rows: Ints) -> Floats:
+    def values(self, rows: Ints) -> Floats:
+        """Copy the values of rows, each of them once, in this order."""
         return np.ascontiguousarray(self.matrix[rows], dtype=np.float64)
 
     def digest_state(self) -> dict[str, Any]:

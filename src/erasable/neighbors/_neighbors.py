@@ -14,16 +14,16 @@ from scipy.sparse import csr_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.errors import InvalidInputError, InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.threads import N_JOBS
 
 from ._distance_kernels import CHEBYSHEV, EUCLIDEAN, MANHATTAN
-from ._lazy import Lazy
+from ._index import TREE_FEATURES
+from ._lazy import Lazy, refuse_far
 
 _METRICS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 _POWERS = {1.0: MANHATTAN, 2.0: EUCLIDEAN, np.inf: CHEBYSHEV}
-_TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 
 
 class Neighbors(Lazy):
@@ -159,11 +159,7 @@ class Neighbors(Lazy):
         else:
             parts = [_without(own, *answered(values, k + 1)) for own, values in memory.questions()]
             distances, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
-        if (rows < 0).any():
-            raise MagnitudeError(
-                f"{int((rows < 0).any(axis=1).sum())} rows of X are so far from the records that "
-                "distances overflow; expected finite distances; scale X, or drop those rows"
-            )
+        refuse_far((rows < 0).any(axis=1))
         return np.sqrt(distances) if metric == EUCLIDEAN else distances, rows
 
     def _count(self, n_neighbors: int | None, live: Flags, among: bool) -> int:
@@ -185,7 +181,7 @@ class Neighbors(Lazy):
     def _leaf_size(self) -> int | None:
         algorithm = self._at_fit("algorithm")
         if algorithm == "auto":
-            algorithm = "brute" if self.n_features_in_ > _TREE_FEATURES else "kd_tree"
+            algorithm = "brute" if self.n_features_in_ > TREE_FEATURES else "kd_tree"
         return None if algorithm == "brute" else int(self._at_fit("leaf_size"))
 
     def _distance(self) -> int:

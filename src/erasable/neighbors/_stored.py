@@ -35,7 +35,7 @@ class StoredMemory(Memory):
         rows = np.flatnonzero(self.live)
         return run(_SetHash(self.ids[rows], self.targets.bytes_of(rows)), self.matrix, rows)
 
-    def _values(self, rows: Ints) -> Floats:
+    def values(self, rows: Ints) -> Floats:
         """Read rows in this order, block by block, so that no others are kept meanwhile."""
         by_row = np.argsort(rows)
         values = np.empty((rows.size, self.matrix.shape[1]))

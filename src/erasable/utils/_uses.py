@@ -80,7 +80,7 @@ def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
 def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:
     """Fit, predict and delete: a few records, and those of the extremes of each column."""
     model = estimator.fit(X, *(() if y is None else (y,)), **params)
-    for method in ("transform", "predict", "predict_proba"):
+    for method in ("transform", "predict", "predict_proba", "score_samples"):
         with contextlib.suppress(AttributeError, NotImplementedError):
             getattr(model, method)(X[:20])
     getattr(model, "feature_importances_", None)

@@ -55,6 +55,7 @@ HOLD = {
         StandardScaler(), neighbors.KNeighborsRegressor()
     ),
     "kernel regression of ours": NadarayaWatson(),
+    "density of ours": neighbors.KernelDensity(),
     "support vectors in bags": Refit(BaggingClassifier(SVC(), n_estimators=2)),
     "support vectors in bags of columns": Refit(
         BaggingClassifier(peer(PeerScaler(), SVC()), n_estimators=2, max_features=2)

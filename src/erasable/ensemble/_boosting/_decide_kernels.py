@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from erasable.core._function_kernels import expose
 from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core._tape_kernels import exponential, log
 from erasable.core.arrays import Floats, Words
@@ -27,7 +28,6 @@ from erasable.ensemble._boosting._layout import (
     TreeArrays,
     Whole,
 )
-from erasable.linear_model._softmax_kernels import expose
 from erasable.tree._hash_kernels import mix64
 
 N_FACTORS = 4096

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from erasable.core._function_kernels import expose
 from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.ensemble._boosting._layout import COUNT_BITS, Whole
-from erasable.linear_model._softmax_kernels import expose
 from erasable.tree._hash_kernels import mix64
 
 GRADIENT_BITS = 16

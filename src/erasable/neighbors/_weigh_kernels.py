@@ -1,20 +1,21 @@
-"""Kernels of kernel regression: means of targets, weighed by what lies between record and query.
+"""Kernels of kernel regression and density: sums of targets, weighed by the distance to a query.
 
-A mean is a sum over the records within reach in the order of their ranks, one after the other, so
-that it is the same however the index came about. Weights are a fixed formula of one distance.
+A sum is over the records within reach in the order of their ranks, one after the other, so that it
+is the same however the index was made. Weights are a fixed formula of one distance.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from erasable.core._function_kernels import cos_turns, expose
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints
-from erasable.linear_model._softmax_kernels import expose
-from erasable.neighbors._distance_kernels import EUCLIDEAN, block_distances, box_distance
-from erasable.neighbors._index_kernels import Tree
 
-GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT = 0, 1, 2, 3, 4, 5
+from ._distance_kernels import EUCLIDEAN, block_distances, box_distance
+from ._index_kernels import Tree
+
+GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT, EXPONENTIAL, COSINE = range(8)
 _DEPTH = 64  # levels that a tree cannot have
 OUTSIDE = -1.0
 
@@ -71,6 +72,11 @@ def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits
             squares[i] = (nearest - squares[i]) / (2.0 * square)
         expose(squares, bits)
         return
+    if shape == EXPONENTIAL:
+        for i in range(squares.size):
+            squares[i] = (np.sqrt(nearest) - np.sqrt(squares[i])) / bandwidth
+        expose(squares, bits)
+        return
     for i in range(squares.size):
         u2 = squares[i] / square
         u2 = u2 if u2 < 1.0 else 1.0
@@ -83,6 +89,8 @@ def _weights(squares: Floats, nearest: float, bandwidth: float, shape: int, bits
             squares[i] = rest * rest * rest
         elif shape == LINEAR:
             squares[i] = 1.0 - np.sqrt(u2)
+        elif shape == COSINE:
+            squares[i] = cos_turns(0.25 * np.sqrt(u2))
         else:
             squares[i] = 1.0
 
@@ -99,18 +107,16 @@ def _take(by_rank: Floats, ranks: Ints, values: Floats) -> int:
 
 
 @subroutine
-def _mean(weights: Floats, ranks: Ints, targets: Floats, out: Floats) -> float:
-    """Write the weighed means of targets, unless there is no weight; return the sum of weights."""
+def _sum(weights: Floats, ranks: Ints, targets: Floats, out: Floats) -> float:
+    """Write the weighed sums of targets; return the sum of weights."""
     total = 0.0
     for i in range(weights.size):
         total += weights[i]
-    if total == 0.0:
-        return total
     for t in range(targets.shape[1]):
-        mean = 0.0
+        own = 0.0
         for i in range(weights.size):
-            mean += weights[i] * targets[ranks[i], t]
-        out[t] = mean / total
+            own += weights[i] * targets[ranks[i], t]
+        out[t] = own
     return total
 
 
@@ -127,11 +133,10 @@ def weigh(
     out: Floats,
     total: Floats,
 ) -> None:
-    """Write the weighed means of the targets within reach to `out`, the sums of weights to `total`.
+    """Write the weighed sums of the targets within reach to `out`, the sums of weights to `total`.
 
-    `targets` are by rank; nothing is written to `out` where no record has any weight. `nearest` and
-    `limits` are squared distances: of the nearest record, which has the weight 1 where the kernel
-    is Gaussian, and of the farthest that may have any.
+    `targets` are by rank. `nearest` and `limits` are squared distances: at which the weight is 1
+    where the kernel has no end, and of the farthest record that may have any.
     """
     n = targets.shape[0]
     scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, OUTSIDE)
@@ -140,7 +145,7 @@ def weigh(
         _gather(queries[q], tree, inverse, limits[q], scratch, by_rank)
         m = _take(by_rank, ranks, values)
         _weights(values[:m], nearest[q], bandwidth, shape, bits[:m])
-        total[q] = _mean(values[:m], ranks, targets, out[q])
+        total[q] = _sum(values[:m], ranks, targets, out[q])
 
 
 @kernel
@@ -170,4 +175,4 @@ def weigh_gathered(
     for q in range(squares.shape[0]):
         m = _take(squares[q], ranks, values)
         _weights(values[:m], nearest[q], bandwidth, shape, bits[:m])
-        total[q] = _mean(values[:m], ranks, targets, out[q])
+        total[q] = _sum(values[:m], ranks, targets, out[q])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from erasable.core._function_kernels import cos_turns
 from erasable.core._jit import kernel
-from erasable.kernel._wave_kernels import cos_turns
 from subroutines import standalone
 
 cos_turns = standalone(cos_turns)
