@@ -239,13 +239,13 @@ class ItemNeighbors(Erasable):
     -----
     The method is that of Sarwar et al. [1]_ on sets of items, with recommendations by sums of
     similarities, as those of Deshpande and Karypis [2]_. Similarities are computed from the counts
-    when they are needed, and kept until the next change of the model. Equal scores are in the order
-    of the columns.
+    at the first call of `recommend` after a change of the model, and kept until the next one, in 24
+    bytes for each pair. Equal scores are in the order of the columns.
 
-    The counts of the pairs that occur are kept, of each pair once: 8 bytes for a pair, and never
-    more than a square of 32-bit integers, one for each two items, takes. The saved file holds
-    these counts. Counts of few users, such as those of a pair that only one user has, are the data
-    of these users: the file is to be protected as the data are.
+    The counts of the pairs that occur are kept, of each pair once, in 8 bytes: if all occur, they
+    take as much memory as a square matrix of 32-bit integers. The saved file holds these counts.
+    Counts of few users, such as that of a pair that only one user has, are data of these users: the
+    file is to be protected as the data are.
 
     A record is a whole user. Rows of single interactions are not joined by `groups`, which says, as
     in every estimator, which records leave together: make one row of each user first.
