@@ -50,6 +50,8 @@ COSTS: dict[str, tuple[str, str, str]] = {
         "the trees, values in units", "one path in each, until one changes",
         "an edge, the start: a refit"),
     "GaussianNB": ("exact moments per class", "O(d)", "a column's extreme: O(n) a column"),
+    "ItemNeighbors": ("exact counts of items and pairs", "O(m^2 log d)",
+                      "a pair without users: counts are copied, O(d^2)"),
     "KMeans": ("every iteration", "see benchmarks", "a seed: the races again"),
     "KNeighborsClassifier": ("the records", "O(d + log n)",
                              "half of them: the rest is copied, O(nd)"),

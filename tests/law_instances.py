@@ -48,6 +48,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"max_iter": 5, "min_samples_leaf": 2, "early_stopping": True, "n_iter_no_change": 2},
         {"max_iter": 4, "min_samples_leaf": 1, "max_bins": 4, "l2_regularization": 0.5},
     ],
+    "ItemNeighbors": [{"similarity": "lift", "n_neighbors": 2}],
     "KMeans": [{"n_clusters": 3}, {"n_clusters": 2, "max_iter": 100, "tol": 1e-3}],
     "KNeighborsClassifier": [{"n_neighbors": 2, "weights": "distance", "leaf_size": 2}],
     "KNeighborsRegressor": [{"n_neighbors": 3, "algorithm": "brute", "metric": "manhattan"}],

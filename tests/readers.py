@@ -29,6 +29,9 @@ NO_ANSWER = (ErasableError, AttributeError, NotImplementedError, TypeError, Valu
 CHANGE = ("add", "correct", "delete", "fit", "load", "partial_fit", "replace", "save", "set_")
 """What the names of methods begin with that change a model, or read it from elsewhere."""
 
+OF_ANY_MODEL = {"item": 0}
+"""Other required arguments of methods, by their names."""
+
 
 def _attribute(name: str) -> Reader:
     return lambda model, X, y: getattr(model, name)
@@ -36,7 +39,7 @@ def _attribute(name: str) -> Reader:
 
 def _method(name: str, required: list[str]) -> Reader:
     def call(model: Any, X: Any, y: Any) -> Any:
-        values = {"X": X, "y": y}
+        values = {"X": X, "y": y, **OF_ANY_MODEL}
         made = getattr(model, name)(*(values[each] for each in required))
         return list(made) if inspect.isgenerator(made) else made
 
@@ -96,6 +99,7 @@ def _found(model: Erasable) -> Iterator[tuple[str, Reader]]:
         elif callable(value := getattr(model, name, None)) and not name.startswith(CHANGE):
             parameters = inspect.signature(value).parameters.values()
             required = [each.name for each in parameters if each.default is each.empty]
-            assert {*required} <= {"X", "y"}, f"unknown parameters of {cls.__name__}.{name}"
+            known = {"X", "y", *OF_ANY_MODEL}
+            assert known >= {*required}, f"unknown parameters of {cls.__name__}.{name}"
             yield name, _method(name, required)
     yield from OTHERS.items()

@@ -266,6 +266,12 @@ def test_the_demo_ends_where_a_check_finds_a_difference(
     assert "receipt" not in capsys.readouterr().out
 
 
+def test_every_package_of_estimators_is_reached_by_its_name() -> None:
+    packages = {cls.__module__.split(".")[1] for _, cls, _ in erasable.all_estimators()}
+    # `refit` is reached as `erasable.Refit`; networks need torch.
+    assert packages - {*dir(erasable)} <= {"neural", "refit"}
+
+
 def test_the_readme_names_every_estimator() -> None:
     page = _module("docs", "estimator_table")
     assert page.TABLE.findall((ROOT / "README.md").read_text(encoding="utf-8")) == [page.table()]

@@ -24,6 +24,7 @@ THEIRS = dict(all_estimators())
 WITHOUT_TWIN = {
     "ColumnTransformer": "takes what its parts take",
     "DivideAndConquerKMeans": "of Ginart et al. (2019)",
+    "ItemNeighbors": "not in scikit-learn",
     "NadarayaWatson": "not in scikit-learn",
     "Pipeline": "takes what its steps take",
     "QuantizedKMeans": "of Ginart et al. (2019)",

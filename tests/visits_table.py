@@ -26,7 +26,11 @@ OF_OTHERS = {
     for name, _, tags in all_estimators()
     if name in BLOCKWISE and tags["meta"]
 }
-OF_COUNTS = {"CategoricalNB", "MultinomialNB"}
+OF_COUNTS = {
+    name
+    for name, cls in BLOCKWISE.items()
+    if name not in OF_OTHERS and cls().__sklearn_tags__().input_tags.positive_only
+}
 
 
 def make(name: str, **wanted: Any) -> Any:

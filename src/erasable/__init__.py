@@ -43,6 +43,7 @@ _PACKAGES = (
     "neighbors",
     "pipeline",
     "preprocessing",
+    "recommend",
     "removal",
     "selection",
     "tree",

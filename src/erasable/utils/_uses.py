@@ -23,7 +23,10 @@ from erasable.core.records import Records
 
 _N, _D = 240, 4
 _FEW = 40  # where all pairs are compared, or all are left out
-_COUNTS = ("BernoulliNB", "CategoricalNB", "MultinomialNB", "OneHotEncoder", "OrdinalEncoder")
+_COUNTS = (
+    "BernoulliNB", "CategoricalNB", "ItemNeighbors", "MultinomialNB", "OneHotEncoder",
+    "OrdinalEncoder",
+)  # fmt: skip
 _TEXTS = ("CountVectorizer", "TfidfVectorizer")
 _FORESTS = ("ExtraTrees", "RandomForest")
 _OTHERWISE: dict[str, dict[str, Any]] = {  # parameters with kernels of their own
@@ -31,6 +34,7 @@ _OTHERWISE: dict[str, dict[str, Any]] = {  # parameters with kernels of their ow
     # With few edges, so that records leave without one, and trees are not grown again.
     "HistGradientBoostingClassifier": {"max_bins": 4, "random_state": 0},
     "HistGradientBoostingRegressor": {"max_bins": 4, "random_state": 0},
+    "ItemNeighbors": {"n_neighbors": 2},
     "KNeighborsClassifier": {"algorithm": "brute"},
     "RandomForestClassifier": {
         "n_estimators": 2, "random_state": 0, "min_impurity_decrease": 1e-3,
@@ -80,10 +84,12 @@ def use_estimator(name: str, home: str, kind: str, meta: bool) -> None:
 def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:
     """Fit, predict and delete: a few records, and those of the extremes of each column."""
     model = estimator.fit(X, *(() if y is None else (y,)), **params)
-    for method in ("transform", "predict", "predict_proba", "score_samples"):
+    for method in ("transform", "predict", "predict_proba", "score_samples", "recommend"):
         with contextlib.suppress(AttributeError, NotImplementedError):
             getattr(model, method)(X[:20])
     getattr(model, "feature_importances_", None)
+    if hasattr(model, "similar_items"):
+        model.similar_items(0)
     gone: list[Any] = [[3], [5], [7, 8], [9]]
     if not isinstance(X, list):
         dense = X if isinstance(X, np.ndarray) else X.toarray()
@@ -134,6 +140,9 @@ def _records(name: str, kind: str) -> tuple[Any, Any]:
         X[10] += 60 if name == "MultinomialNB" else 0
         if name == "CategoricalNB":
             X[:8] = 4  # the deleted ones are not the last of a category
+        if name == "ItemNeighbors":
+            X[:, -1] = 0
+            X[[0, 5], -1] = 1  # pairs go with these records, and the first is added again
     if name in _TEXTS:
         X = [" ".join(f"word{i}" for i in row) for row in rng.integers(0, 40, (_N, 12))]
     if name == "Refit":
