@@ -15,7 +15,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerRow
 from erasable.core.threads import N_JOBS, over_rows
 from erasable.linear_model._softmax_kernels import LIMIT
-from erasable.neighbors._index import Index
+from erasable.neighbors._index import TREE_FEATURES, Index
 from erasable.neighbors._lazy import Lazy
 from erasable.neighbors._memory import Memory
 from erasable.neighbors._stored import StoredMemory
@@ -87,7 +87,6 @@ _SHAPES = {
 }
 _LEAF_SIZE = 64
 _QUERIES = 64  # for a thread at a time; each of them looks at all records
-_TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 
 
 class NadarayaWatson(RegressorMixin, Lazy):
@@ -194,7 +193,7 @@ class NadarayaWatson(RegressorMixin, Lazy):
         """
         queries = self._read_queries(X)
         memory = self._memory
-        leaf_size = None if self.n_features_in_ > _TREE_FEATURES else _LEAF_SIZE
+        leaf_size = None if self.n_features_in_ > TREE_FEATURES else _LEAF_SIZE
         targets = memory.targets
         assert isinstance(targets, StoredNumbers)
         nearest, rows = memory.nearest(queries, 1, leaf_size, self._inverse, n_jobs=self.n_jobs)

@@ -19,11 +19,11 @@ from erasable.core.ids import shorten
 from erasable.core.threads import N_JOBS
 
 from ._distance_kernels import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from ._index import TREE_FEATURES
 from ._lazy import Lazy
 
 _METRICS = {"euclidean": EUCLIDEAN, "manhattan": MANHATTAN, "chebyshev": CHEBYSHEV}
 _POWERS = {1.0: MANHATTAN, 2.0: EUCLIDEAN, np.inf: CHEBYSHEV}
-_TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 
 
 class Neighbors(Lazy):
@@ -185,7 +185,7 @@ class Neighbors(Lazy):
     def _leaf_size(self) -> int | None:
         algorithm = self._at_fit("algorithm")
         if algorithm == "auto":
-            algorithm = "brute" if self.n_features_in_ > _TREE_FEATURES else "kd_tree"
+            algorithm = "brute" if self.n_features_in_ > TREE_FEATURES else "kd_tree"
         return None if algorithm == "brute" else int(self._at_fit("leaf_size"))
 
     def _distance(self) -> int:
