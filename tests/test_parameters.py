@@ -94,7 +94,7 @@ def other_value(name: str, default: Any, constraints: list[Any]) -> Any:
         return not default
     for constraint in constraints:
         if isinstance(constraint, StrOptions):
-            return min(constraint.options - {default})
+            return min(constraint.options - {default}, default=default)
         if isinstance(constraint, Interval):
             value = generate_valid_param(constraint)
             return value if value != default else value + 1
@@ -102,13 +102,14 @@ def other_value(name: str, default: Any, constraints: list[Any]) -> Any:
 
 
 def other_values(estimator: Any) -> dict[str, Any]:
-    """Return for each parameter of an estimator but the seed a value that is not its default."""
+    """Return for each parameter of an estimator but the seed a value that is not its default.
+
+    Parameters that take one value alone are left out.
+    """
     constraints = estimator._parameter_constraints
-    return {
-        name: other_value(name, default, constraints.get(name, []))
-        for name, default in estimator.get_params().items()
-        if name != "random_state"
-    }
+    defaults = {k: v for k, v in estimator.get_params().items() if k != "random_state"}
+    others = {k: other_value(k, v, constraints.get(k, [])) for k, v in defaults.items()}
+    return {k: value for k, value in others.items() if value is not defaults[k]}
 
 
 MADE_OF_OTHERS: list[tuple[Any, dict[str, Any]]] = [

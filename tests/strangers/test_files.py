@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import erasable
-from erasable.cluster import KMeans
+from erasable.cluster import DBSCAN, KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core._schema import Anything, Fields
 from erasable.core.artifact import read_artifact
@@ -102,6 +102,7 @@ CRAFTED = [
     (Ridge(), X, _set("params", "alpha", to=np.zeros((2, 3))), "alpha"),
     (KNeighborsRegressor(2), X, _set("records", "X", (0, 0), to=np.nan), "records.X"),
     (KNeighborsRegressor(2), X, _set("records", "y", to=np.zeros(3)), "records.y"),
+    (DBSCAN(), X, _set("records", "weights", 0, to=-1.0), "records.weights"),
     (KMeans(2), X, _set("path", "centers", (0, 0, 0), to=np.inf), "path.centers"),
     (KMeans(2), X, _set("params", "n_clusters", to=3), "path.centers"),
     (StandardScaler(), X, _set("moments", "hh", 0, to=0), "moments.hh"),

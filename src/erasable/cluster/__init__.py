@@ -1,7 +1,8 @@
 """Clustering models that can delete records."""
 
+from ._density import DBSCAN
 from ._divide import DivideAndConquerKMeans
 from ._kmeans import KMeans
 from ._quantized import QuantizedKMeans
 
-__all__ = ["DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"]
+__all__ = ["DBSCAN", "DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"]

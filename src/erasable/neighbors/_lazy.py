@@ -60,18 +60,22 @@ class _Ids(FieldType):
 
 def lazy_schema(*, labels: bool) -> Fields:
     """Return the schema of models that keep records with labels, or with numbers."""
+    if labels:
+        codes = [Array("int32", shape, least=0) for shape in _shapes()]
+        classes = ListOf(Labels(None))
+        return records_schema({"classes": classes, "codes": OneOf(tuple(codes))}, _know_every_code)
+    values = [Array("float64", shape, least=-LARGEST, most=LARGEST) for shape in _shapes()]
+    return records_schema({"y": OneOf(tuple(values))}, _have_outputs)
+
+
+def records_schema(beside: dict[str, FieldType], *relations: Any) -> Fields:
+    """Return the schema of models that keep records with other values beside their features."""
     parts: dict[str, FieldType] = {
         "X": Array("float64", ("n_records", "n_features"), least=-LARGEST, most=LARGEST),
         "ids": _Ids(),
+        **beside,
     }
-    if labels:
-        codes = [Array("int32", shape, least=0) for shape in _shapes()]
-        parts |= {"classes": ListOf(Labels(None)), "codes": OneOf(tuple(codes))}
-        records = Fields(parts, relations=(_know_every_code,))
-    else:
-        values = [Array("float64", shape, least=-LARGEST, most=LARGEST) for shape in _shapes()]
-        records = Fields({**parts, "y": OneOf(tuple(values))}, relations=(_have_outputs,))
-    return Fields({"records": records}, {"map": column_map()})
+    return Fields({"records": Fields(parts, relations=relations)}, {"map": column_map()})
 
 
 def _shapes() -> tuple[tuple[str, ...], ...]:
@@ -137,9 +141,13 @@ class Lazy(Erasable):
             _refuse_beyond(columns_beyond(records.matrix, rows, self._n_jobs))
         else:
             _refuse_large(records.matrix, rows)
-        assert records.y is not None
-        targets = self._kind_of_targets.fit(records.y, rows)
+        targets = self._kind_of_targets.fit(self._beside(records), rows)
         return (StoredMemory if stored else Memory)(records.matrix, records.ids, held.live, targets)
+
+    def _beside(self, records: Records) -> NDArray[Any]:
+        """Return what the model keeps of records beside their features: their targets."""
+        assert records.y is not None
+        return records.y
 
     def _delete_checked(self, held: Attachment, rows: Ints) -> Outcome:
         outcome = super()._delete_checked(held, rows)
@@ -157,8 +165,8 @@ class Lazy(Erasable):
     def _add_rows(self, rows: Ints) -> Outcome | None:
         records = self._attached().records
         _refuse_large(records.matrix[rows], np.arange(rows.size))
-        assert records.y is not None
-        return Outcome("updated") if self._accelerator.add(records.y, rows) else None
+        added = self._accelerator.add(self._beside(records), rows)
+        return Outcome("updated") if added else None
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         self._accelerator.remove(rows)

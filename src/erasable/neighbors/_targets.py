@@ -6,7 +6,7 @@ goes, so does the class; what is kept of a deleted record is overwritten.
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ LARGEST = 2.0**500
 class StoredNumbers:
     """Targets that are numbers; `flat`: one output, without a column of its own."""
 
+    _name: ClassVar[str] = "y"
+
     def __init__(self, values: Floats, flat: bool) -> None:
         # the model's own, shape (n_rows, n_outputs); 0 in rows that are not live
         self.values, self.flat = values, flat
@@ -37,7 +39,7 @@ class StoredNumbers:
         else:
             values = np.zeros(shape)
             values[rows] = y[rows].reshape(rows.size, -1)
-        _refuse_large(values)
+        _refuse_large(values, cls._name)
         return cls(values, y.ndim == 1)
 
     def bytes_of(self, rows: Ints) -> list[bytes]:
@@ -48,7 +50,7 @@ class StoredNumbers:
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Copy those of new rows."""
         added = y[rows].reshape(rows.size, -1).astype(np.float64)
-        _refuse_large(added)
+        _refuse_large(added, self._name)
         if self.values.shape[0] < y.shape[0]:
             more = np.zeros((y.shape[0] - self.values.shape[0], added.shape[1]))
             self.values = np.concatenate([self.values, more])
@@ -78,11 +80,30 @@ class StoredNumbers:
         return cls.fit(state["y"], np.arange(state["y"].shape[0]))
 
 
-def _refuse_large(values: Floats) -> None:
+class StoredWeights(StoredNumbers):
+    """Weights of records, in the place of targets."""
+
+    _name = "sample_weight"
+
+    def state(self, order: Ints) -> dict[str, Any]:
+        """Return the weights."""
+        return {"weights": self.values[order, 0].copy()}
+
+    def summary(self) -> dict[str, Any]:
+        """Return nothing: a record has one weight."""
+        return {}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Bring back what `state` returned, by place."""
+        return cls.fit(state["weights"], np.arange(state["weights"].size))
+
+
+def _refuse_large(values: Floats, name: str) -> None:
     if max(values.max(initial=0.0), -values.min(initial=0.0)) > LARGEST:
         raise MagnitudeError(
-            "y holds numbers beyond 2**500; expected smaller ones, so that sums of them are "
-            "finite; divide y by a power of ten"
+            f"{name} holds numbers beyond 2**500; expected smaller ones, so that sums of them are "
+            f"finite; divide {name} by a power of ten"
         )
 
 

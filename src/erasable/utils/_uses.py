@@ -83,7 +83,8 @@ def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:
     for method in ("transform", "predict", "predict_proba"):
         with contextlib.suppress(AttributeError, NotImplementedError):
             getattr(model, method)(X[:20])
-    getattr(model, "feature_importances_", None)
+    for attribute in ("feature_importances_", "labels_"):
+        getattr(model, attribute, None)
     gone: list[Any] = [[3], [5], [7, 8], [9]]
     if not isinstance(X, list):
         dense = X if isinstance(X, np.ndarray) else X.toarray()
