@@ -34,6 +34,8 @@ COSTS: dict[str, tuple[str, str, str]] = {
     "CategoricalNB": ("exact counts per class", "O(d)", "a column's largest code: O(n)"),
     "ColumnTransformer": ("that of its parts", "that of its parts", "that of its parts"),
     "CountVectorizer": ("vocabulary and counts", "O(m)", "a new table when a word goes: O(nm)"),
+    "DBSCAN": ("the records", "O(d), and the lists of its neighbours",
+               "half of them: the rest is copied, O(nd), and all lists"),
     "DecisionTreeClassifier": ("the tree", "one path, and nodes that grow again",
                                "a value that the root's split depends on: a refit"),
     "DecisionTreeRegressor": ("the tree", "one path, and nodes that grow again",

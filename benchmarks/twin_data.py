@@ -74,6 +74,15 @@ def near(n: int, d: int, classes: bool) -> Data:
 
 
 @cache
+def blobs(n: int) -> Data:
+    """Records in thirty dense places; deletions of those amid a place change most lists."""
+    X, own, centers = sklearn.datasets.make_blobs(
+        n, 10, centers=30, random_state=7, return_centers=True
+    )
+    return Data(X, None, np.argsort(((X - centers[own]) ** 2).sum(axis=1))[:200])
+
+
+@cache
 def million(n: int | None) -> Data:
     """So many that each of 32 shards has enough for boosting: its trees cost what they cost."""
     n, rng = n or 1_000_000, np.random.default_rng(11)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import sklearn.cluster
 import sklearn.decomposition
 import sklearn.ensemble
 import sklearn.feature_extraction.text
@@ -20,6 +21,7 @@ from twin_data import (
     adult,
     adult_codes,
     adult_texts,
+    blobs,
     clusters,
     covertype,
     housing,
@@ -45,6 +47,7 @@ from twin_pairs import (
 
 import erasable
 from erasable import (
+    cluster,
     decomposition,
     ensemble,
     feature_extraction,
@@ -183,6 +186,13 @@ TWINS: dict[str, Twin] = {
         one_row,
         {"bare_us": 100.0},
         lazy=True,
+    ),
+    "dbscan": Twin(
+        "DBSCAN",
+        lambda: (cluster.DBSCAN(2.5), sklearn.cluster.DBSCAN(2.5)),
+        lambda n: blobs(n or 20_000),
+        lambda model: model.labels_,
+        {"bare_us": 500.0, "used_x": 50.0, "fit": 1.5},
     ),
     "standard-scaler": Twin(
         "StandardScaler",

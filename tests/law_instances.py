@@ -26,6 +26,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"max_features": 5, "max_df": 0.4},
         {"ngram_range": (1, 2), "binary": True},
     ],
+    "DBSCAN": [{"eps": 3.0, "min_samples": 2}, {"eps": 1.2}],
     "DecisionTreeClassifier": [
         {"max_features": 1, "min_samples_leaf": 2, "n_thresholds": 2, "class_weight": {0: 2.5}},
         {"min_impurity_decrease": 0.02, "criterion": "entropy", "class_weight": "balanced"},

@@ -20,6 +20,7 @@ SIZES = {
     for name in re.findall(r"`(\w+)`", names)
 }
 PARAMS: dict[str, dict[str, Any]] = {
+    "DBSCAN": {"eps": 1e-6},
     "KMeans": {"n_clusters": 4, "random_state": 0},
     "QuantizedKMeans": {"n_clusters": 4, "random_state": 0},
     "RandomFourierRidge": {"n_components": 4, "random_state": 0},

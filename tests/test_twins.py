@@ -39,6 +39,7 @@ WITHOUT_TWIN = {
 FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"
 DENSE = "its kernels read dense rows: a center has no zeros to skip"
 TABLED = "its kernels read dense blocks: nearly all records differ from a query in any feature"
+FOUND = "how near records are found does not show in what is found"
 METRICS = "of metrics that are no exact formulas"
 EQUAL = "its records are equal: their weights are not on the grid of its sums"
 ALL = "all records within reach are summed, however they are found"
@@ -52,6 +53,7 @@ ONE_TARGET = "one target: fit a model for each"
 _OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE}
 
 INPUTS = {
+    "DBSCAN": {"sparse": TABLED},
     "DecisionTreeClassifier": _OF_TREES,
     "DecisionTreeRegressor": _OF_TREES,
     "ExtraTreesClassifier": _OF_TREES,
@@ -106,6 +108,12 @@ PARAMETERS = {
         "decode_error": "texts are strings",
         "encoding": "texts are strings",
         "input": "texts are strings: a file is no record",
+    },
+    "DBSCAN": {
+        "algorithm": FOUND,
+        "leaf_size": FOUND,
+        "metric_params": METRICS,
+        "p": METRICS,
     },
     "DecisionTreeClassifier": _OF_SINGLE_TREES,
     "DecisionTreeRegressor": _OF_SINGLE_TREES,

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from erasable import Refit
-from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans
+from erasable.cluster import DBSCAN, DivideAndConquerKMeans, KMeans, QuantizedKMeans
 from erasable.compose import ColumnTransformer
 from erasable.core.records import Records
 from erasable.decomposition import PCA
@@ -172,6 +172,7 @@ def _of_other_fields() -> Iterator[Case]:
         (RandomForestClassifier(2, max_depth=3), words, weights),
         (RandomForestRegressor(2, max_depth=3), numbers, weights),
         (DivideAndConquerKMeans(2, height=2, weight_by_mass=True), None, groups),
+        (DBSCAN(2.0, min_samples=2), None, weights),
         (StandardScaler(quantize=True), None, {}),
     ):
         target = np.zeros(n) if y is None else y

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import erasable
-from erasable.cluster import KMeans
+from erasable.cluster import DBSCAN, KMeans
 from erasable.compose import ColumnTransformer
 from erasable.core._schema import Anything, Fields
 from erasable.core.artifact import read_artifact
@@ -104,6 +104,7 @@ CRAFTED = [
     (KNeighborsRegressor(2), X, _set("records", "y", to=np.zeros(3)), "records.y"),
     (KernelDensity(), X, _set("records", "weights", 0, to=-1.0), "records.weights"),
     (KernelDensity(), X, _set("records", "weights", slice(None), to=0.0), "records.weights"),
+    (DBSCAN(), X, _set("records", "weights", 0, to=-1.0), "records.weights"),
     (KMeans(2), X, _set("path", "centers", (0, 0, 0), to=np.inf), "path.centers"),
     (KMeans(2), X, _set("params", "n_clusters", to=3), "path.centers"),
     (StandardScaler(), X, _set("moments", "hh", 0, to=0), "moments.hh"),

@@ -6,19 +6,22 @@ independent of how it was made and of what it has forgotten since.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.threads import in_threads
+from erasable.core.threads import in_threads, over_rows
 
 from . import _index_kernels as kernels
 
 _LANES = 8
 _PLAIN = 64  # records in a block that belongs to no tree
-TREE_FEATURES = 15  # with more of them, few boxes are far from a query
 _CACHED = 2**15  # values of queries that stay in cache while the blocks go by
+_ASKED = 2**8  # queries for a thread at a time
+TREE_FEATURES = 15
+"""With more features, few boxes are far from a query, and blocks are searched without a tree."""
 FARTHEST, NOBODY = float(np.finfo(np.float64).max), int(np.iinfo(np.int64).max)
 """Distance and rank where there is no record."""
 
@@ -82,3 +85,30 @@ class Index:
         found = ranks != NOBODY
         rows = np.where(found, self.order[np.where(found, ranks, 0)], -1)
         return distances, rows
+
+    def within(
+        self,
+        queries: Floats,
+        limit: float,
+        inverse: Floats | None = None,
+        n_jobs: int | None = None,
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Yield, for some queries at a time, numbers and rows of the records within a distance.
+
+        `limit` is finite, the square of a Euclidean distance; see `nearest` for the others.
+        """
+        scales = np.zeros(0) if inverse is None else inverse
+
+        def answer(some: slice) -> tuple[Ints, Ints]:
+            asked, found = queries[some], [self.order[:0]]
+            counts = np.zeros(len(asked), dtype=np.int64)
+            room = np.empty(2 * self.tree[1].size, dtype=np.int64)
+            first = 0
+            while first < len(asked):
+                rest = counts[first:]
+                n = kernels.within(asked[first:], self.tree, scales, limit, rest, room)
+                found.append(self.order[room[: rest[:n].sum()]])
+                first += n
+            return counts, np.concatenate(found)
+
+        return over_rows(answer, len(queries), n_jobs, _ASKED)

@@ -13,7 +13,7 @@ import numpy as np
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Matrix
 
-from ._distance_kernels import block_distances, box_distance, insert
+from ._distance_kernels import EUCLIDEAN, block_distances, box_distance, insert
 
 Tree = tuple[Floats, Ints, Floats, Floats]
 """Blocks, ranks of the records in them, and the sides of the boxes of the nodes."""
@@ -224,3 +224,55 @@ def search(
                 nodes[waiting], bounds[waiting] = left, to_left
                 nodes[waiting + 1], bounds[waiting + 1] = right, to_right
             waiting += 2
+
+
+@subroutine
+def blocks_within(query: Floats, tree: Tree, inverse: Floats, limit: float, found: Ints) -> int:
+    """List the blocks whose records can lie within a squared distance; return their number."""
+    blocks, _, lower, upper = tree
+    n_leaves = int(blocks.shape[0])
+    if lower.shape[0] == 0:  # there is no tree
+        for b in range(n_leaves):
+            found[b] = b
+        return n_leaves
+    nodes = np.zeros(_DEPTH, np.int64)
+    waiting, m = 1, 0
+    while waiting:
+        waiting -= 1
+        node = nodes[waiting]
+        if box_distance(lower[node], upper[node], query, inverse, EUCLIDEAN) > limit:
+            continue
+        if node < n_leaves - 1:
+            nodes[waiting], nodes[waiting + 1] = 2 * node + 2, 2 * node + 1
+            waiting += 2
+        else:
+            found[m] = node - (n_leaves - 1)
+            m += 1
+    return m
+
+
+@kernel
+def within(
+    queries: Floats, tree: Tree, inverse: Floats, limit: float, counts: Ints, ranks: Ints
+) -> int:
+    """List the records within a squared distance of queries, while there is room for all of them.
+
+    `ranks` receives those of the first query, then those of the second, and so on, and `counts`
+    how many there are for each. Return the number of queries that are answered.
+    """
+    blocks, owners, _, _ = tree
+    scratch, reached = np.zeros(blocks.shape[2]), np.zeros(blocks.shape[0], np.int64)
+    m = 0
+    for q in range(queries.shape[0]):
+        if m + owners.size > ranks.size:
+            return q
+        before = m
+        for i in range(blocks_within(queries[q], tree, inverse, limit, reached)):
+            b = reached[i]
+            if block_distances(blocks[b], queries[q], inverse, EUCLIDEAN, limit, scratch) > 0:
+                for r in range(scratch.size):
+                    if scratch[r] <= limit:
+                        ranks[m] = owners[b, r]
+                        m += 1
+        counts[q] = m - before
+    return len(queries)

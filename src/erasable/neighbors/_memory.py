@@ -18,12 +18,23 @@ from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
 from erasable.core.tape import Tape
 
-from ._index import Index
+from ._index import TREE_FEATURES, Index
+from ._near import Lists, Near
 from ._row_hash import RowHash, sum_of_hashes
 from ._targets import StoredTargets
 
+_LEAF_SIZE = 64
+_FEW = 64
+"""Queries for which a tree is not worth the time that it takes to make."""
+
 # Fixed and public: the fractional parts of the square roots of 5 and 7.
 _KEYS = Tape(0x3C6EF372FE94F82B), Tape(0xA54FF53A5F1D36F1)
+
+
+def leaf_size_for(queries: Floats) -> int | None:
+    """Return the size of the leaves of a tree, or None where blocks are searched without one."""
+    n, d = queries.shape
+    return None if n <= _FEW or d > TREE_FEATURES else _LEAF_SIZE
 
 
 class Memory:
@@ -31,6 +42,8 @@ class Memory:
 
     `live` is shared with the model's hold on its records, and changed by a deletion before this is.
     """
+
+    _near: Near | None = None  # also where older files have none
 
     def __init__(self, matrix: Any, ids: NDArray[Any], live: Flags, targets: StoredTargets) -> None:
         self.matrix, self.ids, self.live, self.targets = matrix, ids, live, targets
@@ -70,6 +83,28 @@ class Memory:
             self._leaf_size = leaf_size
         return self._index
 
+    def near(self, limit: float, inverse: Floats | None, n_jobs: int | None) -> Near:
+        """Return the lists of near records, which follow from now on; see `Near`."""
+        if self._near is None or not self._near.is_of(limit, inverse):
+            self._near = None  # before there are others
+            made = Near(self.live.size, limit, inverse)
+            rows = np.flatnonzero(self.live)
+            found = (
+                each
+                for _, values in self.questions()
+                for each in self._within(values, limit, inverse, n_jobs)
+            )
+            made.add(rows, found, self.live.size)
+            self._near = made
+        return self._near
+
+    def _within(
+        self, queries: Floats, limit: float, inverse: Floats | None, n_jobs: int | None
+    ) -> Iterator[Lists]:
+        """Find the rows within a distance of every query; see `Index.within`."""
+        index = Index(self.matrix, np.flatnonzero(self.live), leaf_size_for(queries))
+        return index.within(queries, limit, inverse, n_jobs)
+
     def take_arrays(self, matrix: Any, ids: NDArray[Any], live: Flags) -> None:
         """Refer to other arrays, in which the records are where they were."""
         self.matrix, self.ids, self.live = matrix, ids, live
@@ -81,6 +116,10 @@ class Memory:
         if self._hash is not None:
             self._hash = self._hash + self._hash_of(rows)
         self._order = self._index = None
+        if self._near is not None:
+            queries = np.ascontiguousarray(self.matrix[rows], dtype=np.float64)
+            found = self._within(queries, self._near.limit, self._near.inverse, None)
+            self._near.add(rows, found, self.live.size)
         return True
 
     def questions(self) -> Iterator[tuple[Ints, Floats]]:
@@ -105,6 +144,8 @@ class Memory:
         if self._hash is not None:
             self._hash = self._hash - self._hash_of(rows)
         self.targets.remove(rows)
+        if self._near is not None:
+            self._near.remove(rows)
         if self._index is not None:
             self._index.remove(rows)
             if 2 * self._index.n_dead > self._index.order.size:
@@ -114,6 +155,8 @@ class Memory:
         """Return the memory of the same records where they lie in another place, in this order."""
         made = Memory(matrix, ids, live, self.targets.take(rows))
         made._hash = self._hash
+        if self._near is not None:
+            made._near = self._near.moved(rows)
         if self._order is not None:
             place = np.zeros(self.live.size, dtype=np.int64)
             place[rows] = np.arange(rows.size)

@@ -18,7 +18,8 @@ from erasable.core.passes import Block, Pass, Stored, each_block, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
 
 from ._index import FARTHEST, NOBODY, Index
-from ._memory import Memory
+from ._memory import Memory, leaf_size_for
+from ._near import Lists
 from ._row_hash import RowHash, sum_of_hashes
 from ._targets import LARGEST
 
@@ -70,6 +71,14 @@ class StoredMemory(Memory):
         there = found != NOBODY
         return distances, np.where(there, order[np.where(there, found, 0)], -1)
 
+    def _within(
+        self, queries: Floats, limit: float, inverse: Floats | None, n_jobs: int | None
+    ) -> Iterator[Lists]:
+        """Find the rows within a distance of every query, in one reading."""
+        wanted = _Within(queries, limit, inverse)
+        asked, rows = run(wanted, self.matrix, np.flatnonzero(self.live), n_jobs=n_jobs)
+        yield np.bincount(asked, minlength=len(queries)), rows[np.argsort(asked, kind="stable")]
+
 
 class _SetHash(Pass[RowHash]):
     """Hash the set of the records, which have these ids and targets."""
@@ -115,6 +124,24 @@ class _Nearest(Pass[Found]):
         distances, ranks = (np.hstack(both) for both in zip(one, other, strict=True))
         first = np.lexsort((ranks, distances), axis=1)[:, : self._k]
         return np.take_along_axis(distances, first, 1), np.take_along_axis(ranks, first, 1)
+
+
+class _Within(Pass[tuple[Ints, Ints]]):
+    """Find the records within a distance of queries: numbers of queries, and rows."""
+
+    def __init__(self, queries: Floats, limit: float, inverse: Floats | None) -> None:
+        self._queries, self._limit, self._inverse = queries, limit, inverse
+
+    def of_block(self, block: Block) -> tuple[Ints, Ints]:
+        if not block.size:
+            return block.rows[:0], block.rows[:0]
+        index = Index(block.matrix, block.positions, leaf_size_for(self._queries))
+        found = list(index.within(self._queries, self._limit, self._inverse, 1))
+        counts, rows = (np.concatenate(each) for each in zip(*found, strict=True))
+        return np.repeat(np.arange(counts.size), counts), block.first + rows
+
+    def merge(self, one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+        return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
 class _Beyond(Pass[Flags]):

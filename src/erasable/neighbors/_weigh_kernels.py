@@ -12,55 +12,31 @@ from erasable.core._function_kernels import cos_turns, expose
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints
 
-from ._distance_kernels import EUCLIDEAN, block_distances, box_distance
-from ._index_kernels import Tree
+from ._distance_kernels import EUCLIDEAN, block_distances
+from ._index_kernels import Tree, blocks_within
 
 GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRICUBE, LINEAR, TOPHAT, EXPONENTIAL, COSINE = range(8)
-_DEPTH = 64  # levels that a tree cannot have
 OUTSIDE = -1.0
 
 
 @subroutine
-def _gather_block(
-    block: Floats,
-    own: Ints,
+def _gather(
     query: Floats,
+    tree: Tree,
     inverse: Floats,
     limit: float,
+    reached: Ints,
     scratch: Floats,
     by_rank: Floats,
 ) -> None:
-    """Write the squared distances of a block's records within reach to their ranks."""
-    if block_distances(block, query, inverse, EUCLIDEAN, limit, scratch) > 0:
-        for r in range(scratch.size):
-            if scratch[r] <= limit:
-                by_rank[own[r]] = scratch[r]
-
-
-@subroutine
-def _gather(
-    query: Floats, tree: Tree, inverse: Floats, limit: float, scratch: Floats, by_rank: Floats
-) -> None:
     """Write the squared distances of the records within reach to their ranks."""
-    blocks, owners, lower, upper = tree
-    n_leaves = blocks.shape[0]
-    if lower.shape[0] == 0:  # there is no tree
-        for b in range(n_leaves):
-            _gather_block(blocks[b], owners[b], query, inverse, limit, scratch, by_rank)
-        return
-    nodes = np.zeros(_DEPTH, np.int64)
-    waiting = 1
-    while waiting:
-        waiting -= 1
-        node = nodes[waiting]
-        if box_distance(lower[node], upper[node], query, inverse, EUCLIDEAN) > limit:
-            continue
-        if node < n_leaves - 1:
-            nodes[waiting], nodes[waiting + 1] = 2 * node + 2, 2 * node + 1
-            waiting += 2
-        else:
-            b = node - (n_leaves - 1)
-            _gather_block(blocks[b], owners[b], query, inverse, limit, scratch, by_rank)
+    blocks, owners = tree[0], tree[1]
+    for i in range(blocks_within(query, tree, inverse, limit, reached)):
+        b = reached[i]
+        if block_distances(blocks[b], query, inverse, EUCLIDEAN, limit, scratch) > 0:
+            for r in range(scratch.size):
+                if scratch[r] <= limit:
+                    by_rank[owners[b, r]] = scratch[r]
 
 
 @subroutine
@@ -141,8 +117,9 @@ def weigh(
     n = targets.shape[0]
     scratch, by_rank = np.zeros(tree[0].shape[2]), np.full(n, OUTSIDE)
     ranks, values, bits = np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64)
+    reached = np.zeros(tree[0].shape[0], np.int64)
     for q in range(queries.shape[0]):
-        _gather(queries[q], tree, inverse, limits[q], scratch, by_rank)
+        _gather(queries[q], tree, inverse, limits[q], reached, scratch, by_rank)
         m = _take(by_rank, ranks, values)
         _weights(values[:m], nearest[q], bandwidth, shape, bits[:m])
         total[q] = _sum(values[:m], ranks, targets, out[q])
@@ -154,9 +131,9 @@ def gather(queries: Floats, tree: Tree, inverse: Floats, limits: Floats, squares
 
     `squares`, of shape (n_queries, n_records), has `OUTSIDE` everywhere.
     """
-    scratch = np.zeros(tree[0].shape[2])
+    scratch, reached = np.zeros(tree[0].shape[2]), np.zeros(tree[0].shape[0], np.int64)
     for q in range(queries.shape[0]):
-        _gather(queries[q], tree, inverse, limits[q], scratch, squares[q])
+        _gather(queries[q], tree, inverse, limits[q], reached, scratch, squares[q])
 
 
 @kernel

@@ -31,9 +31,9 @@ always changing ``TfidfVectorizer``       the next step resumes from what it was
                                           learned again
 =============== ========================= ======================================================
 
-`KMeans`, the scalers, the linear models, `GaussianNB`, trees and forests, nearest neighbours,
-`KernelDensity` and `NadarayaWatson` take a map. Before any other step, a `StandardScaler` makes
-*every* deletion learn the rest again: give it ``quantize=True``.
+`KMeans`, `DBSCAN`, the scalers, the linear models, `GaussianNB`, trees and forests, nearest
+neighbours, `KernelDensity` and `NadarayaWatson` take a map. Before any other step, a
+`StandardScaler` makes *every* deletion learn the rest again: give it ``quantize=True``.
 
 What a step says of itself, and what it is told, are the methods of
 `erasable.core.protocol.Learner` and `erasable.core.protocol.Transformer`, all of which have

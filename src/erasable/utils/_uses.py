@@ -87,7 +87,8 @@ def _use(estimator: Any, X: Any, y: Any, **params: Any) -> None:
     for method in ("transform", "predict", "predict_proba", "score_samples", "recommend"):
         with contextlib.suppress(AttributeError, NotImplementedError):
             getattr(model, method)(X[:20])
-    getattr(model, "feature_importances_", None)
+    for attribute in ("feature_importances_", "labels_"):
+        getattr(model, attribute, None)
     if hasattr(model, "similar_items"):
         model.similar_items(0)
     gone: list[Any] = [[3], [5], [7, 8], [9]]
