@@ -23,8 +23,9 @@ from erasable.core.estimator import Erasable
 from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
 from erasable.core.messages import refuse_many_rows
-from erasable.core.passes import Block, Pass, rows_in_memory, run
+from erasable.core.passes import Block, Pass
 from erasable.core.sparse import parts
+from erasable.core.tables import Table
 from erasable.core.values import Values
 
 from . import _pair_kernels as kernels
@@ -297,7 +298,7 @@ class ItemNeighbors(Erasable):
     def _fit_rows(self) -> None:
         held = self._attached()
         refuse_many_rows(held.n_live, MAX_ROWS)
-        pairs, n_negative = run(_Count(), held.records.matrix, held.live_rows())
+        pairs, n_negative = Table.of(held).run(_Count())
         self._refuse_negative(n_negative)
         self._take(pairs)
 
@@ -307,7 +308,7 @@ class ItemNeighbors(Erasable):
 
     def _sets(self, rows: Ints) -> _Sets:
         """Read the items of rows of the records."""
-        matrix, places = rows_in_memory(self._attached().records.matrix, rows)
+        matrix, places = Table.of(self._attached()).in_memory(rows)
         return _Sets.of(matrix[places])
 
     def _refuse_negative(self, n_negative: int) -> None:
