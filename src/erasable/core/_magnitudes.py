@@ -79,7 +79,8 @@ class TopGrid:
             kernels.find_tops(*table.in_memory(rows), self.half, self.counts)
         self._derive_unit()
         refuse_huge_columns(self.top > MAX_TOP, f"2**{MAX_TOP}")
-        return _change_of(self.top != before)
+        columns: Flags = self.top != before
+        return _change_of(columns) if columns.any() else GridChange.none(self.top.size)
 
     def subtract(self, table: Table, rows: Ints) -> GridChange:
         """Subtract rows, which the matrix still has, and which do not count any more.
@@ -91,8 +92,10 @@ class TopGrid:
             gone = kernels.forget_tops_sparse(*parts(matrix), rows, self.half, self.counts)
         else:
             gone = kernels.forget_tops(*table.in_memory(rows), self.half, self.counts)
+        if not gone:
+            return GridChange.none(self.top.size)
         columns: Flags = (self.counts == 0) & (self.top > MIN_TOP)
-        if not (gone and columns.any()):
+        if not columns.any():
             return GridChange.none(self.top.size)
         live = table.live_rows()
         if table.is_sparse:  # its columns are scattered over its rows
@@ -114,7 +117,7 @@ class TopGrid:
 
 
 def _change_of(columns: Flags) -> GridChange:
-    return GridChange(bool(columns.any()), columns, columns, columns)
+    return GridChange(True, columns, columns, columns)
 
 
 class _FindTops(Pass[tuple[Floats, Ints]]):

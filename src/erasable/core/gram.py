@@ -368,10 +368,12 @@ class Gram(Summary):
         """
         self.accumulate(table, rows, -1)
         changes = [grid.subtract(part, rows) for grid, part in self._graded(table)]
-        if any(change.exponents for change in changes):
+        if all([change.is_none for change in changes]):
+            return 0
+        if any([change.exponents for change in changes]):
             self._read_grids()
             self._sum_again(table, np.concatenate([change.columns for change in changes]))
-        return int(sum(np.count_nonzero(change.extremes) for change in changes))
+        return sum(int(np.count_nonzero(change.extremes)) for change in changes)
 
     def _graded(self, table: Table) -> list[tuple[Any, Table]]:
         """Return the grids, each with the table of its columns."""

@@ -85,6 +85,11 @@ class GridChange:
         made: Self = _STILL[n_features]
         return made
 
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing changed at all."""
+        return self.extremes is self.values and not self.exponents
+
 
 _STILL: dict[int, Any] = {}
 

@@ -97,14 +97,17 @@ class Gridded(Summary):
         """See `Summary`."""
         change = self.grid.add(table, rows)
         self.accumulate(table, rows, 1)
-        if change.exponents:
-            self.sum_again(table, change.columns)
+        if not change.exponents:
+            return 0
+        self.sum_again(table, change.columns)
         return int(np.count_nonzero(change.columns))
 
     def subtract(self, table: Table, rows: Ints) -> int:
         """See `Summary`."""
         self.accumulate(table, rows, -1)
         change = self.grid.subtract(table, rows)
+        if change.is_none:
+            return 0
         if change.exponents:
             self.sum_again(table, change.columns)
         return int(np.count_nonzero(change.extremes))

@@ -79,8 +79,9 @@ class Table:
         self.classes: Any = classes
         self.weights, self.targets = weights, targets
         self.names, self.n_jobs = names, n_jobs
-        self.is_stored: bool = isinstance(matrix, Stored)
-        self.is_sparse: bool = not self.is_stored and issparse(matrix)
+        plain = type(matrix) is np.ndarray  # asked first: a deletion makes a table or two
+        self.is_stored: bool = not plain and isinstance(matrix, Stored)
+        self.is_sparse: bool = not (plain or self.is_stored) and issparse(matrix)
 
     @classmethod
     def of(

@@ -185,8 +185,10 @@ class Means:
         bounds, grid, lost = (self._low, self._high), self._grid(), False
         for near, at in table.dense_blocks(rows):
             lost |= kernels.forget(near, at, self._gap, grid, bounds, self._reached, self.sums)
+        if not lost:
+            return 0
         some = (self._reached[:2] == 0).any(axis=0) & np.isfinite(self._low)
-        if not (lost and some.any()):
+        if not some.any():
             return 0
         columns = np.flatnonzero(some).tolist()
         found = table.run_dense(_Extremes(self._gap), columns=columns)
