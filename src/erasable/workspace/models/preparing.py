@@ -178,7 +178,7 @@ def kind_of_model(estimator: BaseEstimator) -> str | None:
     path = class_path(type(inner))
     package, name = path.split(".")[1], type(inner).__name__
     tags = get_tags(estimator).input_tags
-    learns = hasattr(inner, "predict") or hasattr(inner, "fit_predict")
+    learns = any(hasattr(inner, name) for name in ("predict", "fit_predict", "score_samples"))
     if (
         not (learns or package == "decomposition")
         or hasattr(inner, "steps")
