@@ -19,19 +19,22 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core._deleting import learn_anew
-from erasable.core.additions import corrected, joined_names, read_addition, refuse_stored
+from erasable.core._mixed import Mixed
+from erasable.core.additions import corrected, joined_names, read_addition
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.deletion import Action, Addition, Correction, Outcome, Replacement, Report
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import ErasableError, InvalidIdsError, InvalidInputError
+from erasable.core.grown_table import grown, memory_of
 from erasable.core.ids import as_id_array, as_request, name_some
 from erasable.core.inputs import RecordArrays
 from erasable.core.lookup import HashIndex, IdIndex
 from erasable.core.mapped.texts import Texts, as_array
 from erasable.core.messages import too_few
+from erasable.core.passes import Stored
 from erasable.core.row_arrays import begins, padded
-from erasable.core.sparse import blank_of, blank_rows, overwrite, parts
+from erasable.core.sparse import blank_of, blank_rows, overwrite, parts, take_rows
 from erasable.core.targets import check_target
 from erasable.core.undecided_types import (
     refuse_mixed_numbers,
@@ -64,7 +67,8 @@ class Growth:
         self.leaving = np.empty(0, dtype=np.int64) if leaving is None else leaving
         self._succeeds = succeeds
         n, n_new = records.n_rows, table.matrix.shape[0]
-        free = _first(records._erased, n_new)
+        stored = isinstance(records.matrix, Stored)  # whose rows take no others
+        free = _NO_ROWS if stored else _first(records._erased, n_new)
         n_more = n_new - free.size
         self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
         self._n_rows = n + n_more
@@ -104,7 +108,9 @@ class Growth:
         y = records.y
         if y is not None and table.y is not None:
             y = y.astype(table.y.dtype, copy=False)
-        matrix = records.matrix.astype(table.matrix.dtype, copy=False)
+        matrix = records.matrix
+        if not isinstance(matrix, Stored):
+            matrix = matrix.astype(table.matrix.dtype, copy=False)
         new = {
             "matrix": self._stacked(matrix) if issparse(matrix) else None,
             "ids": self._with("ids", ids, table.ids, spare),
@@ -112,7 +118,10 @@ class Growth:
             "weights": self._with("weights", present, weights, spare),
             "groups": self._with("groups", groups, table.groups, spare),
         }
-        if new["matrix"] is None:
+        if isinstance(matrix, Stored):
+            new["matrix"] = grown(matrix, table.matrix)
+            self._made += memory_of(new["matrix"])
+        elif new["matrix"] is None:
             new["matrix"] = self._with("matrix", matrix, table.matrix, spare)
         for name, array in new.items():
             old = self._before[name]
@@ -269,6 +278,8 @@ def _memory(array: Any) -> list[NDArray[Any]]:
     """Return the arrays that hold what is to be overwritten."""
     if isinstance(array, Texts):
         return array.parts()
+    if isinstance(array, Stored):
+        return memory_of(array)
     return list(parts(array)) if issparse(array) else [array]
 
 
@@ -333,13 +344,12 @@ class RecordsChange:
         records = self._records
         if rows.size == 0:
             return self._do(Correction, None, rows, records.ids[rows])
-        refuse_stored(records)
         if X is None and sample_weight is None and y is not None and self._target(y) is None:
             raise InvalidInputError(
                 f"correct was given y alone, and {type(self._asked).__name__} learns from no "
                 "targets; expected X or sample_weight"
             )
-        was = records._table().take(rows)
+        was = records._table().take(rows, _read(records.matrix, rows))
         table = corrected(records, was, X, self._target(y), sample_weight)
         others = _differing(was, table)
         if not others.any():
@@ -514,7 +524,8 @@ def _update(
     rows: NDArray[np.int64],
 ) -> Outcome | None:
     """Update a model, or return None where it has to learn again."""
-    if not (growth.plain and model._can_add()) or held.n_live < model._minimum_records():
+    stored = isinstance(held.records.matrix, Stored) and not model._adds_stored
+    if stored or not (growth.plain and model._can_add()) or held.n_live < model._minimum_records():
         return None
     parts_can = leaving.size == 0 or model._adds_throughout()
     if not parts_can or model._learns_sooner(max(leaving.size, rows.size)):
@@ -599,6 +610,14 @@ def _refuse_few(
     if (left := held.n_live - n_gone + n_new) < least:
         name, parameter = type(model).__name__, model._minimum_parameter()
         raise too_few(name, least, parameter, left, held.n_live)
+
+
+def _read(matrix: Any, rows: NDArray[np.int64]) -> Any:
+    """Copy rows of a matrix; those of a stored one are read."""
+    if not isinstance(matrix, Stored):
+        return take_rows(matrix, rows)
+    found = matrix[rows]
+    return found.objects() if isinstance(found, Mixed) else found
 
 
 def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:

@@ -54,6 +54,7 @@ class ByClass(ClassifierMixin, Erasable):
     and gives them to `_learn`.
     """
 
+    _adds_stored = True
     _labels: NDArray[Any]
     _counts: Ints
     _counted: Any

@@ -110,6 +110,27 @@ class Mixed:
         return self.part(self.numbers.copy(), range(self.shape[1]))
 
 
+def mixed_of(table: NDArray[Any], kinds: str) -> Mixed:
+    """Return rows of objects, which suit the kinds of the columns, with NaN for gaps."""
+    numbers: Floats = np.empty(table.shape)
+    texts: dict[int, NDArray[Any]] = {}
+    for j, kind in enumerate(kinds):
+        column = table[:, j].tolist()
+        gaps = [cell is None or cell != cell for cell in column]
+        if kind != "t":
+            numbers[:, j] = [
+                np.nan if gap else cell for cell, gap in zip(column, gaps, strict=True)
+            ]
+            continue
+        places: dict[Any, int] = {}
+        numbers[:, j] = [
+            GAP if gap else places.setdefault(cell, len(places) + 2)
+            for cell, gap in zip(column, gaps, strict=True)
+        ]
+        texts[j] = np.array(["", np.nan, *places, None], dtype=object)[:-1].copy()
+    return Mixed(numbers, kinds, texts)
+
+
 def stacked(blocks: Sequence[Mixed]) -> Mixed:
     """Put blocks of the same columns one below the other."""
     first = blocks[0]

@@ -15,9 +15,9 @@ from scipy.sparse import issparse
 
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, difference
-from erasable.core.ids import name_some, refuse_repeats
+from erasable.core.ids import name_some, refuse_repeats, shorten
 from erasable.core.inputs import RecordArrays, read_labels, read_table
-from erasable.core.passes import Remote, Stored
+from erasable.core.passes import Stored
 from erasable.core.targets import mixes_numbers, read_target, read_weights
 from erasable.core.values import ANYTHING, Accepts, Values
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _AS_OBJECTS = Accepts(missing=True, objects=True)
 _AS_NUMBERS = Accepts(sparse=True, missing=True)
+_EXACT = 2.0**53
 _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O": "strings"}
 
 
@@ -33,7 +34,6 @@ def read_addition(
     records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
 ) -> RecordArrays:
     """Read records that join others, in the types that all of them have together; needs ids."""
-    refuse_stored(records)
     if ids is None:
         raise InvalidIdsError("records were added without ids; expected one for each row")
     _refuse_missing_parts(records, y, groups)
@@ -56,7 +56,10 @@ def read_addition(
     unsettled = table.unsettled - {"X"}
     if listed and not all(any(type(cell) is str for cell in row) for row in table.matrix.tolist()):
         unsettled |= {"X"}
-    matrix = _of_type(records.matrix, table.matrix, declared=not isinstance(X, list | tuple))
+    if isinstance(records.matrix, Stored):
+        matrix = _as_stored(records, table.matrix)
+    else:
+        matrix = _of_type(records.matrix, table.matrix, declared=not isinstance(X, list | tuple))
     return _joining(records, replace(table, matrix=matrix, unsettled=frozenset(unsettled)))
 
 
@@ -113,7 +116,6 @@ def corrected(
     records: Records, was: RecordArrays, X: Any, y: Any, sample_weight: Any
 ) -> RecordArrays:
     """Read corrections of some records that were `was`; what is not given stays as it is."""
-    refuse_stored(records)
     if X is None and y is None and sample_weight is None:
         raise InvalidInputError("correct was given neither X, y nor sample_weight; expected one")
     if y is not None and records.y is None:
@@ -155,14 +157,34 @@ def joined_names(some: NDArray[Any], others: NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64 if fits else object)
 
 
-def refuse_stored(records: Records) -> None:
-    """Raise InvalidInputError where features lie in files or on a cluster: these do not grow."""
-    if isinstance(records.matrix, Stored):
-        where = "on a cluster" if isinstance(records.matrix, Remote) else "in files"
-        raise InvalidInputError(
-            f"the features of the records lie {where}, where nothing is added; expected records "
-            "in memory; pass records.in_memory() to fit"
+def _as_stored(records: Records, matrix: Values) -> Values:
+    """Give rows the type of stored ones, which was decided when these were made."""
+    stored, names = records.matrix, records.feature_names
+    columns: Any = names or range(records.n_features)
+    if stored.dtype == object:
+        for name, kind, column in zip(columns, stored.kinds, matrix.T, strict=True):
+            for cell in column.tolist():
+                if cell is None or cell != cell:
+                    continue
+                if isinstance(cell, str) != (kind == "t"):
+                    wanted, given = ("text", "a number") if kind == "t" else ("numbers", "text")
+                    raise InvalidDataError(
+                        f"column {name!r} has {given}; expected {wanted}, as it has in the records"
+                    )
+                if kind == "i" and (cell != int(cell) or abs(cell) >= _EXACT):
+                    raise InvalidDataError(
+                        f"column {name!r} has {shorten(cell)}; expected whole numbers below "
+                        "2**53, as it has in the records"
+                    )
+        return matrix
+    with np.errstate(over="ignore"):
+        told = matrix.astype(stored.dtype)
+    if not np.array_equal(told, matrix, equal_nan=True):
+        raise InvalidDataError(
+            f"X has numbers that {stored.dtype} does not hold; expected those of {stored.dtype}, "
+            "the type of the stored records; round them, or store the records as float64"
         )
+    return told
 
 
 def _without(name: str, what: str) -> InvalidDataError:

@@ -57,6 +57,8 @@ class Learner:
     """Whether whole numbers among objects may be rounded to floats."""
 
     _reads_blocks: ClassVar[bool] = False
+    _adds_stored: ClassVar[bool] = False
+    """Whether `_add_rows` works where records are stored; else the model learns again."""
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
 
     _instead_of_memory: ClassVar[str] = ""

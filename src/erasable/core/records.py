@@ -168,6 +168,11 @@ class Records(Persistent):
         return int(self.matrix.shape[0])
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the features are in files or in other processes."""
+        return isinstance(self.matrix, Stored)
+
+    @property
     def n_features(self) -> int:
         """Number of columns of `matrix`."""
         return int(self.matrix.shape[1])

@@ -122,6 +122,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
+    _adds_stored = True
     _reads_blocks = True
     _takes_map: ClassVar[bool] = True
     _gram: Gram

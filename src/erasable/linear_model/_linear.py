@@ -368,6 +368,7 @@ class LinearRegression(LinearModel):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
+    _adds_stored = True
 
     def __init__(self, *, fit_intercept: bool = True, n_jobs: int | None = None) -> None:
         self.fit_intercept = fit_intercept
@@ -455,6 +456,7 @@ class Ridge(LinearModel):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
+    _adds_stored = True
 
     def __init__(
         self, alpha: Any = 1.0, *, fit_intercept: bool = True, n_jobs: int | None = None

@@ -454,6 +454,9 @@ class StoredModes:
         )
         self._objects, self._marker = objects, marker
 
+    def add(self, table: Table, rows: Ints) -> None:
+        """See `Fill`; return None: learn again."""
+
     def subtract(self, table: Table, rows: Ints) -> int:
         """See `Fill`."""
         categories = self._categories

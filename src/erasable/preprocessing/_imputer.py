@@ -130,6 +130,7 @@ class SimpleImputer(TransformerMixin, Erasable):
     """
 
     _reads_blocks = True
+    _adds_stored = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [Real, str, None],
         "strategy": [StrOptions({"mean", "median", "most_frequent", "constant"})],

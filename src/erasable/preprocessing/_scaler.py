@@ -34,6 +34,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     what it would have learned from mapped ones: it is a map of a map, and costs no table.
     """
 
+    _adds_stored = True
     _takes_map = True
 
     @property

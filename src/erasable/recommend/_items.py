@@ -283,6 +283,7 @@ class ItemNeighbors(Erasable):
         "similarity": [StrOptions(set(_SIMILARITIES))],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
     }
+    _adds_stored = True
     _reads_blocks = True
     _sees_storage: ClassVar[bool] = False
     _as_if_dense: ClassVar[bool] = True
