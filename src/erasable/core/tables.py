@@ -60,7 +60,7 @@ class Table:
     (array([0, 1, 2]), array([0, 1, 0], dtype=int32), array([1]))
     """
 
-    __slots__ = ("classes", "is_sparse", "is_stored", "live_rows", "matrix", "n_jobs", "names",
+    __slots__ = ("_live_rows", "classes", "is_sparse", "is_stored", "matrix", "n_jobs", "names",
                  "targets", "weights")  # fmt: skip
 
     def __init__(
@@ -75,7 +75,7 @@ class Table:
         n_jobs: int | None = None,
     ) -> None:
         self.matrix = matrix
-        self.live_rows: Callable[[], Ints] = live_rows or self._every_row
+        self._live_rows = live_rows
         self.classes: Any = classes
         self.weights, self.targets = weights, targets
         self.names, self.n_jobs = names, n_jobs
@@ -97,6 +97,10 @@ class Table:
             records.matrix, held.live_rows, classes=classes, weights=weights,
             names=records.feature_names, n_jobs=n_jobs,
         )  # fmt: skip
+
+    def live_rows(self) -> Ints:
+        """Return the positions of the rows that count, ascending."""
+        return np.arange(self.matrix.shape[0]) if self._live_rows is None else self._live_rows()
 
     @property
     def n_features(self) -> int:
@@ -224,9 +228,6 @@ class Table:
             adder(self.matrix, rows, self.codes, units, sums, *params)
         else:
             sums += self.run(_Adding(adder, self.codes, units, sums, params), rows)
-
-    def _every_row(self) -> Ints:
-        return np.arange(self.matrix.shape[0])
 
 
 class _Adding(Pass[NDArray[Any]]):

@@ -8,8 +8,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.special
 from numpy.typing import NDArray
-from scipy.special import gammainc, ndtri
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -309,10 +309,12 @@ class KernelDensity(Weighted, Lazy):
             winners[i] = times.argmin()
             own = tape.child(int(keys[winners[i]]))
             noise[i] = own.uniform(np.arange(d, dtype=np.uint64), Stream.NOISE, i)
-        noise = ndtri(noise)
+        noise = scipy.special.ndtri(noise)
         if kernel == "tophat":
             squares = (noise * noise).sum(axis=1)
-            noise *= (gammainc(0.5 * d, 0.5 * squares) ** (1.0 / d) / np.sqrt(squares))[:, None]
+            noise *= (
+                scipy.special.gammainc(0.5 * d, 0.5 * squares) ** (1.0 / d) / np.sqrt(squares)
+            )[:, None]
         drawn, places = np.unique(rows[winners], return_inverse=True)
         centers: Floats = self._mapped(memory.values(drawn))[places]
         centers += self.bandwidth_ * noise
