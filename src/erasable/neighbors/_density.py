@@ -115,7 +115,8 @@ class KernelDensity(Weighted, Lazy):
 
     A density is one sum over the records in the order of hashes of their ids, and the exponential
     and the cosine are our own: nothing but the records and the row decides. A density takes time in
-    proportion to the number of records within reach, and a little for each of the others.
+    proportion to the number of records within reach, and a little for each of the others; where
+    nearly all records weigh 0, in proportion to the square of their number.
 
     **The saved file holds every record**, with its id and weight: this is what the model is. It is
     to be protected as the data are.
