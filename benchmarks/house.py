@@ -84,9 +84,12 @@ def followed(call: Callable[[], Any]) -> str:
 def hops() -> dict[str, str]:
     """Return how far some calls travel in the erasable that is imported."""
     import numpy as np
+    import pandas as pd
 
+    from erasable import Records
     from erasable.cluster import KMeans
     from erasable.linear_model import LogisticRegression
+    from erasable.naive_bayes import GaussianNB
     from erasable.pipeline import make_pipeline
     from erasable.preprocessing import StandardScaler
     from erasable.workspace import Workspace
@@ -95,6 +98,7 @@ def hops() -> dict[str, str]:
     y = (X[:, 0] > 0).astype(int)
     found = {}
     for model in (
+        StandardScaler(),
         KMeans(n_clusters=4, random_state=0),
         LogisticRegression(),
         make_pipeline(StandardScaler(), LogisticRegression()),
@@ -104,6 +108,11 @@ def hops() -> dict[str, str]:
         name = type(model).__name__
         found[f"{name}.delete"] = followed(lambda model=model: model.delete([2]))
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "records.parquet"
+        pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": y}).to_parquet(path)
+        stored = Records.from_parquet(path, target="label")
+        GaussianNB().fit(stored)
+        found["GaussianNB.fit from Parquet"] = followed(lambda: GaussianNB().fit(stored))
         table = Path(folder) / "visits.csv"
         rows = [f"v{i},p{i // 3},{20 + i % 50},{i % 2}" for i in range(60)]
         table.write_text("\n".join(["visit,patient,age,sick", *rows]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -253,6 +254,7 @@ def stop_and_check(
     prepared: Path, folder: Path, name: str, number: int, stop: Callable[..., bool] = die_at
 ) -> bool:
     """Stop a command at a point, and return whether it was done; it is, or it is not."""
+    gc.collect()  # interrupted commands: their connections to a server end with them
     path = copy_of(prepared, folder / str(number) / "ws")
     assert stop(number, OTHERS[name], path)
     done = content(path) != content(prepared)
