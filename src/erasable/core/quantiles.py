@@ -128,8 +128,8 @@ class Quantiles:
         Parameters
         ----------
         tables : iterable of ndarray of shape (n_rows, n_features), float64 or float32
-            The values that go, all of them live until now; NaN where a row has none. A column that
-            is read again has lost the rows of all tables: they must go together.
+            Values of the rows; NaN where a row has none. Pass all rows that leave together in one
+            call: `read` returns columns without any of them.
         read : callable
             As in `fit`, for the values that are left; called only for columns whose window has
             run out.
@@ -142,7 +142,7 @@ class Quantiles:
         return self._change(kernels.forget, tables, read)
 
     def add_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Add rows of values, which are live now; see :meth:`subtract_all`."""
+        """Add rows of values, which `read` returns, too; see :meth:`subtract_all`."""
         return self._change(kernels.learn, tables, read)
 
     def _change(self, change: Callable[..., None], tables: Iterable[Matrix], read: Reader) -> int:
