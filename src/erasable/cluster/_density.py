@@ -14,10 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.ids import as_id_array
-from erasable.core.records import Records
 from erasable.core.threads import N_JOBS
-from erasable.core.weighted import Weighted
-from erasable.neighbors._lazy import Lazy
+from erasable.neighbors._lazy import WeightedLazy
 from erasable.neighbors._near import Near
 from erasable.neighbors._targets import StoredWeights
 
@@ -27,7 +25,7 @@ _WHOLE = 2.0**53  # sums of whole numbers below it are exact, in any order
 _MOST = 2**600  # sums of weights stay below it
 
 
-class DBSCAN(ClusterMixin, Weighted, Lazy):
+class DBSCAN(ClusterMixin, WeightedLazy):
     """Find clusters of records that lie close together, and noise between them.
 
     A record is a core record if the records within `eps` of it, itself among them, weigh
@@ -120,9 +118,6 @@ class DBSCAN(ClusterMixin, Weighted, Lazy):
         "metric": [StrOptions({"euclidean"})],
         "n_jobs": N_JOBS,
     }
-    _kind_of_targets = StoredWeights
-    _reads_blocks: ClassVar[bool] = True
-    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
     def __init__(
         self,
@@ -137,14 +132,7 @@ class DBSCAN(ClusterMixin, Weighted, Lazy):
         self.metric = metric
         self.n_jobs = n_jobs
 
-    def _targets(self, records: Records) -> NDArray[Any]:
-        return np.ones(records.n_rows) if records.weights is None else records.weights
-
-    def _check_deletion(self, rows: Ints) -> None:
-        self._refuse_weightless(rows)
-
     def _fit_rows(self) -> None:
-        self._refuse_weightless(np.empty(0, dtype=np.int64))
         super()._fit_rows()
         self._near()
 

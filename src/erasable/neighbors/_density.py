@@ -9,25 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
-from erasable.core.records import Records
 from erasable.core.seeds import integer_below, seed_from
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS
-from erasable.core.weighted import Weighted
 
 from . import _weigh_kernels as kernels
-from ._lazy import Lazy, refuse_far
-from ._targets import StoredNumbers, StoredWeights
+from ._lazy import WeightedLazy, refuse_far
+from ._targets import StoredNumbers
 from ._weighing import Weighing
 
-_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SHAPES = {
     "gaussian": kernels.GAUSSIAN,
     "tophat": kernels.TOPHAT,
@@ -64,7 +60,7 @@ _LOG_INTEGRALS: dict[str, Callable[[int], float]] = {
 """Logarithms of the integrals of the kernels, of bandwidth 1, over d features."""
 
 
-class KernelDensity(Weighted, Lazy):
+class KernelDensity(WeightedLazy):
     """Estimate a density as the mean of kernels around the records, any of which can be deleted.
 
     Nothing is learned that a record could be left in: the model is its records. A deletion
@@ -153,9 +149,6 @@ class KernelDensity(Weighted, Lazy):
         "metric": [StrOptions({"euclidean"})],
         "n_jobs": N_JOBS,
     }
-    _reads_blocks = True
-    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
-    _kind_of_targets = StoredWeights
 
     def __init__(
         self,
@@ -169,17 +162,6 @@ class KernelDensity(Weighted, Lazy):
         self.kernel = kernel
         self.metric = metric
         self.n_jobs = n_jobs
-
-    def _targets(self, records: Records) -> NDArray[Any]:
-        weights = records.weights
-        return np.broadcast_to(1.0, records.n_rows) if weights is None else weights
-
-    def _fit_rows(self) -> None:
-        self._refuse_weightless(_NO_ROWS)
-        super()._fit_rows()
-
-    def _check_deletion(self, rows: Ints) -> None:
-        self._refuse_weightless(rows)
 
     @property
     def bandwidth_(self) -> float:

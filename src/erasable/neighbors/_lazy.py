@@ -31,6 +31,7 @@ from erasable.core.ids import as_id_array
 from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import refuse_unsuited
+from erasable.core.weighted import Weighted
 
 from ._memory import Memory
 from ._stored import StoredMemory, columns_beyond
@@ -262,6 +263,24 @@ class Lazy(Erasable):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+class WeightedLazy(Weighted, Lazy):
+    """Base of the models that keep records with weights, in the place of targets."""
+
+    _kind_of_targets = StoredWeights
+    _reads_blocks = True
+    _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+
+    def _targets(self, records: Records) -> NDArray[Any]:
+        return np.ones(records.n_rows) if records.weights is None else records.weights
+
+    def _fit_rows(self) -> None:
+        self._refuse_weightless(np.empty(0, dtype=np.int64))
+        super()._fit_rows()
+
+    def _check_deletion(self, rows: Ints) -> None:
+        self._refuse_weightless(rows)
 
 
 def _refuse_large(matrix: Any, rows: Ints) -> None:
