@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from erasable.core.errors import InvalidDataError
@@ -84,6 +85,10 @@ def test_records_are_learned_from_sqlite(
     module.fill(path, X, y)
     fitted = module.GaussianNB().fit(module.records_of(path, "patient", ids="id", target="ill"))
     before = fitted.digest()
+    names = {"age": [1.5], "pressure": [2.5]}  # a storage engine takes additions as it is
+    fitted.add(pd.DataFrame(names), [1], ids=[5000], digest=False)
+    fitted.delete([5000], digest=False)
+    assert fitted.digest() == before
     with closing(sqlite3.connect(path)) as database:
         database.execute("DELETE FROM patient WHERE id = 7")
         database.commit()

@@ -209,6 +209,36 @@ def test_a_model_is_kept_with_what_was_added(tmp_path: Path) -> None:
     assert life.model.digest() == life.fresh().digest()
 
 
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize("name", ["GaussianNB", "KMeans"])
+def test_additions_follow_one_another(name: str, made: Any, tmp_path: Path) -> None:
+    life = Life(make(name), numbers(), made, tmp_path)
+    for row in range(STORED, STORED + 4):
+        life.add([row])
+    life.delete([STORED, STORED + 2])
+    life.add([STORED + 5])
+    life.replace([STORED + 1, 3], others=[STORED + 6])
+
+
+def test_groups_leave_with_what_was_added(tmp_path: Path) -> None:
+    frame = numbers().assign(person=np.arange(N) // 4)
+    frame.to_parquet(tmp_path / "some.parquet", index=False)
+    features = ["a", "b", "c"]
+    whole = Records.from_parquet(
+        tmp_path / "some.parquet", ids="id", target="label", groups="person", features=features
+    )
+    frame.iloc[:46].to_parquet(tmp_path / "few.parquet", index=False)
+    few = Records.from_parquet(
+        tmp_path / "few.parquet", ids="id", target="label", groups="person", features=features
+    )
+    model, more = GaussianNB().fit(few), frame.iloc[46:]
+    model.add(more[features], more["label"], ids=more["id"], groups=more["person"])
+    model.delete(groups=[11])  # two of its records were added
+    fresh = GaussianNB().fit(whole)
+    fresh.delete(groups=[11])
+    assert model.digest() == fresh.digest()
+
+
 @pytest.mark.parametrize("change", ["delete", "correct", "replace"])
 def test_nothing_of_an_added_record_stays(change: str, tmp_path: Path) -> None:
     life = Life(GaussianNB(), numbers(), in_files, tmp_path)
