@@ -150,6 +150,34 @@ def test_fits_and_erasures_are_those_of_memory(
         assert found.stdout == b""
 
 
+def test_what_is_appended_and_corrected_is_learned_as_in_memory(
+    made: Path, tmp_path: Path
+) -> None:
+    """Also without accelerators, where sums take the new records alone."""
+    names = ("bayes", "ridge", "scaler", "axes", "clusters", "scaled")
+    spaces = [copied(made, tmp_path / name, size) for name, size in (("s", SMALL), ("m", None))]
+    write(tmp_path / "more.parquet", N, 500)
+    treated = []
+    for workspace in spaces:
+        fit(workspace, *names)
+        subprocess.run(["rm", "-r", workspace.context.root / FOLDER], check=True)
+        change = workspace.append("visits", tmp_path / "more.parquet", update_models=True)
+        treated.append({each["model"]: each["treatment"] for each in change.models})
+    stored, memory = spaces
+    assert treated[0].keys() == set(names)
+    assert {treated[0][name] for name in ("bayes", "ridge", "scaler", "axes")} == {"updated"}
+    assert files(stored, *names) == files(memory, *names)
+    for workspace in spaces:
+        workspace.request(["marker-person-3100"])
+        workspace.process()
+        workspace.correct("visits", ids=[5, N + 7], values={"x0": 3.5})
+        subprocess.run(["rm", "-r", workspace.context.root / FOLDER], check=True)
+        done = workspace.process()
+        assert {each["treatment"] for each in done.treatments} <= {"corrected", "refitted"}
+    assert files(stored, *names) == files(memory, *names)
+    assert {each.verdict for each in stored.verify()} == {"equal"}
+
+
 def test_several_data_sets_are_read_fragment_by_fragment(tmp_path: Path) -> None:
     names = ("risk", "scaled-risk", "signs", "ridge")
     write(tmp_path / "a.parquet")

@@ -68,8 +68,8 @@ def carry_over(
     the model has to learn again: then `loaded` is of no use. Raise TooFewRecordsError if too few
     records would remain.
     """
-    stored = loaded._attached().records.is_stored  # in fragments, which are written anew
-    if arriving.n_records and (stored or not loaded._can_add()):
+    follows = loaded._adds_stored or not loaded._attached().records.is_stored
+    if arriving.n_records and not (follows and loaded._can_add()):
         return False
     wrong = {each.id: _ids_in(arriving.corrected, each) for each in known}
     leaving = [*ids_of(known, gone), *ids_of(known, wrong)]
