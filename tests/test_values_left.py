@@ -23,8 +23,8 @@ from erasable import load
 from erasable.cluster import DivideAndConquerKMeans, KMeans
 from erasable.cluster._tree import Merge
 from erasable.compose import ColumnTransformer
+from erasable.core.matrices import blank_rows
 from erasable.core.persistent import Persistent
-from erasable.core.sparse import blank_rows
 from erasable.core.values import Accepts
 from erasable.ensemble import BaggingRegressor, ShardedRegressor
 from erasable.linear_model import LogisticRegression, Ridge

@@ -24,7 +24,8 @@ from erasable.core.errors import InvalidDataError
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import MAX_ROWS, Grid
 from erasable.core.passes import Stored
-from erasable.core.sparse import SparseGrid, canonical
+from erasable.core.sparse import canonical
+from erasable.core.sparse_grid import SparseGrid
 from erasable.core.tables import Table
 from subroutines import standalone
 

@@ -14,13 +14,13 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from erasable.audit._data import is_text
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
+from erasable.core.matrices import to_dense
 
 __all__ = ["BlackBox"]
 
@@ -126,7 +126,7 @@ def _as_frame(X: Any) -> Any:
     if is_text(X):
         columns: dict[str, Any] = {"text": list(X)}
     else:
-        table = np.asarray(X.toarray() if issparse(X) else X)
+        table = np.asarray(to_dense(X))
         table = table.reshape(len(table), -1)
         columns = {f"x{j}": table[:, j].tolist() for j in range(table.shape[1])}
     return nw.from_dict(columns, backend="pyarrow")

@@ -11,30 +11,30 @@ import gc
 import time
 import warnings
 from collections.abc import Iterable, Sized
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array, vstack
 
 from erasable.core._deleting import learn_anew
-from erasable.core._mixed import Mixed
+from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.additions import corrected, joined_names, read_addition
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.deletion import Action, Addition, Correction, Outcome, Replacement, Report
 from erasable.core.digest import id_set_hash
 from erasable.core.errors import ErasableError, InvalidIdsError, InvalidInputError
-from erasable.core.grown_table import grown, memory_of
+from erasable.core.grown_table import grown
 from erasable.core.ids import as_id_array, as_request, name_some
 from erasable.core.inputs import RecordArrays
 from erasable.core.lookup import HashIndex, IdIndex
 from erasable.core.mapped.texts import Texts, as_array
+from erasable.core.matrices import blank_of, blank_rows, copy_rows, memory_of, overwrite, to_dense
 from erasable.core.messages import too_few
 from erasable.core.passes import Stored
 from erasable.core.row_arrays import begins, padded
-from erasable.core.sparse import blank_of, blank_rows, overwrite, parts, take_rows
 from erasable.core.targets import check_target
 from erasable.core.undecided_types import (
     refuse_mixed_numbers,
@@ -64,14 +64,14 @@ class Growth:
         succeeds: bool = False,  # each new row takes the place of one that leaves, if that was live
     ) -> None:
         self._records, self._table, self._holders = records, table, holders
+        self.erased = records._erased
         self.leaving = np.empty(0, dtype=np.int64) if leaving is None else leaving
         self._succeeds = succeeds
         n, n_new = records.n_rows, table.matrix.shape[0]
-        stored = isinstance(records.matrix, Stored)  # whose rows take no others
-        free = _NO_ROWS if stored else _first(records._erased, n_new)
+        free = _free(records.matrix, records._erased, n_new)
         n_more = n_new - free.size
         self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
-        self._n_rows = n + n_more
+        self.n_rows = n + n_more
         # Whether no array changes its type, so that a model need not learn everything again.
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
@@ -108,25 +108,17 @@ class Growth:
         y = records.y
         if y is not None and table.y is not None:
             y = y.astype(table.y.dtype, copy=False)
-        matrix = records.matrix
-        if not isinstance(matrix, Stored):
-            matrix = matrix.astype(table.matrix.dtype, copy=False)
         new = {
-            "matrix": self._stacked(matrix) if issparse(matrix) else None,
-            "ids": self._with("ids", ids, table.ids, spare),
-            "y": self._with("y", y, table.y, spare),
-            "weights": self._with("weights", present, weights, spare),
-            "groups": self._with("groups", groups, table.groups, spare),
+            "matrix": _grown(records.matrix, table.matrix, self, spare),
+            "ids": self.with_rows("ids", ids, table.ids, spare),
+            "y": self.with_rows("y", y, table.y, spare),
+            "weights": self.with_rows("weights", present, weights, spare),
+            "groups": self.with_rows("groups", groups, table.groups, spare),
         }
-        if isinstance(matrix, Stored):
-            new["matrix"] = grown(matrix, table.matrix)
-            self._made += memory_of(new["matrix"])
-        elif new["matrix"] is None:
-            new["matrix"] = self._with("matrix", matrix, table.matrix, spare)
         for name, array in new.items():
             old = self._before[name]
             if old is not None and old is not array:
-                self._left += [each for each in _memory(old) if not _shares(each, array)]
+                self._left += [each for each in memory_of(old) if not _shares(each, array)]
         flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
         changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
         index = records._id_index
@@ -208,31 +200,17 @@ class Growth:
 
     def _flags(self, flags: Flags) -> Flags:
         """Return flags with room for the new rows, which are not set."""
-        longer: Flags = padded(flags, self._n_rows, keep=True)
+        longer: Flags = padded(flags, self.n_rows, keep=True)
         longer[self.rows] = False
         return longer
 
-    def _stacked(self, matrix: csr_array) -> csr_array:
-        """Return a sparse matrix with the new rows; erased rows take no room any more."""
-        n, n_new = matrix.shape[0], self.rows.size
-        source = np.full(self._n_rows, n + n_new)  # a row without values
-        present = np.flatnonzero(~self._records._erased)
-        source[present], source[self.rows] = present, n + np.arange(n_new)
-        blank = csr_array((1, matrix.shape[1]), dtype=matrix.dtype)
-        made = csr_array(vstack([matrix, self._table.matrix, blank], format="csr")[source])
-        made.has_canonical_format = True
-        self._made += _memory(made)
-        return made
-
-    def _with(self, name: str, array: Any, arriving: Any, spare: dict[str, Any]) -> Any:
+    def with_rows(self, name: str, array: Any, arriving: Any, spare: dict[str, Any]) -> Any:
         """Return an array with the new rows, in its own buffer where that has room."""
         if array is None:
             return None
-        n = self._n_rows
+        n = self.n_rows
         if isinstance(array, Texts):
-            grown = array.grown(n, self.rows, arriving.tolist())
-            self._made += _memory(grown)
-            return grown
+            return self.noted(array.grown(n, self.rows, arriving.tolist()))
         buffer = spare.get(name)
         if array.shape[0] == n and array is self._before[name]:
             made = array
@@ -248,6 +226,48 @@ class Growth:
             made, spare[name] = buffer[:n], buffer
         made[self.rows] = arriving.astype(array.dtype, copy=False)
         return made
+
+    def noted(self, made: Any) -> Any:
+        """Note what was made of the new rows, so that it is overwritten if the change is undone."""
+        self._made += memory_of(made)
+        return made
+
+
+@singledispatch
+def _free(matrix: Any, erased: Flags, n: int) -> Ints:
+    """Return erased rows of a matrix that new ones take the place of, at most n."""
+    return _first(erased, n)
+
+
+@_free.register
+def _(matrix: Stored, erased: Flags, n: int) -> Ints:
+    return NO_ROWS
+
+
+@singledispatch
+def _grown(matrix: Any, arriving: Any, growth: Growth, spare: dict[str, Any]) -> Any:
+    """Return a matrix with new rows."""
+    own = matrix.astype(arriving.dtype, copy=False)
+    return growth.with_rows("matrix", own, arriving, spare)
+
+
+@_grown.register
+def _(matrix: csr_array, arriving: csr_array, growth: Growth, spare: dict[str, Any]) -> csr_array:
+    """Return a sparse matrix with new rows; erased rows take no room any more."""
+    n, n_new = matrix.shape[0], growth.rows.size
+    source = np.full(growth.n_rows, n + n_new)  # a row without values
+    present = np.flatnonzero(~growth.erased)
+    source[present], source[growth.rows] = present, n + np.arange(n_new)
+    own = matrix.astype(arriving.dtype, copy=False)
+    blank = csr_array((1, matrix.shape[1]), dtype=arriving.dtype)
+    made = csr_array(vstack([own, arriving, blank], format="csr")[source])
+    made.has_canonical_format = True
+    return growth.noted(made)
+
+
+@_grown.register
+def _(matrix: Stored, arriving: Any, growth: Growth, spare: dict[str, Any]) -> Any:
+    return growth.noted(grown(matrix, arriving))
 
 
 _ARRAYS = ("matrix", "ids", "y", "weights", "groups")
@@ -274,22 +294,12 @@ def _joined(some: Any, others: NDArray[Any]) -> Any:
     return some.astype(joined_names(some, others), copy=False)
 
 
-def _memory(array: Any) -> list[NDArray[Any]]:
-    """Return the arrays that hold what is to be overwritten."""
-    if isinstance(array, Texts):
-        return array.parts()
-    if isinstance(array, Stored):
-        return memory_of(array)
-    return list(parts(array)) if issparse(array) else [array]
-
-
 def _shares(buffer: NDArray[Any], array: Any) -> bool:
-    return array is not None and any(np.may_share_memory(buffer, one) for one in _memory(array))
+    return array is not None and any(np.may_share_memory(buffer, one) for one in memory_of(array))
 
 
 _Kind = TypeVar("_Kind", bound=Report)
 _FROM_MOST: tuple[Action, ...] = ("refit", "resumed", "updated", "none")
-_NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
 
 class RecordsChange:
@@ -314,22 +324,22 @@ class RecordsChange:
     def add(self, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any) -> list[Addition]:
         """Add records; see `erasable.core.estimator.Erasable.add`."""
         if _is_empty(X) and _is_empty(ids):
-            return self._do(Addition, None, _NO_ROWS, self._records.ids[:0])
+            return self._do(Addition, None, NO_ROWS, self._records.ids[:0])
         table = read_addition(self._records, X, self._target(y), sample_weight, ids, groups)
-        self._refuse_known(table.ids, _NO_ROWS)
+        self._refuse_known(table.ids, NO_ROWS)
         self._refuse_shared("records.add(...)")
-        return self._do(Addition, table, _NO_ROWS, table.ids)
+        return self._do(Addition, table, NO_ROWS, table.ids)
 
     def take_in(self, table: RecordArrays) -> list[Addition]:
         """Add records with new ids, which were read as those that are there."""
-        return self._do(Addition, table, _NO_ROWS, table.ids)
+        return self._do(Addition, table, NO_ROWS, table.ids)
 
     def replace(
         self, leaving: Any, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
     ) -> list[Replacement]:
         """Delete records and add others; see `erasable.core.estimator.Erasable.replace`."""
         if _is_empty(X) and _is_empty(ids):
-            table = self._records._table().take(_NO_ROWS)
+            table = self._records._table().take(NO_ROWS)
         else:
             table = read_addition(self._records, X, self._target(y), sample_weight, ids, groups)
         rows = self._rows(leaving)
@@ -349,7 +359,7 @@ class RecordsChange:
                 f"correct was given y alone, and {type(self._asked).__name__} learns from no "
                 "targets; expected X or sample_weight"
             )
-        was = records._table().take(rows, _read(records.matrix, rows))
+        was = records._table().take(rows, copy_rows(records.matrix, rows))
         table = corrected(records, was, X, self._target(y), sample_weight)
         others = _differing(was, table)
         if not others.any():
@@ -524,7 +534,7 @@ def _update(
     rows: NDArray[np.int64],
 ) -> Outcome | None:
     """Update a model, or return None where it has to learn again."""
-    stored = isinstance(held.records.matrix, Stored) and not model._adds_stored
+    stored = held.records.is_stored and not model._adds_stored
     if stored or not (growth.plain and model._can_add()) or held.n_live < model._minimum_records():
         return None
     parts_can = leaving.size == 0 or model._adds_throughout()
@@ -612,17 +622,9 @@ def _refuse_few(
         raise too_few(name, least, parameter, left, held.n_live)
 
 
-def _read(matrix: Any, rows: NDArray[np.int64]) -> Any:
-    """Copy rows of a matrix; those of a stored one are read."""
-    if not isinstance(matrix, Stored):
-        return take_rows(matrix, rows)
-    found = matrix[rows]
-    return found.objects() if isinstance(found, Mixed) else found
-
-
 def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:
     """Return which rows have other values in a table than they had."""
-    one, other = (each.toarray() if issparse(each) else each for each in (was.matrix, table.matrix))
+    one, other = to_dense(was.matrix), to_dense(table.matrix)
     found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))
     for mine, others in ((was.y, table.y), (was.weights, table.weights)):
         if others is None:

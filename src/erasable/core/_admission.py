@@ -14,7 +14,6 @@ from erasable.core.ids import name_some
 from erasable.core.inputs import read_table, refuse_records
 from erasable.core.messages import no_target
 from erasable.core.params import class_path, find_class
-from erasable.core.passes import Remote, Stored
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.undecided_types import may_be_rounded, refuse_rounded, refuse_rows_without_text
@@ -64,9 +63,8 @@ def read_records(
 
 
 def _refuse_stored(model: Erasable, records: Records) -> None:
-    matrix = records.matrix
-    remote = isinstance(matrix, Remote)
-    if isinstance(matrix, Stored) and (parts := model._not_by_blocks(remote=remote)):
+    remote = records.is_remote
+    if records.is_stored and (parts := model._not_by_blocks(remote=remote)):
         where = "on a cluster" if remote else "in files"
         raise InvalidInputError(
             f"the features of the records lie {where}, from which {type(parts[0]).__name__} does "
@@ -77,7 +75,7 @@ def _refuse_stored(model: Erasable, records: Records) -> None:
 
 def _refuse_rounded(model: Erasable, records: Records) -> None:
     if Accepts.of(model).exact:
-        stored = isinstance(records.matrix, Stored) and may_be_rounded(records.matrix)
+        stored = records.is_stored and may_be_rounded(records.matrix)
         if stored or "rounded" in records.unsettled:
             refuse_rounded(type(model).__name__, stored=stored)
 

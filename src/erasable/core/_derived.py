@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.block_cache import LastRead
 from erasable.core.errors import InvalidDataError
+from erasable.core.matrices import to_dense
 from erasable.core.messages import refuse_not_finite
 from erasable.core.passes import Block, Made, Partial, Pass, Remote, Stored
 from erasable.core.row_arrays import PerRow, RowArray
@@ -133,7 +134,7 @@ class Making:
         if len(rows) == 0:
             return np.empty((0, self._width), self._dtype)
         made = self._make(rows)
-        return made.toarray() if issparse(made) else made
+        return to_dense(made)
 
     def of(self, block: Block, live: Flags | None) -> Block:
         """Make a block; if all its rows count, make only its `live` rows."""

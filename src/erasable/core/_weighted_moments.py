@@ -22,7 +22,8 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
-from erasable.core.sparse import SparseGrid, parts
+from erasable.core.sparse import parts
+from erasable.core.sparse_grid import SparseGrid
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 

@@ -17,7 +17,6 @@ from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInput
 from erasable.core.frames import as_frame, difference
 from erasable.core.ids import name_some, refuse_repeats, shorten
 from erasable.core.inputs import RecordArrays, read_labels, read_table
-from erasable.core.passes import Stored
 from erasable.core.targets import mixes_numbers, read_target, read_weights
 from erasable.core.values import ANYTHING, Accepts, Values
 
@@ -56,7 +55,7 @@ def read_addition(
     unsettled = table.unsettled - {"X"}
     if listed and not all(any(type(cell) is str for cell in row) for row in table.matrix.tolist()):
         unsettled |= {"X"}
-    if isinstance(records.matrix, Stored):
+    if records.is_stored:
         matrix = _as_stored(records, table.matrix)
     else:
         matrix = _of_type(records.matrix, table.matrix, declared=not isinstance(X, list | tuple))

@@ -46,9 +46,9 @@ from erasable.core.errors import (
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix, refuse_records
 from erasable.core.mapped import beside
+from erasable.core.matrices import prepare_rows
 from erasable.core.messages import refuse_parameters, too_few
 from erasable.core.params import check_params, class_path, decode_param, encode_params, is_encoded
-from erasable.core.passes import Stored
 from erasable.core.protocol import Learner, Transformer
 from erasable.core.records import Records
 from erasable.core.rows import Rows, matrix_of
@@ -528,8 +528,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
         before, deleted = self.digest() if digest else None, held.records.ids[rows]
         outcome = Outcome("none", 0, {})
         if rows.size:
-            if isinstance(matrix := held.records.matrix, Stored):
-                matrix.prepare(rows)
+            prepare_rows(held.records.matrix, rows)
             self._make_ready()
             self._check_deletion(rows)
             self._prepare_deletion(rows)

@@ -32,13 +32,14 @@ from erasable.core._grid_passes import (
 )
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
+from erasable.core.matrices import bounds_of, contiguous
 from erasable.core.messages import (
     name_columns,
     refuse_huge_columns,
     refuse_many_rows,
     refuse_no_columns,
 )
-from erasable.core.passes import Pass, Stored, Together, run
+from erasable.core.passes import Pass, Together, run
 from erasable.core.tables import Table
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
@@ -222,7 +223,7 @@ class Grid:
         n_rows = matrix.shape[0] if live_rows is None else int(live_rows.size)
         refuse_many_rows(n_rows, MAX_ROWS)
         refuse_no_columns(matrix, "a Grid")
-        matrix = _contiguous(matrix)
+        matrix = contiguous(matrix)
         step = max(1, -(-n_rows // SAMPLE)) if warn else 0
 
         def passes(grid: Self) -> list[Pass[Any]]:
@@ -231,7 +232,7 @@ class Grid:
         # Files may state their extremes. If these are right, one pass suffices.
         extremes: Extremes | None = None
         found: Any = None
-        guess = matrix.bounds() if isinstance(matrix, Stored) else None
+        guess = bounds_of(matrix)
         if guess is not None and not _huge(*guess).any():
             grid = cls._between(Extremes(*guess, np.zeros((2, guess[0].size), np.int64)), n_rows)
             first, *found = run(Together(Find(), *passes(grid)), matrix, live_rows, n_jobs=n_jobs)
@@ -346,7 +347,7 @@ class Grid:
         ndarray of shape (n_rows, n_features)
             ``rint((x - origin) / quantum) * quantum``, never ``-0.0``.
         """
-        matrix = _contiguous(matrix)
+        matrix = contiguous(matrix)
         every, chosen = rows is None, NO_ROWS if rows is None else rows
         n = matrix.shape[0] if rows is None else rows.size
         out = np.empty((n, matrix.shape[1]), dtype=dtype) if out is None else out
@@ -466,9 +467,3 @@ def warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:
 def _huge(low: Floats, high: Floats) -> NDArray[np.bool_]:
     limit = 2.0**kernels.MAX_TOP
     return (low < -limit) | (high > limit)
-
-
-def _contiguous(matrix: Any) -> Any:
-    if isinstance(matrix, Stored) or matrix.flags.c_contiguous:
-        return matrix
-    return matrix.copy(order="C")

@@ -16,7 +16,7 @@ from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.passes import Made, Partial, Pass, Remote, Stored
 from erasable.core.persistent import Persistent
 
-__all__ = ["Grown", "grown", "memory_of"]
+__all__ = ["Grown", "grown"]
 
 
 class Grown(Stored, Persistent):
@@ -94,6 +94,11 @@ class Grown(Stored, Persistent):
         """See `Stored`."""
         self.stored.drop_copies()
 
+    def memory(self) -> list[Any]:
+        """Return the arrays of the rows that were added."""
+        added = self.added
+        return [added.numbers, *added.texts.values()] if isinstance(added, Mixed) else [added]
+
 
 class RemoteGrown(Grown, Remote):
     """A table in other processes, and rows in this one that follow its own."""
@@ -128,11 +133,3 @@ def grown(matrix: Stored, rows: Any) -> Grown:
         return type(matrix)(matrix.stored, joined, matrix.gone)
     kind = RemoteGrown if isinstance(matrix, Remote) else Grown
     return kind(matrix, added, matrix.gone)
-
-
-def memory_of(matrix: Any) -> list[Any]:
-    """Return the arrays of rows that were added to a stored table."""
-    if not isinstance(matrix, Grown):
-        return []
-    added = matrix.added
-    return [added.numbers, *added.texts.values()] if isinstance(added, Mixed) else [added]

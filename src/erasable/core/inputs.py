@@ -31,8 +31,8 @@ from erasable.core.frames import (
     without_index,
 )
 from erasable.core.ids import as_id_array, refuse_repeats
+from erasable.core.matrices import take_rows
 from erasable.core.protocol import Learner
-from erasable.core.sparse import take_rows
 from erasable.core.targets import check_target, read_target, read_weights
 from erasable.core.undecided_types import are_rounded, find_unsettled, refuse_rounded
 from erasable.core.unencodable import refuse_surrogates

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from erasable.core.arrays import Ints
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.matrices import memory_of
 from erasable.core.records import Records
-from erasable.core.sparse import parts
 
 __all__ = ["OpaqueError", "Snapshot", "each_without"]
 
@@ -154,7 +153,7 @@ def _owner(array: NDArray[Any]) -> NDArray[Any]:
 
 def _buffers(records: Records) -> list[Any]:
     matrix = records.matrix
-    held = [*(parts(matrix) if issparse(matrix) else [matrix]), records.y, records.weights]
+    held = [*memory_of(matrix), records.y, records.weights]
     held += [records.ids, records.groups]
     return [_owner(array) for array in held if array is not None]
 

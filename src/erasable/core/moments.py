@@ -19,7 +19,8 @@ from erasable.core._grid_kernels import BITS, long_rows
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass
-from erasable.core.sparse import SparseGrid, parts
+from erasable.core.sparse import parts
+from erasable.core.sparse_grid import SparseGrid
 from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
 

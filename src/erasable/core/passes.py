@@ -196,6 +196,10 @@ class Stored:
     def drop_copies(self) -> None:
         """Keep no rows that were read."""
 
+    def memory(self) -> list[Any]:
+        """Return the arrays of this process that hold rows of it alone."""
+        return []
+
     def take(self, rows: Ints) -> Stored:
         """Return a matrix of some rows, ascending, which stay where they are."""
         return Some(self, rows)

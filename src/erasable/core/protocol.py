@@ -11,6 +11,7 @@ from erasable.core._column_choice import Columns
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import VALUES, Affine, TableChange
 from erasable.core.deletion import Outcome
+from erasable.core.matrices import to_dense
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
 
@@ -145,7 +146,7 @@ class Learner:
         shift, scale = self._map
         if issparse(values) and not shift.any():
             return by_column(np.divide, values, scale)
-        mapped = ((values.toarray() if issparse(values) else values) - shift) / scale
+        mapped = (to_dense(values) - shift) / scale
         return canonical(mapped) if issparse(values) else mapped
 
     def _unmapped(self, values: Values) -> Values:

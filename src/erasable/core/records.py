@@ -29,10 +29,10 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.inputs import RecordArrays, read_table
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
-from erasable.core.passes import Remote, Some, Stored
+from erasable.core.matrices import blank_of, blank_rows, in_memory, take_rows, writeable
+from erasable.core.passes import Remote, Stored
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import begins, buffer_of
-from erasable.core.sparse import blank_of, blank_rows, take_rows, writeable
 from erasable.core.values import cells_of
 
 __all__ = ["Records"]
@@ -132,9 +132,7 @@ class Records(Persistent):
         (2, 1)
         """
         rows = np.flatnonzero(~self._withdrawn) if rows is None else rows
-        if not isinstance(self.matrix, Stored):
-            return self.take(rows)
-        made = self._with(Some(self.matrix, rows).whole(), rows)
+        made = self._with(in_memory(self.matrix, rows), rows)
         made.ids, made.groups = as_array(made.ids), as_array(made.groups)
         return made
 
@@ -171,6 +169,11 @@ class Records(Persistent):
     def is_stored(self) -> bool:
         """Whether the features are in files or in other processes."""
         return isinstance(self.matrix, Stored)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the features are in other processes."""
+        return isinstance(self.matrix, Remote)
 
     @property
     def n_features(self) -> int:
@@ -216,7 +219,7 @@ class Records(Persistent):
         Values on a cluster are not copied: `values` gets the names, and is returned.
         """
         self._rows_of_ids([])  # makes the index
-        is_copied = not isinstance(values.matrix, Remote)
+        is_copied = not values.is_remote
         made = values.take(np.arange(self.n_rows)) if is_copied else values
         made.y, made.ids, made.groups = y, self.ids.copy(), copy.copy(self.groups)
         made._id_index, made._id_set = copy.copy(self._id_index), self.attach().id_set()
@@ -225,7 +228,7 @@ class Records(Persistent):
 
     def _rows_of_ids(self, ids: list[int | str]) -> NDArray[np.int64]:
         if self._id_index is None:
-            sparing = isinstance(self.matrix, Stored) and not counts_up(self.ids)
+            sparing = self.is_stored and not counts_up(self.ids)
             index: Any = HashIndex.of if sparing else IdIndex
             self._id_index = self._indexed(index, self.ids)
         found: NDArray[np.int64] = self._id_index.find(ids)

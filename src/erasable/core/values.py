@@ -22,6 +22,7 @@ from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, of_numbers, texts_of
 from erasable.core.ids import is_gap, name_some
+from erasable.core.matrices import entries
 from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns, refuse_no_texts
 from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
@@ -243,7 +244,7 @@ def _is_finite(values: NDArray[Any]) -> bool:
 
 def _refuse_not_finite(matrix: Values, names: Any, missing: bool) -> None:
     """Raise InvalidDataError if a value is infinite, or NaN where none may be missing."""
-    values = matrix.data if issparse(matrix) else matrix
+    values = entries(matrix)
     wrong = np.isinf(values) if missing else ~np.isfinite(values)
     if not wrong.any():
         return

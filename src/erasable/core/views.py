@@ -74,7 +74,7 @@ class View(Attachment):
     def column_names(self) -> list[str] | None:
         """See `Attachment`; those of the records, where these are shown behind a map."""
         own = self.held.records
-        shown = self.records.made is own.matrix if not isinstance(own.matrix, Stored) else False
+        shown = not own.is_stored and self.records.made is own.matrix
         return self.held.column_names if shown else self.records.feature_names
 
     def id_set(self) -> NDArray[np.uint64]:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
@@ -24,6 +23,7 @@ from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.inputs import read_matrix
+from erasable.core.matrices import to_dense
 from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 from erasable.core.values import Values
@@ -326,7 +326,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         """
         rows = self._read_matrix(X)
         kind = rows.dtype
-        dense: Values = rows.toarray() if issparse(rows) else rows
+        dense: Values = to_dense(rows)
         dense = np.ascontiguousarray(dense, dtype=np.float64)
         if not self._comes_mapped(X):
             dense = self._mapped(dense)

@@ -19,9 +19,9 @@ from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
+from erasable.core.matrices import blank_rows
 from erasable.core.records import Records
 from erasable.core.row_arrays import padded
-from erasable.core.sparse import blank_rows
 from erasable.core.tables import Table
 
 

@@ -24,7 +24,8 @@ from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
 from erasable.core.passes import Remote, Stored
-from erasable.core.sparse import SparseGrid, parts, tops
+from erasable.core.sparse import parts
+from erasable.core.sparse_grid import SparseGrid, tops
 from erasable.core.tables import Table
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver

@@ -10,7 +10,8 @@ from scipy.sparse import issparse
 
 from erasable.core.arrays import Flags, Floats
 from erasable.core.gram import Gram
-from erasable.core.sparse import SparseGrid, parts
+from erasable.core.sparse import parts
+from erasable.core.sparse_grid import SparseGrid
 from erasable.linear_model import _predict_kernels, _solve_kernels
 from erasable.linear_model._lattice import two_sum
 from erasable.linear_model._solve_kernels import (

@@ -15,6 +15,7 @@ from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
+from erasable.core.matrices import entries, to_dense
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
 from erasable.core.summaries import Summary
@@ -157,7 +158,7 @@ class BernoulliNB(TableNB):
         present, absent = derived
         has = self._features_of(matrix)
         if np.isneginf(absent).any() or np.isneginf(present).any():
-            dense = has.toarray() if issparse(has) else has
+            dense = to_dense(has)
             return weighed(dense, present) + weighed(1.0 - dense, absent)
         likely: Floats = has @ (present - absent).T
         likely += absent.sum(axis=1)
@@ -232,7 +233,7 @@ class _CountOthers(Pass[int]):
 
     def of_block(self, block: Block) -> int:
         rows: Any = block.matrix if block.every else block.matrix[block.rows]
-        values = rows.data if issparse(rows) else rows
+        values = entries(rows)
         return int(np.count_nonzero((values != 0) & (values != 1)))
 
     def merge(self, one: int, other: int) -> int:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
@@ -36,6 +35,7 @@ from erasable.core.errors import (
     InvalidParameterError,
     TooFewRecordsError,
 )
+from erasable.core.matrices import entries
 from erasable.core.partial import PartialClassifier
 from erasable.core.passes import Block, Pass, run
 from erasable.core.values import Values
@@ -419,12 +419,12 @@ class _CountNegative(Pass[int]):
 
     def of_block(self, block: Block) -> int:
         rows: Any = block.matrix
-        values = rows.data if issparse(rows) else rows
+        values = entries(rows)
         if values.size == 0 or values.min() >= 0:
             return 0
         if not block.every:
             rows = rows[block.rows]
-            values = rows.data if issparse(rows) else rows
+            values = entries(rows)
         return int(np.count_nonzero(values < 0))
 
     def merge(self, one: int, other: int) -> int:

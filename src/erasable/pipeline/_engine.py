@@ -22,10 +22,10 @@ from erasable.core.changes import ANYTHING, TableChange
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
+from erasable.core.matrices import blank_rows
 from erasable.core.messages import refuse_no_columns
 from erasable.core.passes import Stored
 from erasable.core.persistent import Persistent
-from erasable.core.sparse import blank_rows
 from erasable.core.values import Values
 from erasable.core.views import View
 from erasable.pipeline._layout import Learning

@@ -21,6 +21,7 @@ from erasable.core.changes import ANYTHING, NOTHING, TableChange, union
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some
+from erasable.core.matrices import to_dense
 from erasable.core.messages import refuse_no_texts
 from erasable.core.rows import Rows
 from erasable.core.values import Accepts, Values
@@ -257,7 +258,7 @@ class Concat(_After):
             return np.zeros((get(self.input).shape[0], 0))
         made = {name: get(node) for name, node in self.parts.items()}
         if self.dense:
-            made = {n: each.toarray() if issparse(each) else each for n, each in made.items()}
+            made = {n: to_dense(each) for n, each in made.items()}
         return side_by_side(made)
 
     def change(self, changes: Changes) -> TableChange:

@@ -14,7 +14,8 @@ from erasable.core._mixed import Mixed
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
-from erasable.core.sparse import blank_of, canonical, csr_of, overwrite
+from erasable.core.matrices import blank_of, entries, overwrite, to_dense
+from erasable.core.sparse import canonical, csr_of
 from erasable.core.values import Values
 
 
@@ -98,13 +99,13 @@ def read_output(name: str, out: Any, rows: Values) -> Values:
 
 
 def _has_gaps(rows: Values) -> bool:
-    cells: Any = rows.data if issparse(rows) else rows
+    cells: Any = entries(rows)
     return bool((cells != cells).any())
 
 
 def equal(alone: Values, among: Values) -> bool:
     """Return whether two tables are equal, including gaps."""
-    first, second = (rows.toarray() if issparse(rows) else rows for rows in (alone, among))
+    first, second = (to_dense(rows) for rows in (alone, among))
     if first.shape != second.shape:
         return False
     return bool(((first == second) | ((first != first) & (second != second))).all())

@@ -11,7 +11,6 @@ from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core._schema import Array, Fields, Sizes, refuse
@@ -20,6 +19,7 @@ from erasable.core.changes import Affine, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.matrices import entries
 from erasable.core.messages import refuse_huge_columns
 from erasable.core.passes import Block, Pass, run
 from erasable.core.quantiles import Quantiles
@@ -233,7 +233,7 @@ class _CountHuge(Pass[Ints]):
     """Count the values of each column whose differences could overflow."""
 
     def of_block(self, block: Block) -> Ints:
-        values: Any = block.matrix.data if issparse(block.matrix) else block.matrix
+        values: Any = entries(block.matrix)
         if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
             own: Any = block.matrix[block.positions]
             return np.asarray((abs(own) > _LARGEST).sum(axis=0)).ravel()

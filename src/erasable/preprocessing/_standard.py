@@ -34,7 +34,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.partial import WeightedTransformer
-from erasable.core.sparse import SparseGrid
+from erasable.core.sparse_grid import SparseGrid
 from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS

@@ -36,6 +36,7 @@ from erasable.core.errors import (
     UnlearnableError,
 )
 from erasable.core.ids import shorten
+from erasable.core.matrices import entries
 from erasable.core.tape import Tape
 from erasable.refit._boosters import in_one_order
 from erasable.refit._names import Known, is_foreign, parts_of
@@ -269,7 +270,7 @@ def _global_chance(seed: int) -> Iterator[None]:
 
 
 def _is_huge(X: Any) -> bool:
-    values = X.data if issparse(X) else X
+    values = entries(X)
     if isinstance(values, Sequence):  # documents
         return False
     try:

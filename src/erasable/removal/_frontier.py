@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints
+from erasable.core.matrices import to_dense
 from erasable.core.passes import Block, Pass, run
 from erasable.core.record_rows import located
 from erasable.removal import _row_kernels as kernels
@@ -122,7 +122,7 @@ def diagonal_refits(sets: Sets, order: Ints, columns: Ints, scale: Floats) -> tu
 
 
 def _some(chosen: Any, columns: Ints) -> Floats:
-    dense = chosen.toarray() if issparse(chosen) else chosen
+    dense = to_dense(chosen)
     part: Floats = dense[:, columns].astype(np.float64)
     return part
 

@@ -18,6 +18,7 @@ from erasable.core.errors import (
 )
 from erasable.core.frames import as_frame
 from erasable.core.ids import shorten
+from erasable.core.matrices import entries
 from erasable.core.seeds import is_integer
 from erasable.core.values import Accepts, read_values
 
@@ -66,7 +67,7 @@ def _read(X: Any, name: str) -> Any:
         read = read_values(_Reader(), X, frame, Accepts(sparse=True), reset=True, copy=False)
     except InvalidDataError as error:
         raise type(error)(f"{name}: {error}") from None
-    values = read.data if issparse(read) else read
+    values = entries(read)
     if values.size and max(-float(values.min()), float(values.max())) > _LARGEST:
         raise MagnitudeError(
             f"{name} holds values beyond 2**240; expected smaller magnitudes, whose fourth "

@@ -16,9 +16,10 @@ from scipy.sparse import issparse
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
+from erasable.core.matrices import take_rows
 from erasable.core.moments import Moments
 from erasable.core.record_rows import RecordRows, located
-from erasable.core.sparse import SparseGrid, take_rows, tops
+from erasable.core.sparse_grid import SparseGrid, tops
 from erasable.core.tables import Table
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass

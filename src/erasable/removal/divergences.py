@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
+from scipy.sparse import issparse
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
@@ -35,6 +35,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.matrices import stacked
 from erasable.core.seeds import seed_from
 from erasable.removal._gaussians import gaussian_divergence
 from erasable.removal._inputs import read_count, read_number, read_pair, refuse_singular
@@ -169,7 +170,7 @@ def _by_classifier(
             "calibrate it with CalibratedClassifierCV"
         )
     model = _classifier(issparse(a)) if classifier is None else classifier
-    X = vstack([a, b], format="csr") if issparse(a) else np.concatenate([a, b])
+    X = stacked([a, b])
     y = np.repeat([1, 0], [a.shape[0], b.shape[0]])
     odds = np.empty(len(y))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=int(rng.integers(2**31)))

@@ -150,9 +150,7 @@ def test_fits_and_erasures_are_those_of_memory(
         assert found.stdout == b""
 
 
-def test_what_is_appended_and_corrected_is_learned_as_in_memory(
-    made: Path, tmp_path: Path
-) -> None:
+def test_what_is_appended_and_corrected_is_learned_as_in_memory(made: Path, tmp_path: Path) -> None:
     """Also without accelerators, where sums take the new records alone."""
     names = ("bayes", "ridge", "scaler", "axes", "clusters", "scaled")
     spaces = [copied(made, tmp_path / name, size) for name, size in (("s", SMALL), ("m", None))]

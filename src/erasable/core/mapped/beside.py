@@ -19,7 +19,6 @@ from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
 from erasable.core.mapped.description import ARRAYS, CHANGE, NOW
 from erasable.core.mapped.disk import PARTIAL, Folder
 from erasable.core.mapped.pages import MappedFile, StaleError, recover
-from erasable.core.passes import Remote
 from erasable.core.persistent import UnsavableError
 from erasable.core.trust import reading
 
@@ -77,7 +76,7 @@ def save_records(model: Erasable, path: Any) -> None:
 def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
     """Keep only the live records, to which the model is attached when it is loaded."""
     held = model._attached()
-    remote = isinstance(held.records.matrix, Remote)
+    remote = held.records.is_remote
     records = held.records.in_memory(held.live_rows()) if remote else held.copy_records()
     MappedFile.make(files, key + _NEXT, label_of(model), records)
 
@@ -139,7 +138,7 @@ def make_ready(model: Erasable) -> Erasable:
     model._refuse_if_owned()
     held = model._attached()
     if held.n_live < held.records.n_rows - np.count_nonzero(held.records._erased):
-        if isinstance(held.records.matrix, Remote):
+        if held.records.is_remote:
             raise UnsavableError(
                 "another model holds records on a cluster that this one has deleted"
             )

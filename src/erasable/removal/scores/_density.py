@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
+from erasable.core.matrices import stacked
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets, some_of
 from erasable.removal.scores import _classifiers as classifiers
@@ -134,7 +134,7 @@ def _at_most(limit: int, own: Ints, other: Ints, rng: Any) -> tuple[Ints, Ints]:
 
 def _stacked(sets: Sets, own: Ints, other: Ints) -> tuple[Any, Ints]:
     both = [sets.forget[own], sets.retain[other]]
-    X = vstack(both, format="csr") if issparse(both[0]) else np.concatenate(both)
+    X = stacked(both)
     return X, np.repeat(np.array([1, 0]), [own.size, other.size])
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats
-from erasable.core.sparse import take_rows
+from erasable.core.matrices import take_rows, to_dense
 from erasable.removal._inputs import read_number
 from erasable.removal._sets import Sets, distances_to, products_with
 from erasable.removal.scores._drawn import in_order
@@ -230,7 +230,7 @@ def _solved(gram: Floats, right: Floats, guess: Floats) -> Floats | None:
 
 def _non_negative(atoms: Any, target: Floats, lam: float) -> Floats:
     """Return the non-negative weights that match a target best, regularised by `lam`."""
-    dense = atoms.toarray() if issparse(atoms) else atoms
+    dense = to_dense(atoms)
     n = dense.shape[0]
     system = np.vstack([dense.T.astype(np.float64), np.ones((1, n)), np.sqrt(lam) * np.eye(n)])
     right = np.concatenate([target, np.zeros(n)])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
+from erasable.core.matrices import stacked
 from erasable.core.messages import refuse_signature
 from erasable.removal._inputs import as_numbers
 from erasable.removal._sets import Sets
@@ -166,5 +166,5 @@ class Custom(Score):
 
     def _outside(self, sets: Sets, rows: Any, seed: int) -> Floats:
         both = [rows, sets.forget]
-        joined = vstack(both, format="csr") if issparse(rows) else np.concatenate(both)
+        joined = stacked(both)
         return self._call(joined, sets.retain)[: rows.shape[0]]

@@ -31,7 +31,6 @@ from erasable.core.errors import (
 from erasable.core.estimator import Erasable, load
 from erasable.core.mapped.beside import make_ready
 from erasable.core.mapped.pages import MappedFile, StaleError
-from erasable.core.passes import Remote
 from erasable.core.persistent import UnsavableError
 from erasable.core.records import Records
 from erasable.workspace.context import Context
@@ -348,7 +347,7 @@ def _without(
         own = ids_of([known for known, _ in tables], gone)
         held = records.attach()
         rows = held.select(own)
-        if isinstance(records.matrix, Remote):
+        if records.is_remote:
             held.exclude(rows)
             held.release(rows)
             return records

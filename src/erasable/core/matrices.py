@@ -1,0 +1,264 @@
+"""Operations on a table of values wherever it lies: in an array, a sparse matrix, or stored.
+
+Each function is chosen by the type of its first argument, so that nobody else asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse, vstack
+
+from erasable.core import _sparse_kernels as kernels
+from erasable.core._mixed import Mixed
+from erasable.core.arrays import Floats, Ints
+from erasable.core.mapped.texts import Texts
+from erasable.core.passes import Some, Stored
+from erasable.core.sparse import canonical, parts
+
+__all__ = [
+    "blank_of",
+    "blank_rows",
+    "bounds_of",
+    "contiguous",
+    "copy_rows",
+    "drop_copies",
+    "entries",
+    "in_memory",
+    "memory_of",
+    "overwrite",
+    "prepare_rows",
+    "stacked",
+    "take_rows",
+    "to_dense",
+    "writeable",
+]
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def take_rows(matrix: Any, rows: Any) -> Any:
+    """Copy rows; sparse ones come in canonical form, and stored ones stay where they are.
+
+    Examples
+    --------
+    >>> take_rows(canonical(csr_array([[0.0, 5.0], [6.0, 7.0]])), np.array([1])).toarray()
+    array([[6., 7.]])
+    """
+    return matrix[rows]
+
+
+@take_rows.register
+def _(matrix: csr_array, rows: Any) -> Any:
+    return canonical(matrix[rows])
+
+
+@take_rows.register
+def _(matrix: Stored, rows: Any) -> Any:
+    return matrix.take(rows)
+
+
+@singledispatch
+def copy_rows(matrix: Any, rows: Ints) -> Any:
+    """Copy rows into memory, in any order; text among numbers as objects."""
+    return take_rows(matrix, rows)
+
+
+@copy_rows.register
+def _(matrix: Stored, rows: Ints) -> Any:
+    found = matrix[rows]
+    return found.objects() if isinstance(found, Mixed) else found
+
+
+@singledispatch
+def in_memory(matrix: Any, rows: Ints) -> Any:
+    """Copy rows into memory, ascending; many stored ones are read block by block."""
+    return take_rows(matrix, rows)
+
+
+@in_memory.register
+def _(matrix: Stored, rows: Ints) -> Any:
+    return Some(matrix, rows).whole()
+
+
+@singledispatch
+def prepare_rows(matrix: Any, rows: Ints) -> None:
+    """Read stored rows before they are deleted; raise an error if they cannot be read any more."""
+
+
+@prepare_rows.register
+def _(matrix: Stored, rows: Ints) -> None:
+    matrix.prepare(rows)
+
+
+@singledispatch
+def drop_copies(matrix: Any) -> None:
+    """Keep no stored rows that were read."""
+
+
+@drop_copies.register
+def _(matrix: Stored) -> None:
+    matrix.drop_copies()
+
+
+# -- overwriting -----------------------------------------------------------------------------------
+
+
+@singledispatch
+def blank_rows(matrix: Any, rows: Ints) -> None:
+    """Overwrite rows in place; of a sparse matrix, column indices, too.
+
+    Examples
+    --------
+    >>> matrix = canonical(csr_array([[0.0, 5.0], [6.0, 7.0]]))
+    >>> blank_rows(matrix, np.array([0]))
+    >>> matrix.toarray().tolist()
+    [[0.0, 0.0], [6.0, 7.0]]
+    """
+    matrix[rows] = "" if matrix.dtype == object else 0
+
+
+@blank_rows.register
+def _(matrix: csr_array, rows: Ints) -> None:
+    kernels.erase(*parts(matrix), rows)
+
+
+@blank_rows.register
+def _(matrix: Stored, rows: Ints) -> None:
+    matrix.forget(rows)  # its file is the caller's
+
+
+def blank_of(array: Any) -> Any:
+    """Return the value that overwrites ids, groups, targets or weights.
+
+    Examples
+    --------
+    >>> blank_of(np.array(["a"], dtype=object)), int(blank_of(np.array([3])))
+    ('', 0)
+    """
+    return "" if array.dtype.kind in "OUT" else np.zeros((), dtype=array.dtype)
+
+
+@singledispatch
+def memory_of(values: Any) -> Sequence[NDArray[Any]]:
+    """Return the arrays of this process that hold the values of an array, a matrix or texts."""
+    return [values]
+
+
+@memory_of.register
+def _(values: csr_array) -> Sequence[NDArray[Any]]:
+    return parts(values)
+
+
+@memory_of.register
+def _(values: Texts) -> Sequence[NDArray[Any]]:
+    return values.parts()
+
+
+@memory_of.register
+def _(values: Stored) -> Sequence[NDArray[Any]]:
+    return values.memory()
+
+
+def overwrite(values: Any) -> None:
+    """Overwrite everything in a matrix, dense or sparse, or another array, in place.
+
+    Examples
+    --------
+    >>> matrix = canonical(csr_array([[0.0, 5.0], [6.0, 7.0]]))
+    >>> overwrite(matrix)
+    >>> matrix.data.tolist()
+    [0.0, 0.0, 0.0]
+    """
+    for array in memory_of(values):
+        array[...] = blank_of(array)
+
+
+@singledispatch
+def writeable(value: Any) -> Any:
+    """Return an array, dense or sparse, or a copy of one that cannot be written; else the value.
+
+    Examples
+    --------
+    >>> array = np.zeros(2)
+    >>> writeable(array) is array, writeable(None)
+    (True, None)
+    """
+    return value
+
+
+@writeable.register
+def _(value: np.ndarray) -> Any:
+    return value if value.flags.writeable else value.copy()
+
+
+@writeable.register
+def _(value: csr_array) -> Any:
+    return value if all(part.flags.writeable for part in parts(value)) else value.copy()
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+@singledispatch
+def bounds_of(matrix: Any) -> tuple[Floats, Floats] | None:
+    """Return the stated extremes of each column, which may be wrong; None where none are."""
+    return None
+
+
+@bounds_of.register
+def _(matrix: Stored) -> tuple[Floats, Floats] | None:
+    return matrix.bounds()
+
+
+@singledispatch
+def contiguous(matrix: Any) -> Any:
+    """Return an array that is C-contiguous, or a copy of it that is; else the matrix."""
+    return matrix
+
+
+@contiguous.register
+def _(matrix: np.ndarray) -> Any:
+    return matrix if matrix.flags.c_contiguous else matrix.copy(order="C")
+
+
+def to_dense(values: Any) -> Any:
+    """Return a sparse matrix as an array, and anything else as it is.
+
+    Examples
+    --------
+    >>> to_dense(csr_array([[0.0, 5.0]]))
+    array([[0., 5.]])
+    """
+    return values.toarray() if issparse(values) else values
+
+
+def entries(values: Any) -> Any:
+    """Return the values of a sparse matrix that are not 0, and an array as it is.
+
+    Examples
+    --------
+    >>> entries(csr_array([[0.0, 5.0]]))
+    array([5.])
+    """
+    return values.data if issparse(values) else values
+
+
+def stacked(matrices: Sequence[Any]) -> Any:
+    """Put the rows of several matrices of one kind, dense or sparse, after one another.
+
+    Examples
+    --------
+    >>> stacked([np.zeros((1, 2)), np.ones((1, 2))])
+    array([[0., 0.],
+           [1., 1.]])
+    """
+    if issparse(matrices[0]):
+        return csr_array(vstack(matrices, format="csr"))
+    return np.concatenate(matrices)
