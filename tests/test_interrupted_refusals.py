@@ -20,9 +20,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from effort import SEED, skip
 from erasable import Records, all_estimators
-from erasable.core import _adding
+from erasable.core import _adding, _changing
 from erasable.core._adding import Growth
-from erasable.core._deleting import AllOrNothing
+from erasable.core._changing import AllOrNothing
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.ensemble import ShardedClassifier
@@ -281,11 +281,12 @@ def test_a_fit_that_leaves_a_part_as_it_became_is_found(monkeypatch: pytest.Monk
 
 
 def undo_once(growth: Growth, models: Any) -> Any:
-    """Do as `_carry_out` does, but let an interruption of what undoes a refusal end it."""
+    """Do as `carry_out` does, but let an interruption of what undoes a refusal end it."""
     whole = False
     try:
+        followers = [_changing._follower(growth, held, model) for held, model in models]
         growth.begin()
-        outcomes = [_adding._update_model(growth, held, model) for held, model in models]
+        outcomes = [_changing._follow(growth, each) for each in followers]
         growth.finish()
         whole = True
         return outcomes
@@ -302,7 +303,7 @@ def undo_once(growth: Growth, models: Any) -> Any:
 
 
 def test_a_refusal_that_unfits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_adding, "_carry_out", undo_once)
+    monkeypatch.setattr(_adding, "carry_out", undo_once)
     make, told, _ = SCENES["by a sum"]
     scene, watch = make(), Watch(monkeypatch)
     with pytest.raises(NotFittedError):

@@ -29,7 +29,7 @@ from erasable.audit import equality
 from erasable.cluster import KMeans
 from erasable.compose import make_column_transformer
 from erasable.core import classes, targets, undecided_types
-from erasable.core._deleting import learn_anew
+from erasable.core._changing import learn_anew
 from erasable.core.errors import ArtifactError, InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.records import Records
 from erasable.core.values import Accepts

@@ -200,7 +200,7 @@ def test_what_an_interrupted_deletion_has_prepared_is_not_used_for_other_records
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(model), "_delete_checked", interrupted)
+        patched.setattr("erasable.core.estimator.carry_out", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.delete(ids[[first]])
     model.add(X[[back]], y[[back]], ids=ids[[back]])

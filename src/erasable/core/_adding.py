@@ -1,15 +1,9 @@
-"""Changes of records, which all models that hold them follow, or none.
-
-Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, an
-interrupted change is undone: the records are what they were, and the models learn again. After
-that it is completed: all that is left to do is to overwrite what nobody reads any more.
-"""
+"""Records that take others, correct some, or exchange them, with all models that hold them."""
 
 from __future__ import annotations
 
 import gc
 import time
-import warnings
 from collections.abc import Iterable, Sized
 from functools import cached_property, singledispatch
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from erasable.core._deleting import learn_anew
+from erasable.core._changing import carry_out
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.additions import corrected, joined_names, read_addition
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
-from erasable.core.deletion import Action, Addition, Correction, Outcome, Replacement, Report
-from erasable.core.digest import id_set_hash
-from erasable.core.errors import ErasableError, InvalidIdsError, InvalidInputError
+from erasable.core.changes import Delta
+from erasable.core.deletion import Addition, Correction, Outcome, Replacement, Report
+from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.grown_table import grown
 from erasable.core.ids import as_id_array, as_request, name_some
 from erasable.core.inputs import RecordArrays
@@ -139,15 +133,18 @@ class Growth:
             unreleased = self._flags(was["_unreleased"])
             held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
 
-    def arrive(self, held: Attachment) -> Ints:
-        """Attach a model to the new rows; return them."""
+    def delta(self, held: Attachment) -> Delta:
+        """See `erasable.core._changing.Change`."""
+        return Delta(self.leaving_of(held), self.rows_of(held), moved=True)
+
+    def arrive(self, held: Attachment) -> None:
+        """Attach a model to the new rows."""
         rows = self.rows_of(held)
         held._unreleased[rows] = True
         if held.live[rows].any():
             held.readmit(rows)  # where that was begun before
         else:
             held.admit(rows)
-        return rows
 
     def rows_of(self, held: Attachment) -> Ints:
         """Return the new rows of a model, ascending."""
@@ -299,7 +296,6 @@ def _shares(buffer: NDArray[Any], array: Any) -> bool:
 
 
 _Kind = TypeVar("_Kind", bound=Report)
-_FROM_MOST: tuple[Action, ...] = ("refit", "resumed", "updated", "none")
 
 
 class RecordsChange:
@@ -459,7 +455,7 @@ class RecordsChange:
             growth = Growth(
                 self._records, table, [held for held, _ in models], leaving, succeeds=succeeds
             )
-            outcomes = _carry_out(growth, models)
+            outcomes = carry_out(growth, models)
             after = [each.digest() if self._digest else None for _, each in models]
         seconds = time.perf_counter() - self._began
         return [
@@ -471,115 +467,6 @@ class RecordsChange:
                 models, outcomes, before, after, strict=True
             )
         ]  # fmt: skip
-
-
-def _carry_out(growth: Growth, models: list[tuple[Attachment, Erasable]]) -> list[Outcome]:
-    """Change records and have models follow; errors and interruptions: see `delete_or_undo`."""
-    outcomes: list[Outcome] = []
-    begun: list[tuple[Attachment, Erasable]] = []
-    done = whole = False
-
-    def make_whole() -> None:
-        nonlocal whole
-        if done:
-            growth.finish()
-        else:
-            growth.undo()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they were given at `fit`
-                for held, model in begun:
-                    model._relearn(held)
-        whole = True
-
-    try:
-        try:
-            growth.begin()
-            for held, model in models:
-                begun.append((held, model))
-                outcomes.append(_update_model(growth, held, model))
-            done = True
-            make_whole()
-        except Exception:  # no interruption; if one comes meanwhile, it is the first
-            make_whole()
-            raise
-    except BaseException:
-        if not whole:
-            make_whole()
-        raise
-    finally:
-        if not whole:
-            for held, model in models:
-                model._abandon()
-                held.detach()
-    return outcomes
-
-
-def _update_model(growth: Growth, held: Attachment, model: Erasable) -> Outcome:
-    """Have a model learn the rows that came, and delete those that left."""
-    leaving, rows = growth.leaving_of(held), growth.rows_of(held)
-    if leaving.size == rows.size == 0:
-        return Outcome("none")
-    outcome = _update(growth, held, model, leaving, rows)
-    if outcome is not None:
-        return outcome
-    growth.arrive(held)
-    return learn_anew(model, held, model._map)
-
-
-def _update(
-    growth: Growth,
-    held: Attachment,
-    model: Erasable,
-    leaving: NDArray[np.int64],
-    rows: NDArray[np.int64],
-) -> Outcome | None:
-    """Update a model, or return None where it has to learn again."""
-    stored = held.records.is_stored and not model._adds_stored
-    if stored or not (growth.plain and model._can_add()) or held.n_live < model._minimum_records():
-        return None
-    parts_can = leaving.size == 0 or model._adds_throughout()
-    if not parts_can or model._learns_sooner(max(leaving.size, rows.size)):
-        return None
-    info, records = model._info, held.records
-    id_set, values = info.id_set, info.values
-    if values is not None:
-        values = values.without(held, leaving) if leaving.size else values
-        values = values.having(held, rows)
-    if id_set is not None:
-        if leaving.size:
-            id_set = id_set - id_set_hash(records.ids[leaving])
-        id_set = id_set + id_set_hash(records.ids[rows])
-    model._take_arrays()
-    gone = Outcome("none")
-    at_once = leaving.size > 0 and rows.size > 0 and model._can_exchange()
-    if leaving.size:
-        info.make_room(records.n_rows)
-        try:
-            held.admit(leaving)  # `_check_deletion` reads them as live rows
-            model._check_deletion(leaving)
-            held.exclude(leaving)
-            if not at_once:
-                gone = model._delete_rows(leaving)
-        except ErasableError:  # too few without those that come
-            held.readmit(leaving)
-            held.exclude(leaving)
-            return None
-    growth.arrive(held)
-    info.keys = None
-    if at_once:
-        come = model._exchange_rows(leaving, rows)
-    else:
-        come = model._add_rows(rows) if rows.size else Outcome("none")
-    if come is None:
-        return None
-    info.settle(leaving, id_set, values)
-    counts = {
-        name: gone.counts.get(name, 0) + come.counts.get(name, 0)
-        for name in {**gone.counts, **come.counts}
-    }
-    actions: set[Action] = {gone.action, come.action}
-    action: Action = next(each for each in _FROM_MOST if each in actions)
-    return Outcome(action, gone.rows_touched + come.rows_touched, counts)
 
 
 def _check(model: Erasable, records: Records, table: RecordArrays) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._schema import (
     Fields,
     FieldType,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from erasable.core.attachment import Attachment
-from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
+from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import DetachedError
 from erasable.core.params import decode_param, keep_objects
 from erasable.core.value_hash import ValueHash
@@ -97,10 +97,6 @@ class FitInfo:
                 "seed": leaf_hash("seed", state["seed"]),
             }
         return self.constants
-
-    def id_set_without(self, ids: NDArray[Any]) -> NDArray[np.uint64] | None:
-        """Return `id_set` without some ids, in time that depends on these alone."""
-        return None if self.id_set is None else self.id_set - id_set_hash(ids)
 
     def settle(
         self,

@@ -10,10 +10,33 @@ import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints
 
-__all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "TableChange", "union"]
+__all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Delta", "TableChange", "union"]
 
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+
+
+class Delta(NamedTuple):
+    """Records that leave a model and others that arrive: positions of rows, ascending.
+
+    Attributes
+    ----------
+    leaving : ndarray of int64
+        They are not live any more, and can be read until the change is done.
+    arriving : ndarray of int64
+        They are live.
+    moved : bool
+        Whether the arrays of the records and of the attachment may be others, with more rows.
+
+    Examples
+    --------
+    >>> Delta(np.array([3])).arriving.size
+    0
+    """
+
+    leaving: Ints
+    arriving: Ints = _NO_ROWS
+    moved: bool = False
 
 
 class Affine(NamedTuple):

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._adding import RecordsChange
 from erasable.core._admission import read_records, records_for, telling_form
+from erasable.core._changing import AllOrNothing, Exclusion, carry_out, in_two_steps
 from erasable.core._column_choice import Columns
-from erasable.core._deleting import AllOrNothing, delete_or_undo
 from erasable.core._fit_info import (
     BASE_STATE,
     DetachedAttributeError,
@@ -33,7 +33,7 @@ from erasable.core._schema import FieldType
 from erasable.core._untrusted_models import check_base, check_learned, read_model
 from erasable.core.artifact import Place, write_artifact
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine
+from erasable.core.changes import Affine, Delta
 from erasable.core.deletion import Addition, Correction, Deletion, Outcome, Replacement
 from erasable.core.digest import state_root
 from erasable.core.errors import (
@@ -46,7 +46,6 @@ from erasable.core.errors import (
 from erasable.core.ids import as_id_array
 from erasable.core.inputs import read_matrix, refuse_records
 from erasable.core.mapped import beside
-from erasable.core.matrices import prepare_rows
 from erasable.core.messages import refuse_parameters, too_few
 from erasable.core.params import check_params, class_path, decode_param, encode_params, is_encoded
 from erasable.core.protocol import Learner, Transformer
@@ -184,7 +183,25 @@ class Erasable(Learner, Transformer, BaseEstimator):
     def _learns_sooner(self, n_gone: int) -> bool:
         """Tell whether learning again is faster than deleting so many records."""
         least, share = self._refit_from
-        return n_gone >= max(least, share * (self._attached().n_live + n_gone))
+        return n_gone >= least and n_gone >= share * (self._attached().n_live + n_gone)
+
+    def _follows(self, delta: Delta) -> bool:
+        """Tell whether `_update` can follow a change, sooner than the model would learn again."""
+        if not delta.moved:
+            return not self._learns_sooner(delta.leaving.size)
+        if self._learns_sooner(max(delta.leaving.size, delta.arriving.size)):
+            return False
+        stored = self._attached().records.is_stored and not self._adds_stored
+        if stored or not self._can_add():
+            return False
+        return delta.leaving.size == 0 or self._adds_throughout()
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        """Bring what was learned to what `_fit_rows` would learn now; None: it learns again."""
+        return in_two_steps(self, delta) if delta.moved else self._delete_rows(delta.leaving)
+
+    def _end_change(self) -> None:
+        """Do what can wait until a change is done; it may be left out."""
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         """Tell whether a fit is faster than loading a model and deleting so many records."""
@@ -528,11 +545,11 @@ class Erasable(Learner, Transformer, BaseEstimator):
         before, deleted = self.digest() if digest else None, held.records.ids[rows]
         outcome = Outcome("none", 0, {})
         if rows.size:
-            prepare_rows(held.records.matrix, rows)
+            held.records.prepare(rows)
             self._make_ready()
             self._check_deletion(rows)
             self._prepare_deletion(rows)
-            outcome = self._delete_checked(held, rows)
+            (outcome,) = carry_out(Exclusion(held, rows), [(held, self)])
         return Deletion(
             deleted,
             self.exactness,
@@ -548,9 +565,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
         """Rebuild what a deletion needs, where the model came from a file or a pickle."""
         if self._accelerator is None:
             self._reattach()
-
-    def _delete_checked(self, held: Attachment, rows: NDArray[np.int64]) -> Outcome:
-        return delete_or_undo(self, held, rows)
 
     def _abandon(self) -> None:
         """Become unfitted, as an incomplete model has to."""

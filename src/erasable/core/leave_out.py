@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.matrices import memory_of
@@ -232,7 +233,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             continue
         # As in `Erasable.delete`, but no record is released: all of them come back.
         held.exclude(rows)
-        model._delete_rows(rows)
+        model._update(Delta(rows))
         model._info.settle(rows, None)
         yield model
         snapshot.restore()

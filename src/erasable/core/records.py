@@ -188,6 +188,11 @@ class Records(Persistent):
         """Show the size, never a value."""
         return f"Records(n_records={len(self)}, n_features={self.n_features})"
 
+    def prepare(self, rows: NDArray[np.int64]) -> None:
+        """Read stored rows before they are deleted; see `erasable.core.passes.Stored.prepare`."""
+        if self.is_stored:
+            self.matrix.prepare(rows)
+
     def attach(self) -> Attachment:
         """Attach to every record that no model has deleted."""
         self._cells = None

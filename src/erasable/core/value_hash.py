@@ -90,12 +90,12 @@ class ValueHash:
     def without(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return the hash without some records, in time that depends on these alone."""
         sums = None if self.sums is None else self.sums - self._sums(held, rows)
-        return replace(self, sums=sums, told=None)
+        return ValueHash(self.parts, sums, None, self.unread)
 
     def having(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return the hash with some more records, in time that depends on these alone."""
         sums = None if self.sums is None else self.sums + self._sums(held, rows)
-        return replace(self, sums=sums, told=None)
+        return ValueHash(self.parts, sums, None, self.unread)
 
     def unknown(self) -> ValueHash:
         """Return the hash for records that are not known yet."""

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
 from erasable.core._schema import Fields, FieldType, OneOf, column_map, gram, refuse, refuse_many

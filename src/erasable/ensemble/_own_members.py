@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from erasable.core._adding import RecordsChange
+from erasable.core._changing import Exclusion, carry_out
 from erasable.core.arrays import Ints, Words
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
@@ -135,7 +136,8 @@ class Leaving:
     def carry_out(self) -> Outcome:
         """Have the model delete them."""
         model: Erasable = self.member.estimator
-        outcome = model._delete_checked(model._attached(), self.rows)
+        held = model._attached()
+        (outcome,) = carry_out(Exclusion(held, self.rows), [(held, model)])
         self.member.size, self.member.record_set = self.size, self.record_set
         return outcome
 

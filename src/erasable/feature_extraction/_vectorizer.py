@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse, vstack
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
-from erasable.core._deleting import not_its_records
+from erasable.core._changing import not_its_records
 from erasable.core._schema import Array, Fields, Sizes, Texts, refuse
 from erasable.core.arrays import Ints, of_objects
 from erasable.core.changes import TableChange

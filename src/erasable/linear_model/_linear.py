@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
 from erasable.core._schema import FieldType

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._deleting import not_its_records
+from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
 from erasable.core.classes import check_classes

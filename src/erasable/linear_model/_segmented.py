@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
 from erasable.core.deletion import Outcome

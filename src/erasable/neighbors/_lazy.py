@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
-from erasable.core._deleting import not_its_records
+from erasable.core._changing import not_its_records
 from erasable.core._schema import (
     Array,
     Fields,
@@ -154,11 +154,9 @@ class Lazy(Erasable):
         targets = self._kind_of_targets.fit(self._targets(records), rows)
         return (StoredMemory if stored else Memory)(records.matrix, records.ids, held.live, targets)
 
-    def _delete_checked(self, held: Attachment, rows: Ints) -> Outcome:
-        outcome = super()._delete_checked(held, rows)
+    def _end_change(self) -> None:
         with contextlib.suppress(MemoryError):  # there is no hurry
             self._compact()
-        return outcome
 
     def _can_add(self) -> bool:
         return True

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
-from erasable.core._deleting import AllOrNothing
+from erasable.core._changing import AllOrNothing
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
 from erasable.core.arrays import Ints

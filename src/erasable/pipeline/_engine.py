@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._deleting import forget_rows, learn_anew
+from erasable.core._changing import forget_rows, learn_anew
 from erasable.core._derived import Derived
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
@@ -24,7 +24,6 @@ from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.matrices import blank_rows
 from erasable.core.messages import refuse_no_columns
-from erasable.core.passes import Stored
 from erasable.core.persistent import Persistent
 from erasable.core.values import Values
 from erasable.core.views import View
@@ -118,7 +117,7 @@ class KeptTables(Persistent):
 
         Raise UnsupportedStepError if a stateless step treats a row differently when it is alone.
         """
-        if isinstance(self.held.records.matrix, Stored):
+        if self.held.records.is_stored:
             source = next(node for node in self._reads if isinstance(node, RecordsNode))
             return derived(self.held, table, source)
         nodes = list(above_tables(table.inputs[0]))
@@ -223,7 +222,7 @@ class Engine(KeptTables):
         part._declare(reads.records.numeric)
         for learning in part._layout.learners:
             step, reads = learning.step, self._open(learning)
-            if isinstance(self.held.records.matrix, Stored):
+            if self.held.records.is_stored:
                 refuse_sparse(learning, reads)
             if isinstance(step, Nested):
                 self._learn_nested(step, learning.reads, reads)
@@ -277,7 +276,7 @@ class Engine(KeptTables):
         """Delete rows from every step; they are not live any more, but can still be read."""
         self._start()
         made: list[Derived] = []
-        if isinstance(self.held.records.matrix, Stored):
+        if self.held.records.is_stored:
             tables = [reads.records.matrix for reads in self._reads.values()]
             made = [matrix for matrix in tables if isinstance(matrix, Derived)]
         try:
@@ -348,9 +347,7 @@ class Engine(KeptTables):
         records = self._reads[learning.reads].records
         if not learning.tabled:
             learning.step._attached().records.matrix = records.matrix
-        elif change.in_place and not (
-            issparse(records.matrix) or isinstance(records.matrix, Stored)
-        ):
+        elif change.in_place and isinstance(records.matrix, np.ndarray):
             self._before[learning.reads] = records.matrix[change.rows]
             assert change.rows is not None
             records.matrix[change.rows] = self._rows(learning.reads, change.rows)

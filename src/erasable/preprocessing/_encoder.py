@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
-from erasable.core._deleting import not_its_records
+from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import NOTHING

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array
 
-from erasable.core._deleting import not_its_records
+from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Flags, Ints
 from erasable.core.changes import TableChange

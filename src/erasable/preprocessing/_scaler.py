@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Fields, FieldType, Relation, column_map
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import NOTHING, TableChange

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, Sizes, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._deleting import learn_and_compare
+from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Outcome
