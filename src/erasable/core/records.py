@@ -215,8 +215,9 @@ class Records(Persistent):
     def _table(self) -> RecordArrays:
         """Return the arrays of all rows, erased ones included; not copied."""
         return RecordArrays(
-            **{each.name: getattr(self, each.name) for each in fields(RecordArrays)}
-        )
+            self.matrix, self.y, self.ids, self.groups, self.feature_names, self.weights,
+            self.numeric, self.unsettled, self.unread, self.types,
+        )  # fmt: skip
 
     def twin(self, values: Records, y: NDArray[Any] | None) -> Records:
         """Copy the names of these records, none of them deleted, and the values of others.
