@@ -77,9 +77,9 @@ class Memory:
         return sum_of_hashes(values, self.targets.bytes_of(rows), self.ids[rows])
 
     def index(self, leaf_size: int | None) -> Index:
-        """Return an index of the live records, with leaves of this size."""
+        """Return an index of the live records that count, with leaves of this size."""
         if self._index is None or self._leaf_size != leaf_size:
-            self._index = Index(self.matrix, self.order, leaf_size)
+            self._index = Index(self.matrix, self.targets.counted(self.order), leaf_size)
             self._leaf_size = leaf_size
         return self._index
 

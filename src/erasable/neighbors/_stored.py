@@ -62,12 +62,13 @@ class StoredMemory(Memory):
         n_jobs: int | None = None,
     ) -> tuple[Floats, Ints]:
         """Find the nearest records of every query, in one reading; see `Memory.nearest`."""
-        order = self.order
+        order = self.targets.counted(self.order)
         ranks = np.empty(self.live.size, dtype=np.int64)
         ranks[order] = np.arange(order.size)
         leaves = leaf_size if len(queries) > _FEW else None
         wanted = _Nearest(ranks, queries, k, leaves, inverse, metric)
-        distances, found = run(wanted, self.matrix, np.flatnonzero(self.live), n_jobs=n_jobs)
+        rows = self.targets.counted(np.flatnonzero(self.live))
+        distances, found = run(wanted, self.matrix, rows, n_jobs=n_jobs)
         there = found != NOBODY
         return distances, np.where(there, order[np.where(there, found, 0)], -1)
 

@@ -47,6 +47,10 @@ class StoredNumbers:
         width, data = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
         return [data[i : i + width] for i in range(0, len(data), width)]
 
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: all of them."""
+        return rows
+
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Copy those of new rows."""
         added = y[rows].reshape(rows.size, -1).astype(np.float64)
@@ -93,6 +97,10 @@ class StoredWeights(StoredNumbers):
 
     _source: ClassVar[str] = "sample_weight"
 
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: they have a weight above 0."""
+        return rows[self.values[rows, 0] > 0.0]
+
     def state(self, order: Ints) -> dict[str, Any]:
         """Return the weights."""
         return {"weights": self.values[order, 0]}
@@ -128,6 +136,10 @@ class StoredLabels:
             known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
             data = [one + known[code] for one, code in zip(data, codes, strict=True)]
         return data
+
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: all of them."""
+        return rows
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Know those of new rows, unless one is new; then anything may be half-done."""
