@@ -9,8 +9,7 @@ import pytest
 
 from erasable import Records
 from erasable.core.inputs import RecordArrays
-from erasable.core.passes import Stored
-from erasable.core.portions import InOrder
+from erasable.core.passes import InOrder, Stored
 from erasable.linear_model import LogisticRegression, _logistic_work, _solver
 from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._softmax_dense import DenseDesign

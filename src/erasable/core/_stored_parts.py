@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sklearn.utils import get_tags
 
 from erasable.core.messages import refuse_no_texts
-from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.passes import Block, Pass, run, storage
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -39,14 +39,11 @@ class _Documents(_Gapless):
 def refuse_stored_gaps(model: Erasable) -> None:
     """Refuse gaps of stored records that parts do not take, as in memory."""
     held, tags = model._attached(), get_tags(model).input_tags
-    matrix = held.records.matrix
-    if isinstance(matrix, Stored) and not tags.allow_nan:
+    if held.records.is_stored and not tags.allow_nan:
         pass_ = _Documents() if tags.string and not tags.two_d_array else _Gapless()
-        run(pass_, matrix, held.live_rows(), n_jobs=model._n_jobs)
+        run(pass_, held.records.matrix, held.live_rows(), n_jobs=model._n_jobs)
 
 
 def drop_copies(model: Erasable) -> None:
     """Drop copies of records that parts have learned from."""
-    matrix = model._attached().records.matrix
-    if isinstance(matrix, Stored):
-        matrix.drop_copies()
+    storage(model._attached().records.matrix).drop_copies()

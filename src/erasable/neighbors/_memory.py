@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
+from erasable.core.passes import storage
 from erasable.core.tape import Tape
 
 from ._index import TREE_FEATURES, Index
 from ._near import Lists, Near
 from ._row_hash import RowHash, sum_of_hashes
-from ._targets import StoredTargets
+from ._targets import LARGEST, StoredTargets, refuse_beyond
 
 _LEAF_SIZE = 64
 _FEW = 64
@@ -62,6 +63,17 @@ class Memory:
         elif self._order.size > np.count_nonzero(self.live):
             self._order = self._order[self.live[self._order]]
         return self._order
+
+    @classmethod
+    def refuse_large(cls, matrix: Any, rows: Ints, n_jobs: int | None = None) -> None:
+        """Raise MagnitudeError where rows hold numbers beyond `LARGEST`."""
+        flat = matrix.ravel()
+        with np.errstate(over="ignore"):
+            # One pass instead of two: no square is larger than their sum.
+            if flat @ flat <= LARGEST * LARGEST:
+                return
+        if max(float(matrix.max()), -float(matrix.min())) > LARGEST:
+            refuse_beyond((np.abs(matrix[rows]) > LARGEST).any(axis=0))
 
     def hash(self) -> RowHash:
         """Hash the set of the live records."""
@@ -124,8 +136,10 @@ class Memory:
 
     def questions(self) -> Iterator[tuple[Ints, Floats]]:
         """Yield all live records, as rows and as queries, in one part or several."""
-        own = np.flatnonzero(self.live)
-        yield own, np.ascontiguousarray(self.matrix[own], dtype=np.float64)
+        for block in storage(self.matrix).blocks(np.flatnonzero(self.live)):
+            if block.size:
+                values = np.ascontiguousarray(block.matrix[block.positions], dtype=np.float64)
+                yield block.first + block.positions, values
 
     def nearest(
         self,

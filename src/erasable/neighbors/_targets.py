@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 
@@ -19,6 +19,16 @@ from ._row_hash import label_bytes
 
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
+
+
+def refuse_beyond(beyond: Flags) -> None:
+    """Raise MagnitudeError if there are columns with numbers beyond `LARGEST`."""
+    if beyond.any():
+        raise MagnitudeError(
+            f"X holds numbers beyond 2**500 in {np.count_nonzero(beyond)} columns; expected "
+            "smaller ones, so that squared distances are finite; divide those columns by a power "
+            "of ten"
+        )
 
 
 class StoredNumbers:
@@ -99,7 +109,8 @@ class StoredWeights(StoredNumbers):
 
     def counted(self, rows: Ints) -> Ints:
         """Return those of the rows that can be neighbours: they have a weight above 0."""
-        return rows[self.values[rows, 0] > 0.0]
+        counted: Ints = rows[self.values[rows, 0] > 0.0]
+        return counted
 
     def state(self, order: Ints) -> dict[str, Any]:
         """Return the weights."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
@@ -69,6 +70,12 @@ class Forest:
     rules: TreeRules
     draws: Draws
     whole: NDArray[np.bool_]  # (n_trees,); trees whose bag was empty: they learn from all records
+    has_to_learn_again: ClassVar[bool] = False
+
+    @property
+    def can_add(self) -> bool:
+        """Whether rows that come change no decision of nodes that do not get them."""
+        return self.rules.min_decrease == 0
 
     @classmethod
     def fit(
@@ -126,12 +133,7 @@ class Forest:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
-        self,
-        rows: Ints,
-        keys: Words,
-        live: NDArray[np.bool_],
-        live_rows: Callable[[], Ints],
-        n_jobs: int | None = None,
+        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them.
 
@@ -151,10 +153,9 @@ class Forest:
             if gone.size == 0:
                 return 0, 0
             if gone.size < tree.n_records:
-                return tree.remove(gone, live, self.table, self.rules, work)
+                return tree.remove(gone, held.live, self.table, self.rules, work)
             self.whole[t] = True
-            left = live_rows()
-            bag = self._bag(left)
+            bag = self._bag(held.live_rows())
             self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
             return 1, bag.size
 

@@ -8,7 +8,7 @@ records in memory grows it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
@@ -16,8 +16,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
+from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
-from erasable.core.passes import Remote, Stored, run
+from erasable.core.passes import Stored, run
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
@@ -111,7 +112,7 @@ def grow_where(
     matrix: Stored, gathered: GatheredRecords, n_jobs: int | None
 ) -> Iterator[tuple[int, FlatTree]]:
     """Grow all nodes, on workers if there are any; yield the place of each, and its tree."""
-    if not isinstance(matrix, Remote):
+    if not matrix.n_calls:
         yield from enumerate(gathered.grow(n_jobs))
         return
     shares = dealt(
@@ -178,6 +179,8 @@ class StoredForest:
     def rules(self) -> TreeRules:
         """Rules by which the trees were grown."""
         return self._records.rules
+
+    can_add = False
 
     @property
     def has_to_learn_again(self) -> bool:
@@ -329,18 +332,13 @@ class StoredForest:
     # -- forgetting ----------------------------------------------------------------------------
 
     def remove(
-        self,
-        rows: Ints,
-        keys: Words,
-        live: Flags,
-        live_rows: Callable[[], Ints],
-        n_jobs: int | None = None,
+        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them; see `Forest.remove`.
 
         Return how many nodes were grown again, and how many records are in them.
         """
-        matrix, left = self._matrix[rows], live_rows()
+        matrix, left = self._matrix[rows], held.live_rows()
         waiting: Open = []
         for tree, root in enumerate(self._roots):
             weights = self._weights(rows, keys, tree)
