@@ -88,7 +88,13 @@ class Block(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Rows processed at a time."""
+    """Rows processed at a time.
+
+    Examples
+    --------
+    >>> Portion(slice(10, 12), np.array([[1.0], [2.0]]), first=10).at(np.array([11]))
+    array([[2.]])
+    """
 
     rows: slice  # positions among all rows
     matrix: Any
@@ -114,7 +120,13 @@ Made = TypeVar("Made")
 
 
 class InMemory:
-    """A matrix in memory, dense or sparse, read by the methods of `Stored`."""
+    """A matrix in memory, dense or sparse, read by the methods of `Stored`.
+
+    Examples
+    --------
+    >>> [block.size for block in InMemory(np.zeros((3, 2))).blocks(np.array([0, 2]))]
+    [2]
+    """
 
     __slots__ = ("matrix",)
     n_calls = 0
@@ -504,6 +516,15 @@ class InOrder:
     """Rows of a stored matrix at the positions `rows`, in this order, of which a part is in memory.
 
     All blocks are read for each part: this is for rarely needed sums whose order counts.
+
+    Examples
+    --------
+    >>> class Numbers(Stored):
+    ...     shape, dtype = (4, 1), np.dtype(float)
+    ...     def __getitem__(self, rows):
+    ...         return rows[:, np.newaxis].astype(float)
+    >>> InOrder(Numbers(), np.array([3, 1]))[np.array([1])]
+    array([[1.]])
     """
 
     def __init__(self, matrix: Stored, rows: Ints) -> None:

@@ -241,6 +241,12 @@ class RecordRows:
     `rows` are the ascending positions of the rows that count. They are refused once a record has
     been deleted or added, as positions would then be those of other records. `dtype` is that of
     copies, float64 or float32.
+
+    Examples
+    --------
+    >>> from erasable import Records
+    >>> RecordRows(Records([[1.0], [2.0], [3.0]]), np.array([0, 2]))[[1]]
+    array([[3.]])
     """
 
     ndim = 2
