@@ -39,7 +39,7 @@ from erasable.core.weighted import Weighted, weight_units
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
-from erasable.tree._forest import NO_UNITS, Draws, Forest
+from erasable.tree._forest import NO_UNITS, Draws, Forest, ForestRecords
 from erasable.tree._layout import SQUARES, TreeRules
 from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
@@ -157,27 +157,16 @@ class TreeModel(Weighted):
         if rules.weighted:
             units = np.zeros(n_rows, dtype=np.int64)
             units[live] = self._units_of(live)
+        records = ForestRecords(
+            targets.values(n_rows), live, self._owner_keys(live), units, rules, draws,
+            targets.n_stats, targets.class_weight, self._n_jobs,
+        )  # fmt: skip
         if held.records.is_stored and n_rows > self._gathered:
-            forest = StoredForest(
-                matrix, targets.values(n_rows), live, self._owner_keys(live), self._tape,
-                rules, draws, targets.n_stats, targets.class_weight, self._gathered,
-                self._n_jobs, units,
-            )  # fmt: skip
+            forest = StoredForest(matrix, records, self._tape, self._gathered)
             return forest if known is None else forest.matching(known)
         matrix = storage(matrix).whole_in_memory(live, self._n_jobs)
-        return Forest.fit(
-            TreeColumns.fit(matrix, live, self._tape, self._n_jobs),
-            targets.values(n_rows),
-            live,
-            self._owner_keys(live),
-            rules,
-            draws,
-            targets.n_stats,
-            targets.class_weight,
-            known,
-            self._n_jobs,
-            units,
-        )
+        columns = TreeColumns.fit(matrix, live, self._tape, self._n_jobs)
+        return Forest.fit(columns, records, known)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, forest, targets = self._attached(), self._accelerator, self._targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,20 @@ class Draws:
         return weights
 
 
+class ForestRecords(NamedTuple):
+    """Records as a forest learns from them, but for their values, and how it learns."""
+
+    y: Ints  # (n_rows,)
+    live: Ints  # rows that count, ascending
+    keys: Words  # of the live rows, by which they get their weights in the bags
+    units: Ints  # (n_rows,); weights, see `TreeRecords`
+    rules: TreeRules
+    draws: Draws
+    n_stats: int
+    class_weight: Floats
+    n_jobs: int | None
+
+
 @dataclass(eq=False, slots=True)
 class Forest:
     """Trees over records; an accelerator, of which nothing but `flats` is in the state."""
@@ -79,23 +93,10 @@ class Forest:
 
     @classmethod
     def fit(
-        cls,
-        columns: TreeColumns,
-        y: Ints,
-        live: Ints,
-        record_keys: Words,
-        rules: TreeRules,
-        draws: Draws,
-        n_stats: int,
-        class_weight: Floats,
-        known: list[FlatTree] | None = None,
-        n_jobs: int | None = None,
-        units: Ints = NO_UNITS,
+        cls, columns: TreeColumns, records: ForestRecords, known: list[FlatTree] | None = None
     ) -> Self | None:
-        """Grow all trees, or lay out those that are known; None if they do not fit.
-
-        `record_keys` has a key for each of the live rows; `units` are those of `TreeRecords`.
-        """
+        """Grow all trees, or lay out those that are known; None if they do not fit."""
+        y, live, keys, units, rules, draws, n_stats, class_weight, n_jobs = records
         n_trees = draws.keys.size
         several = known is None and n_trees > 1 and live.size > _MANY
         wide = table_of(columns, y, draws, class_weight, several, n_jobs, units)
@@ -106,7 +107,7 @@ class Forest:
 
         def grown(t: int) -> UpdatableTree | None:
             local.work = work = getattr(local, "work", None) or forest._scratch(n_stats)
-            weights = draws.weights(record_keys, slice(t, t + 1))[0]
+            weights = draws.weights(keys, slice(t, t + 1))[0]
             bag = forest._bag(live, weights)
             forest.whole[t] = bag.size == 0
             if forest.whole[t]:

@@ -24,7 +24,7 @@ from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
-from erasable.tree._forest import Draws, table_of
+from erasable.tree._forest import Draws, ForestRecords, table_of
 from erasable.tree._grown import Bag, UpdatableTree, bag_of, bag_rows, moved
 from erasable.tree._layout import NOTHING, TreeRules, work_for
 from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
@@ -148,21 +148,8 @@ Open = list[tuple[int, UpperNode]]
 class StoredForest:
     """Trees over stored records; an accelerator, of which nothing but `flats` is in the state."""
 
-    def __init__(
-        self,
-        matrix: Stored,
-        y: Ints,
-        live: Ints,
-        live_keys: Words,
-        tape: Tape,
-        rules: TreeRules,
-        draws: Draws,
-        n_stats: int,
-        class_weight: Floats,
-        gathered: int,
-        n_jobs: int | None,
-        units: Ints,
-    ) -> None:
+    def __init__(self, matrix: Stored, records: ForestRecords, tape: Tape, gathered: int) -> None:
+        y, live, live_keys, units, rules, draws, n_stats, class_weight, n_jobs = records
         n_trees = draws.keys.size
         keys = np.zeros(matrix.shape[0], dtype=np.uint64)
         keys[live] = live_keys
