@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.passes import Block, Pass, run
+from erasable.core.passes import Block, Pass, run, storage
 from erasable.core.row_arrays import PerLiveRow, PerRow
 
 from ._index import FARTHEST, NOBODY, Index
@@ -45,7 +45,7 @@ class StoredMemory(Memory):
         """Read rows in this order, block by block, so that no others are kept meanwhile."""
         by_row = np.argsort(rows)
         values = np.empty((rows.size, self.matrix.shape[1]))
-        for block in self.matrix.blocks(rows[by_row]):
+        for block in storage(self.matrix).blocks(rows[by_row]):
             places = by_row[block.rank : block.rank + block.size]
             values[places] = block.matrix[block.positions]
         return values

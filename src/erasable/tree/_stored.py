@@ -18,7 +18,7 @@ import numpy as np
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
-from erasable.core.passes import Stored, run
+from erasable.core.passes import Stored, run, storage
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
@@ -112,7 +112,7 @@ def grow_where(
     matrix: Stored, gathered: GatheredRecords, n_jobs: int | None
 ) -> Iterator[tuple[int, FlatTree]]:
     """Grow all nodes, on workers if there are any; yield the place of each, and its tree."""
-    if not matrix.n_calls:
+    if not storage(matrix).n_calls:
         yield from enumerate(gathered.grow(n_jobs))
         return
     shares = dealt(
