@@ -170,6 +170,14 @@ class Records(Persistent):
         """Whether the features are in files or in other processes."""
         return isinstance(self.matrix, Stored)
 
+    def refuse_stored(self) -> None:
+        """Raise InvalidInputError if the features are in files or in other processes."""
+        if self.is_stored:
+            raise InvalidInputError(
+                "the features of the records lie in files; expected them in memory; pass "
+                "records.in_memory()"
+            )
+
     @property
     def is_remote(self) -> bool:
         """Whether the features are in other processes."""

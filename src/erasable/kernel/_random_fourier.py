@@ -19,7 +19,7 @@ from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, Remote, each_block, rows_in_memory, run
+from erasable.core.passes import Block, Pass, Remote, run, storage
 from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow
 from erasable.core.seeds import SEEDS
@@ -74,12 +74,12 @@ class Waves:
         if issparse(matrix):
             kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
-            kernels.waves_at(*rows_in_memory(matrix, rows), self.frequencies, self.phases, out)
+            kernels.waves_at(*storage(matrix).in_memory(rows), self.frequencies, self.phases, out)
         return out
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield some rows at a time, and the waves at them."""
-        for block in each_block(matrix, rows):
+        for block in storage(matrix).blocks(rows):
             for some in self.portions(block.positions):
                 yield block.first + some, self.at(block.matrix, some)
 
@@ -132,7 +132,7 @@ class WaveDesign(WeightedTargets):
             waves = Table(self._weighted(table, some), targets=self._targets[some])
             own.gram.accumulate(waves, waves.live_rows(), 1)
 
-        for block in each_block(self._records.matrix, rows):
+        for block in storage(self._records.matrix).blocks(rows):
             portions = self._waves.portions(block.positions)
             for _ in in_threads(partial(add, block), portions, n_jobs):
                 pass

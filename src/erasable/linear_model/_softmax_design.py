@@ -21,9 +21,8 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
-from erasable.core.passes import Block, Pass, Remote, Stored, run
+from erasable.core.passes import Block, Pass, Portion, Remote, Stored, run, storage
 from erasable.core.persistent import Persistent
-from erasable.core.portions import Portion, over_portions
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray, Written, padded
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
@@ -280,7 +279,7 @@ class SoftmaxDesign(Persistent, ABC):
                 shares = couplings(logits[rows], self.weights[rows], self.reference)
                 add_products(*self._rows_precisely(portion, rows), *shares, high, low)
 
-        for _ in over_portions(of_portion, self.matrix, self.weights, 1, self.portion):
+        for _ in storage(self.matrix).portions(of_portion, self.weights, 1, self.portion):
             pass
         return mirrored(high), mirrored(low)
 
@@ -405,7 +404,7 @@ class SoftmaxDesign(Persistent, ABC):
 
     def by_portion(self, function: Callable[[Portion], Made]) -> Iterator[Made]:
         """Call a function with portions of the rows, in threads; yield what it returns in order."""
-        return over_portions(function, self.matrix, self.weights, self.n_jobs, self.portion)
+        return storage(self.matrix).portions(function, self.weights, self.n_jobs, self.portion)
 
     def _blocks(self, rows: slice, step: int = BLOCK) -> Iterator[slice]:
         """Yield blocks of a portion of the rows, but for those in which nothing counts."""
