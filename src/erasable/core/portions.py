@@ -17,7 +17,7 @@ from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.passes import Stored
 from erasable.core.threads import in_threads, over_rows
 
-__all__ = ["InOrder", "Portion", "over_portions"]
+__all__ = ["InOrder", "Portion", "in_order", "over_portions"]
 
 Made = TypeVar("Made")
 
@@ -94,3 +94,8 @@ class InOrder:
             self._matrix.drop_copies()
         own = self._part[start - self._start : stop - self._start]
         return own if isinstance(rows, slice) else own[rows - start]
+
+
+def in_order(matrix: Any, rows: Ints) -> Any:
+    """Return rows in an order of their own: copied in memory, or read as they are needed."""
+    return InOrder(matrix, rows) if isinstance(matrix, Stored) else matrix[rows]

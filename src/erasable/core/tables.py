@@ -109,6 +109,22 @@ class Table:
         return width
 
     @property
+    def is_remote(self) -> bool:
+        """Whether rows are in other processes, which run whole passes."""
+        return isinstance(self.matrix, Remote)
+
+    @property
+    def starts(self) -> Ints:
+        """Where the blocks that rows lie in begin, and at last the number of rows."""
+        starts: Ints = self.matrix.starts if self.is_stored else np.array([0, self.matrix.shape[0]])
+        return starts
+
+    def drop_copies(self) -> None:
+        """Keep no stored rows that were read."""
+        if self.is_stored:
+            self.matrix.drop_copies()
+
+    @property
     def codes(self) -> Ints32:
         """The codes of the rows' classes."""
         codes: Ints32 = self.classes.codes
@@ -132,8 +148,9 @@ class Table:
         self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
     ) -> Partial:
         """Run a pass over rows, by default over those that count, and perhaps some columns."""
-        chosen = self.live_rows() if rows is None else rows
-        return run(pass_, self.matrix, chosen, n_jobs=self.n_jobs, columns=columns)
+        if rows is None and self._live_rows is not None:
+            rows = self._live_rows()
+        return run(pass_, self.matrix, rows, n_jobs=self.n_jobs, columns=columns)
 
     def run_dense(
         self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
@@ -184,7 +201,7 @@ class Table:
 
         Gaps are NaN and what equals `marker`; without a marker, there are none.
         """
-        if isinstance(self.matrix, Remote):
+        if self.is_remote:
             return RemoteColumns(self.matrix, self.live_rows, np.nan if marker is None else marker)
         by_column: list[Any] = []  # of sparse rows; made when the first column is read
 

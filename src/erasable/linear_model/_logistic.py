@@ -134,6 +134,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
+    _adds_stored: ClassVar[bool] = True
     _as_if_dense: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown

@@ -23,7 +23,6 @@ from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
-from erasable.core.passes import Remote, Stored
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid, tops
 from erasable.core.tables import Table
@@ -87,7 +86,8 @@ def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[S
     solver = made(problem, np.zeros(problem.shape))
     n = int(training.counts.sum())
     share = n // _PART
-    if isinstance(design.matrix, Remote):
+    table = Table(design.matrix)
+    if table.is_remote:
         share = min(share, _BROUGHT)
     wanted = max(_SAMPLE, 10 * solver.theta.size, share)
     if n < 4 * wanted:
@@ -100,8 +100,7 @@ def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[S
         rows.append(own[::step].copy())
         weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
     sample = design.take(np.concatenate(rows), np.concatenate(weights))
-    if isinstance(design.matrix, Stored):
-        design.matrix.drop_copies()
+    table.drop_copies()
     part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
     small = made(part, solver.theta, certifies=False)
     _approach(part, small)
@@ -338,7 +337,7 @@ class LogisticWork:
             units = design.rows(rows)
             logits = units @ solver.theta.T
             residuals, _ = design.residuals(logits, rows)
-            if solver.metric.learn(design, rows, units, logits):
+            if solver.metric.update(design, rows, units, logits):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:
                     solver.theta = solver.theta - step
@@ -383,7 +382,7 @@ class LogisticWork:
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
             residuals, _ = design.residuals(units @ solver.theta.T, rows)
-            if solver.metric.forget(design, rows, units):
+            if solver.metric.downdate(design, rows, units):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:  # a longer step would be a leap in the dark
                     solver.theta = solver.theta + step
