@@ -163,8 +163,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         _refuse_few(work.training.n_used, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open(self.n_jobs)
-        held = self._attached()
-        work.columns.warn(held.records.matrix, work.training.rows, held.column_names)
+        work.columns.warn(work.table())
         self._accelerator = work
         self._shown = _Shown()
         self._published()
