@@ -30,7 +30,10 @@ _VALUES = 2**20
 """Values that are copied at once."""
 
 Adder: TypeAlias = Callable[..., None]
-"""Adds rows to sums; arguments: matrix, positions, codes, units, sums, parameters."""
+"""Adds rows to sums; arguments: matrix, positions, codes, units, parameters, sums.
+
+For sparse rows the matrix is (data, indices, indptr).
+"""
 
 
 class Table:
@@ -231,18 +234,22 @@ class Table:
         return column
 
     def add(
-        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False
-    ) -> None:
+        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any,
+        sparse: Adder | None = None, few: bool = False,
+    ) -> None:  # fmt: skip
         """Add rows to exact sums: all of them in a pass, or a `few` of them.
 
-        `adder` is a function of a module.
+        `adder` is a function of a module; `sparse` is the one for sparse rows.
         """
         units = self.units(rows)
-        if few and self.is_stored:
+        if self.is_sparse and sparse is not None:
+            m = self.matrix
+            sparse(m.data, m.indices, m.indptr, rows, self.codes, units, *params, sums)
+        elif few and self.is_stored:
             near, places = self.in_memory(rows)
-            adder(near, places, self.codes[rows], units, sums, *params)
-        elif few or self.is_sparse or not (self.is_stored or several(rows.size, self.n_jobs)):
-            adder(self.matrix, rows, self.codes, units, sums, *params)
+            adder(near, places, self.codes[rows], units, *params, sums)
+        elif few or not (self.is_stored or several(rows.size, self.n_jobs)):
+            adder(self.matrix, rows, self.codes, units, *params, sums)
         else:
             sums += self.run(_Adding(adder, self.codes, units, sums, params), rows)
 
@@ -260,7 +267,7 @@ class _Adding(Pass[NDArray[Any]]):
     def of_block(self, block: Block) -> NDArray[Any]:
         sums = np.zeros(self._shape, self._dtype)
         codes, units = self._codes.of(block), self._units.of(block)
-        self._adder(block.matrix, block.positions, codes, units, sums, *self._params)
+        self._adder(block.matrix, block.positions, codes, units, *self._params, sums)
         return sums
 
     def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
