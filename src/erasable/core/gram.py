@@ -268,25 +268,30 @@ class Gram(Summary):
     @classmethod
     def accumulate_each(
         cls, grams: Sequence[Self], table: Table, rows: Ints, labels: Ints32, sign: int
-    ) -> None:
-        """Add rows to the sums of their parts, or subtract them; stored rows are read once."""
+    ) -> Ints:
+        """Add rows to the sums of their parts, or subtract them; return the parts concerned."""
+        parts = np.unique(labels).astype(np.int64)
+        if parts.size == 1:
+            grams[parts[0]].accumulate(table, rows, sign)
+            return parts
         if 0 < rows.size < _FEW:
             near, targets, rows = _few_rows(table, rows)
             table = Table(near, targets=targets)
-        elif rows.size and table.is_stored:
+        elif rows.size and table.is_stored:  # which is read once
             each = _MultiplyEach(grams[0].columns, _targets_of(table), labels, len(grams))
             counts = np.bincount(labels, minlength=len(grams)).tolist()
             found = table.run(each, rows)
             for gram, part, count in zip(grams, found, counts, strict=True):
                 gram.n_rows += sign * count
                 gram._take(part, float(sign))
-            return
+            return parts
 
         def accumulate(part: int) -> None:
             grams[part].accumulate(table, rows[labels == part], sign)
 
-        for _ in in_threads(accumulate, np.unique(labels).tolist(), table.n_jobs):
+        for _ in in_threads(accumulate, parts.tolist(), table.n_jobs):
             pass
+        return parts
 
     @classmethod
     def fit_with_grid(

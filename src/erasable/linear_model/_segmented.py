@@ -115,9 +115,9 @@ class SegmentSums:
 
     def _move(self, rows: Ints, labels: Labels, sign: int) -> Ints:
         table = Table(self._records.matrix, targets=self._targets)
-        Gram.accumulate_each(self.grams, table, rows, labels, sign)
+        segments = Gram.accumulate_each(self.grams, table, rows, labels, sign)
         self._labels[rows] = labels if sign > 0 else -1
-        return np.unique(labels).astype(np.int64)
+        return segments
 
 
 def add_up(grams: list[Gram]) -> Gram:
