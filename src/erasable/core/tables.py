@@ -122,11 +122,6 @@ class Table:
         starts: Ints = self.matrix.starts if self.is_stored else np.array([0, self.matrix.shape[0]])
         return starts
 
-    def drop_copies(self) -> None:
-        """Keep no stored rows that were read."""
-        if self.is_stored:
-            self.matrix.drop_copies()
-
     @property
     def codes(self) -> Ints32:
         """The codes of the rows' classes."""
