@@ -19,7 +19,7 @@ from erasable.core.grown_table import Grown
 from erasable.core.moments import Moments
 from erasable.ensemble import HistGradientBoostingClassifier
 from erasable.feature_extraction import CountVectorizer, TfidfVectorizer
-from erasable.linear_model import Ridge
+from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import OneHotEncoder, OrdinalEncoder, SimpleImputer, StandardScaler
@@ -36,7 +36,7 @@ OTHERS = {"label", "id", "weight"}
 BY_SUMS = {
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "GaussianNB",
     "BernoulliNB", "MultinomialNB", "NearestCentroid", "Ridge", "LinearRegression", "PCA",
-    "RandomFourierRidge", "ItemNeighbors",
+    "RandomFourierRidge", "ItemNeighbors", "LogisticRegression",
 }  # fmt: skip
 """Estimators that update their sums; others learn again."""
 
@@ -179,6 +179,7 @@ BOOSTING = HistGradientBoostingClassifier(
         (OrdinalEncoder(), texts()),
         (SimpleImputer(strategy="most_frequent"), texts()),
         (make_pipeline(TABLE, Ridge()), texts()),
+        (make_pipeline(TABLE, LogisticRegression()), texts()),
         (make_pipeline(TABLE, StandardScaler()), texts()),
         (BOOSTING, texts()),
         (CountVectorizer(), documents()),
@@ -190,7 +191,9 @@ def test_text_and_gaps_are_added(estimator: Any, frame: pd.DataFrame, tmp_path: 
     Life(estimator, frame, in_files, tmp_path).run()
 
 
-@pytest.mark.parametrize("estimator", [StandardScaler(), GaussianNB()], ids=named)
+@pytest.mark.parametrize(
+    "estimator", [StandardScaler(), GaussianNB(), LogisticRegression()], ids=named
+)
 def test_weights_are_added(estimator: Any, tmp_path: Path) -> None:
     did = Life(estimator, numbers(), in_files, tmp_path, sample_weight="weight").run()
     assert set(did) == {"updated"}
@@ -210,7 +213,7 @@ def test_a_model_is_kept_with_what_was_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
-@pytest.mark.parametrize("name", ["GaussianNB", "KMeans"])
+@pytest.mark.parametrize("name", ["GaussianNB", "LogisticRegression", "KMeans"])
 def test_additions_follow_one_another(name: str, made: Any, tmp_path: Path) -> None:
     life = Life(make(name), numbers(), made, tmp_path)
     for row in range(STORED, STORED + 4):
@@ -239,9 +242,10 @@ def test_groups_leave_with_what_was_added(tmp_path: Path) -> None:
     assert model.digest() == fresh.digest()
 
 
+@pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression()], ids=named)
 @pytest.mark.parametrize("change", ["delete", "correct", "replace"])
-def test_nothing_of_an_added_record_stays(change: str, tmp_path: Path) -> None:
-    life = Life(GaussianNB(), numbers(), in_files, tmp_path)
+def test_nothing_of_an_added_record_stays(change: str, estimator: Any, tmp_path: Path) -> None:
+    life = Life(estimator, numbers(), in_files, tmp_path)
     marks = Marks("an added record", (4194301.0, 4194305.0, 4194309.0), ())
     life.frame.loc[50, ["a", "b", "c"]] = marks.values
     life.add([49, 50])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from effort import examples
-from erasable.core._weighted_moments import WeightedMoments, WeightUnits
+from erasable.core._weighted_moments import ClassWeights, WeightedMoments, WeightUnits
 from erasable.core.class_moments import ClassMoments
 from erasable.core.classes import Classes
 from erasable.core.extremes import Extremes
@@ -23,6 +23,7 @@ from erasable.core.moments import Moments
 from erasable.core.passes import Stored
 from erasable.core.sparse import canonical
 from erasable.core.tables import Table
+from erasable.linear_model._logistic_work import LogisticColumns
 from erasable.naive_bayes._bernoulli import ClassCounts
 from erasable.naive_bayes._categorical import CategoryCounts, survey
 from erasable.naive_bayes._gaussian import WeightedClassMoments
@@ -71,6 +72,7 @@ class Rows:
         self.matrix[rng.integers(0, N, 2)] *= 3.0 if case.counts else 50.0
         self.y, self.targets = rng.integers(0, 3, N), rng.normal(size=(N, 1))
         self.weights = rng.choice([0.0, 0.3, 1.0, 9.0, 1e4], N)
+        self.weights[rng.integers(0, N)] = 1e8  # without it the quantum is another
         self.weights[0] = 0.3  # the first row always stays
         self.weighs, self.live = case.weighs, np.arange(N)
 
@@ -108,6 +110,35 @@ def fills(kind: Any) -> Callable[[Table], Any]:
     return lambda table: kind(table, np.nan)
 
 
+class Columns:
+    """Columns of a logistic regression, whose units are set again after each change."""
+
+    def __init__(self, table: Table, shift: Any = None) -> None:
+        self.columns, self._shift = LogisticColumns.fit(table, shift is None), shift
+        self.columns.set_units(table, shift)
+
+    def add(self, table: Table, rows: Any) -> int | None:
+        found = self.columns.add(table, rows)
+        self.columns.set_units(table, self._shift)
+        return found
+
+    def subtract(self, table: Table, rows: Any) -> int:
+        found = self.columns.subtract(table, rows)
+        self.columns.set_units(table, self._shift)
+        return found
+
+    def state(self) -> dict[str, Any]:
+        return self.columns.state()
+
+
+def class_weights(table: Table) -> ClassWeights:
+    return ClassWeights.fit(table.weights.weights, table.live_rows(), table.classes)
+
+
+def weight_units(table: Table) -> WeightUnits:
+    return WeightUnits.of(table.weights.weights, table.live_rows())
+
+
 CASES = {
     "extremes": Case(lambda t: Extremes.fit(t.matrix, t.live_rows(), n_jobs=t.n_jobs)),
     "grid": Case(lambda t: Grid.fit(t.matrix, t.live_rows(), warn=False, n_jobs=t.n_jobs)),
@@ -121,6 +152,10 @@ CASES = {
     "class sums": Case(ClassSums.fit, counts=True, sparse=True),
     "weighted class sums": Case(WeightedSums.fit, counts=True, sparse=True, weighs=True),
     "categories": Case(categories, counts=True),
+    "weight units": Case(weight_units, weighs=True),
+    "class weights": Case(class_weights, weighs=True),
+    "logistic columns": Case(Columns, sparse=True),
+    "shifted columns": Case(lambda t: Columns(t, np.array([0.5, 0.0, 7.0])), sparse=True),
     "means": Case(fills(Means), sparse=True),
     "medians": Case(fills(Medians), sparse=True),
 }
@@ -156,7 +191,8 @@ def lives(case: Case, rows: Rows, where: str, seed: int) -> bool:
         some = np.sort(rng.permutation(rows.live[1:] if leave else away)[: rng.integers(1, 6)])
         rows.live = (np.setdiff1d if leave else np.union1d)(rows.live, some)
         table = rows.table(where, changes=True)
-        again = not isinstance(made, WeightedMoments) and _quantum(rows) != quantum
+        sums_again = isinstance(made, WeightedMoments | WeightUnits)
+        again = not sums_again and _quantum(rows) != quantum
         if again:  # of the weights: an estimator sums everything again
             made, quantum = case.fit(rows.table(where)), _quantum(rows)
             continue
@@ -240,15 +276,41 @@ class _CountedTwice(ClassCounts):
         return super().add(table, rows)
 
 
+class _KeptBounds(Columns):
+    """Keeps the bounds of columns when rows have left."""
+
+    def subtract(self, table: Table, rows: Any) -> int:
+        return 0
+
+
+class _KeptQuantum(ClassWeights):
+    """Does not sum again when the quantum of the weights changes."""
+
+    def sum_again(self, table: Table, columns: Any) -> None:
+        pass
+
+
+class _KeptGrid(WeightUnits):
+    """Keeps the quantum of the weights when the largest has left."""
+
+    def subtract(self, table: Table, rows: Any) -> int:
+        return 0
+
+
 @pytest.mark.parametrize(
-    "fit",
+    "case",
     [
-        _Floats,
-        lambda table: _KeptExtremes.fit(table.matrix, table.live_rows()),
-        lambda table: _CountedTwice.fit(table, 0.5),
+        Case(_Floats),
+        Case(lambda table: _KeptExtremes.fit(table.matrix, table.live_rows())),
+        Case(lambda table: _CountedTwice.fit(table, 0.5)),
+        Case(_KeptBounds),
+        Case(
+            lambda table: _KeptQuantum.fit(table.weights.weights, table.live_rows(), table.classes),
+            weighs=True,
+        ),
+        Case(lambda t: _KeptGrid.of(t.weights.weights, t.live_rows()), weighs=True),
     ],
-    ids=["floats", "kept extremes", "counted twice"],
+    ids=["floats", "kept extremes", "counted twice", "bounds", "quantum", "kept grid"],
 )
-def test_what_is_no_summary_is_found(fit: Any) -> None:
-    case = Case(fit)
+def test_what_is_no_summary_is_found(case: Case) -> None:
     assert not all(lives(case, Rows(seed, case), "memory", seed) for seed in range(20))

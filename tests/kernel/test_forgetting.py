@@ -116,7 +116,7 @@ def test_a_grid_that_stayed_would_be_seen() -> None:
     heavy[40] = 1e8
     left = np.delete(np.arange(100), 40)
     kept = Case(case.X, case.y, heavy).fit(KINDS[0])
-    kept._accelerator._keep_grids = lambda rows, live_rows: True
+    kept._accelerator._is_on_grids = lambda change: True
     kept.delete([IDS + 40])
     assert kept.digest() != Case(case.X, case.y, light).fit(KINDS[0], left).digest()
 

@@ -232,14 +232,14 @@ def test_a_metric_forgets_rows(m: int) -> None:
     metric = invert(problem.hessian(logits), 1e-12, logits, dense.weights, strengths)
     assert metric is not None
     rows = np.flatnonzero(dense.weights > 0)[:2]
-    assert metric.forget(dense, rows, dense.rows(rows))
+    assert metric.downdate(dense, rows, dense.rows(rows))
     dense.forget(rows)
     np.testing.assert_allclose(
         metric.inverse, np.linalg.inv(problem.hessian(logits)), atol=1e-12, rtol=1e-9
     )
     assert not metric.logits[rows].any()
     many = np.flatnonzero(dense.weights > 0)[:12]
-    assert metric.forget(dense, many, dense.rows(many))
+    assert metric.downdate(dense, many, dense.rows(many))
     dense.forget(many)
     held = problem.hessian(logits)
     np.testing.assert_allclose(metric.inverse, np.linalg.inv(held), atol=1e-12, rtol=1e-9)
@@ -250,7 +250,7 @@ def test_a_metric_forgets_rows(m: int) -> None:
     metric = invert(problem.hessian(logits), 1e-12, logits, dense.weights, strengths)
     assert metric is not None
     many = np.flatnonzero(dense.weights > 0)[:40]
-    assert not metric.forget(dense, many, dense.rows(many))
+    assert not metric.downdate(dense, many, dense.rows(many))
 
 
 def test_a_singular_hessian_has_no_inverse() -> None:

@@ -126,7 +126,7 @@ def test_a_claim_with_other_weights_would_be_wrong() -> None:
         metric = invert(problem.hessian(logits), 1e-12, logits, weights, problem.strengths)
         assert metric is not None
         metric.weights[7] *= factor
-        assert metric.forget(design, np.array([7]), design.rows(np.array([7])))
+        assert metric.downdate(design, np.array([7]), design.rows(np.array([7])))
         with mp.workdps(32):
             hessian = true_hessian(problem, logits, metric.weights, metric.strengths)
             caught += farthest(metric.inverse, hessian) > metric.error
@@ -151,7 +151,7 @@ def test_rows_of_any_certainty_are_taken_out(m: int, n_gone: int) -> None:
         metric = invert(problem.hessian(logits), 1e-13, logits, weights, strengths)
         assert metric is not None
         rows = np.arange(n_gone)
-        if not metric.forget(design, rows, design.rows(rows)):
+        if not metric.downdate(design, rows, design.rows(rows)):
             continue
         with mp.workdps(60):
             hessian = true_hessian(problem, metric.logits, metric.weights, strengths)

@@ -80,7 +80,7 @@ class ByClass(ClassifierMixin, Erasable):
         held, classes, weights = self._attached(), self._accelerator, self._weights
         table = self._table(classes)
         scanned = self._counted.subtract(table, rows)
-        coarse = weights is not None and weights.subtract(table, rows)
+        coarse = weights is not None and weights.subtract(table, rows) > 0
         kept = classes.remove(rows)
         if kept is not None:
             self._counted.keep_classes(kept)
@@ -115,7 +115,6 @@ class ByClass(ClassifierMixin, Erasable):
 
     def _count_again(self, table: Table) -> int:
         """Count what is left, because the grid of the weights has changed; count the columns."""
-        table.weights.add_up(table.live_rows(), table.classes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
             self._counted = self._count(table)

@@ -6,7 +6,6 @@ positive weight; on them all sums are of whole numbers, and exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -24,7 +23,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid
-from erasable.core.summaries import Summary
+from erasable.core.summaries import Gridded, Summary
 from erasable.core.tables import Table
 
 LEAST_WEIGHT = 2.0**-507
@@ -32,8 +31,8 @@ LEAST_WEIGHT = 2.0**-507
 
 
 @dataclass(eq=False, slots=True)
-class WeightUnits:
-    """Weights of records, in quanta of a grid of one column."""
+class WeightUnits(Gridded):
+    """Weights of records, in quanta of a grid of one column; a subclass may sum them."""
 
     weights: Floats  # of all rows; empty if not available
     grid: TopGrid
@@ -58,18 +57,27 @@ class WeightUnits:
         """Return the rows whose weight does not count as 0."""
         return rows[self.weights[rows] > LEAST_WEIGHT]
 
-    def arrive(self, weights: Floats, rows: Ints) -> bool:
-        """Add rows; return True if the quantum has changed.
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """See `Summary`: 1 if the quantum has changed."""
+        _refuse_huge(self.weights[rows])
+        return Gridded.add(self, self._column(table), rows)
 
-        `weights` are those of all rows, perhaps in another array than before.
-        """
-        _refuse_huge(weights[rows])
-        self.weights = weights
-        return self.grid.add(Table(weights[:, np.newaxis]), rows).exponents
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`: 1 if the quantum may have changed."""
+        return Gridded.subtract(self, self._column(table), rows)
 
-    def leave(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Subtract rows; return True if the quantum may have changed."""
-        return self.grid.subtract(Table(self.weights[:, np.newaxis], live_rows), rows).exponents
+    def _column(self, table: Table) -> Table:
+        return Table(self.weights[:, np.newaxis], table.live_rows, classes=table.classes)
+
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`: nothing is summed."""
+
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`: nothing is summed."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the exponent of the grid."""
+        return {"top": self.grid.top}
 
 
 @dataclass(eq=False, slots=True)
@@ -82,8 +90,8 @@ class ClassWeights(WeightUnits):
     def fit(cls, weights: Floats, live: Ints, classes: Classes) -> Self:
         """Sum the weights of the live rows; raise MagnitudeError for one above ``2**480``."""
         units = WeightUnits.of(weights, live)
-        made = cls(weights, units.grid, np.empty(0, dtype=np.int64))
-        made.add_up(live, classes)
+        made = cls(weights, units.grid, np.zeros(classes.labels.size, dtype=np.int64))
+        made.accumulate(Table(weights, classes=classes), live, 1)
         return made
 
     @classmethod
@@ -95,22 +103,14 @@ class ClassWeights(WeightUnits):
         """Return the exponent of the grid, and the sums in quanta."""
         return {"top": self.grid.top, "sums": self.sums}
 
-    def add_up(self, live: Ints, classes: Classes) -> None:
-        """Sum the weights of the live rows on the grid as it is."""
-        self.sums = np.zeros(classes.labels.size, dtype=np.int64)
-        np.add.at(self.sums, classes.codes[live], self.units(live))
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        np.add.at(self.sums, table.codes[rows], sign * self.units(rows))
 
-    def add(self, table: Table, rows: Ints) -> bool:
-        """Add rows to the sums; return True if the grid has changed: then sum all again."""
-        if self.arrive(self.weights, rows):
-            return True
-        np.add.at(self.sums, table.codes[rows], self.units(rows))
-        return False
-
-    def subtract(self, table: Table, rows: Ints) -> bool:
-        """Subtract rows; return True if the grid has changed: then sum all again."""
-        np.subtract.at(self.sums, table.codes[rows], self.units(rows))
-        return self.leave(rows, table.live_rows)
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        self.sums[:] = 0
+        self.accumulate(table, table.live_rows(), 1)
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
@@ -179,7 +179,7 @@ class WeightedMoments(Summary):
             return 0
         own = table.some(lambda: self.weights.counted(table.live_rows()))
         self._add(own, counted, -1)
-        coarse = self.weights.leave(counted, own.live_rows)
+        coarse = bool(self.weights.subtract(own, counted))
         change = self.grid.subtract(own, counted)
         if coarse or change.exponents:
             self._sum_again(own, change.columns | coarse)
@@ -187,7 +187,7 @@ class WeightedMoments(Summary):
 
     def add(self, table: Table, rows: Ints) -> int:
         """See `Summary`."""
-        coarse = self.weights.arrive(self.weights.weights, rows)
+        coarse = bool(self.weights.add(table, rows))
         counted = self.weights.counted(rows)
         if not counted.size:
             return 0

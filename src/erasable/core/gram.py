@@ -8,7 +8,7 @@ computed from them in double-double, in a fixed order.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
+from erasable.core.threads import in_threads
 
 __all__ = ["MAX_FEATURES", "Gram"]
 
@@ -258,16 +259,39 @@ class Gram(Summary):
     def fit_each(
         cls, grid: Grid, table: Table, target_grid: Grid, labels: Ints32, n_parts: int
     ) -> list[Self]:
-        """Sum rows by their parts, in one pass; see `fit`, and `_MultiplyEach`."""
+        """Sum rows by their parts, which `labels` has for each row that counts; see `fit`."""
         _check_widths(table)
         grams = [cls._empty(grid, target_grid) for _ in range(n_parts)]
-        each = _MultiplyEach(grams[0].columns, _targets_of(table), labels, n_parts)
-        found = run(each, table.matrix, table.live_rows())
-        counts = np.bincount(labels, minlength=n_parts).tolist()
-        for gram, part, count in zip(grams, found, counts, strict=True):
-            gram.n_rows = count
-            gram._take(part, 1.0)
+        cls.accumulate_each(grams, table, table.live_rows(), labels, 1)
         return grams
+
+    @classmethod
+    def accumulate_each(
+        cls, grams: Sequence[Self], table: Table, rows: Ints, labels: Ints32, sign: int
+    ) -> Ints:
+        """Add rows to the sums of their parts, or subtract them; return the parts concerned."""
+        parts = np.unique(labels).astype(np.int64)
+        if parts.size == 1:
+            grams[parts[0]].accumulate(table, rows, sign)
+            return parts
+        if 0 < rows.size < _FEW:
+            near, targets, rows = _few_rows(table, rows)
+            table = Table(near, targets=targets)
+        elif rows.size and table.is_stored:  # which is read once
+            each = _MultiplyEach(grams[0].columns, _targets_of(table), labels, len(grams))
+            counts = np.bincount(labels, minlength=len(grams)).tolist()
+            found = table.run(each, rows)
+            for gram, part, count in zip(grams, found, counts, strict=True):
+                gram.n_rows += sign * count
+                gram._take(part, float(sign))
+            return parts
+
+        def accumulate(part: int) -> None:
+            grams[part].accumulate(table, rows[labels == part], sign)
+
+        for _ in in_threads(accumulate, parts.tolist(), table.n_jobs):
+            pass
+        return parts
 
     @classmethod
     def fit_with_grid(

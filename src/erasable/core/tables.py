@@ -32,7 +32,10 @@ _VALUES = 2**20
 """Values that are copied at once."""
 
 Adder: TypeAlias = Callable[..., None]
-"""Adds rows to sums; arguments: matrix, positions, codes, units, sums, parameters."""
+"""Adds rows to sums; arguments: matrix, positions, codes, units, parameters, sums.
+
+For sparse rows the matrix is (data, indices, indptr).
+"""
 
 
 class Table:
@@ -116,6 +119,17 @@ class Table:
         return width
 
     @property
+    def is_remote(self) -> bool:
+        """Whether rows are in other processes, which run whole passes."""
+        return isinstance(self.matrix, Remote)
+
+    @property
+    def starts(self) -> Ints:
+        """Where the blocks that rows lie in begin, and at last the number of rows."""
+        starts: Ints = self.matrix.starts if self.is_stored else np.array([0, self.matrix.shape[0]])
+        return starts
+
+    @property
     def codes(self) -> Ints32:
         """The codes of the rows' classes."""
         codes: Ints32 = self.classes.codes
@@ -139,8 +153,9 @@ class Table:
         self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
     ) -> Partial:
         """Run a pass over rows, by default over those that count, and perhaps some columns."""
-        chosen = self.live_rows() if rows is None else rows
-        return run(pass_, self.matrix, chosen, n_jobs=self.n_jobs, columns=columns)
+        if rows is None and self._live_rows is not None:
+            rows = self._live_rows()
+        return run(pass_, self.matrix, rows, n_jobs=self.n_jobs, columns=columns)
 
     def run_dense(
         self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
@@ -189,7 +204,7 @@ class Table:
 
         Gaps are NaN and what equals `marker`; without a marker, there are none.
         """
-        if isinstance(self.matrix, Remote):
+        if self.is_remote:
             return RemoteColumns(self.matrix, self.live_rows, np.nan if marker is None else marker)
         by_column: list[Any] = []  # of sparse rows; made when the first column is read
 
@@ -219,18 +234,22 @@ class Table:
         return column
 
     def add(
-        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any, few: bool = False
-    ) -> None:
+        self, adder: Adder, rows: Ints, sums: NDArray[Any], *params: Any,
+        sparse: Adder | None = None, few: bool = False,
+    ) -> None:  # fmt: skip
         """Add rows to exact sums: all of them in a pass, or a `few` of them.
 
-        `adder` is a function of a module.
+        `adder` is a function of a module; `sparse` is the one for sparse rows.
         """
         units = self.units(rows)
-        if few and self.is_stored:
+        if self.is_sparse and sparse is not None:
+            m = self.matrix
+            sparse(m.data, m.indices, m.indptr, rows, self.codes, units, *params, sums)
+        elif few and self.is_stored:
             near, places = self.in_memory(rows)
-            adder(near, places, self.codes[rows], units, sums, *params)
-        elif few or self.is_sparse or not (self.is_stored or several(rows.size, self.n_jobs)):
-            adder(self.matrix, rows, self.codes, units, sums, *params)
+            adder(near, places, self.codes[rows], units, *params, sums)
+        elif few or not (self.is_stored or several(rows.size, self.n_jobs)):
+            adder(self.matrix, rows, self.codes, units, *params, sums)
         else:
             sums += self.run(_Adding(adder, self.codes, units, sums, params), rows)
 
@@ -338,7 +357,7 @@ class _Adding(Pass[NDArray[Any]]):
     def of_block(self, block: Block) -> NDArray[Any]:
         sums = np.zeros(self._shape, self._dtype)
         codes, units = self._codes.of(block), self._units.of(block)
-        self._adder(block.matrix, block.positions, codes, units, sums, *self._params)
+        self._adder(block.matrix, block.positions, codes, units, *self._params, sums)
         return sums
 
     def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:

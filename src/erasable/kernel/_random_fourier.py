@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
@@ -18,8 +17,8 @@ from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
-from erasable.core.grid import Grid
-from erasable.core.passes import Block, Pass, Remote, run, storage
+from erasable.core.grid import Grid, GridChange
+from erasable.core.passes import Block, Pass, storage
 from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow
 from erasable.core.seeds import SEEDS
@@ -71,10 +70,11 @@ class Waves:
     def at(self, matrix: Any, rows: Ints) -> Floats:
         """Return the waves, from -1 to 1, at rows of a matrix; each depends on its row alone."""
         out = np.zeros((rows.size, self.n_waves))
-        if issparse(matrix):
+        table = Table(matrix)
+        if table.is_sparse:
             kernels.waves_at_sparse(parts(matrix), rows, self.frequencies, self.phases, out)
         else:
-            kernels.waves_at(*storage(matrix).in_memory(rows), self.frequencies, self.phases, out)
+            kernels.waves_at(*table.in_memory(rows), self.frequencies, self.phases, out)
         return out
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -103,107 +103,75 @@ class WaveDesign(WeightedTargets):
         super().__init__(records, live_rows)
         self._waves = waves
         rows = self._counted(live_rows)
-        if records.weights is not None:
-            self._weigh_targets(records.weights, rows)
-            self.origin = np.concatenate([np.zeros(waves.n_waves), self._outer[0].origin])
+        self._weigh_first(rows)
         names = [f"y[{k}]" for k in range(self._targets.shape[1])]
         grid = Grid.fit(self._targets, rows, names=names, warn=warn)
         zeros, nothing = np.zeros(waves.n_waves), np.zeros((0, waves.n_waves))
         of_waves = Grid.from_state({"top": np.full(zeros.size, self._top(grid)), "origin": zeros})
         none = Table(nothing, targets=np.zeros((0, self._targets.shape[1])))
         self.gram = Gram.fit(of_waves, none, grid)
+        self._set_origin()
         self._sum(rows, n_jobs)
 
     def _sum(self, rows: Ints, n_jobs: int | None) -> None:
         """Add rows to the sums; each thread has sums of its own first."""
-        if isinstance(self._records.matrix, Remote):
-            weights = self._records.weights
-            roots = None if weights is None else np.sqrt(weights)
-            wanted = _SumWaves(self._waves, self.gram.copy(), self._targets, roots)
-            self.gram.merge(run(wanted, self._records.matrix, rows))
+        table, weights, none = Table(self._records.matrix), self._records.weights, self.gram.copy()
+        roots = None if weights is None else np.sqrt(weights)
+        wanted = _SumWaves(self._waves, none, self._targets, roots)
+        if table.is_remote:
+            self.gram.merge(table.run(wanted, rows))
             return
-        none, own, parts = self.gram.copy(), threading.local(), []
+        own, parts = threading.local(), []
 
         def add(block: Block, places: Ints) -> None:
             if not hasattr(own, "gram"):
                 own.gram = none.copy()
                 parts.append(own.gram)
-            table, some = self._waves.at(block.matrix, places), block.first + places
-            waves = Table(self._weighted(table, some), targets=self._targets[some])
-            own.gram.accumulate(waves, waves.live_rows(), 1)
+            wanted.add(own.gram, block, places)
 
-        for block in storage(self._records.matrix).blocks(rows):
+        for block in storage(table.matrix).blocks(rows):
             portions = self._waves.portions(block.positions)
             for _ in in_threads(partial(add, block), portions, n_jobs):
                 pass
         for part in parts:
             self.gram.merge(part)
 
-    def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """See `WeightedTargets`; None if any grid has changed."""
-        rows = self._counted(rows)
-        if not self._keep_grids(rows, lambda: self._counted(live_rows())):
+    def _accumulate(self, live_rows: Callable[[], Ints], rows: Ints, sign: int) -> int | None:
+        grid, targets = self.gram.target_grid, Table(self._targets, live_rows)
+        change = (grid.add if sign > 0 else grid.subtract)(targets, rows)
+        if not self._is_on_grids(change):
             return None
-        table, targets = self.tables(rows)
-        self.gram.accumulate(Table(table, targets=targets), np.arange(rows.size), -1)
+        waves = self._weighted(self._waves.at(self._records.matrix, rows), rows)
+        table = Table(waves, targets=self._targets[rows])
+        self.gram.accumulate(table, table.live_rows(), sign)
         return 0
 
-    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """See `WeightedTargets`; None if any grid has changed."""
-        self._read_targets(rows)
-        rows = self._counted(rows)
-        if not self._has_grids(rows, lambda: self._counted(live_rows())):
-            return None
-        table, targets = self.tables(rows)
-        self.gram.accumulate(Table(table, targets=targets), np.arange(rows.size), 1)
-        return 0
-
-    def tables(self, rows: Ints) -> tuple[Floats, Floats]:
-        """Return what is summed of some rows: of their waves, and of their targets."""
-        table = self._waves.at(self._records.matrix, rows)
-        return self._weighted(table, rows), self._targets[rows]
+    def parts(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        """See `WeightedTargets`."""
+        start = 0
+        for some, waves in self._waves.blocks(self._records.matrix, rows):
+            part = slice(start, start + some.size)
+            start += some.size
+            weighted = self._weighted(waves, some)
+            yield part, weighted, self._targets[some], waves, np.arange(some.size)
 
     def _graded(self) -> list[tuple[Any, Any]]:
         targets = self.gram.target_grid, self._targets
         return [targets, *zip(self._outer, (self._plain,), strict=False)]
 
-    def _again(self, live_rows: Ints) -> WaveDesign:
-        return WaveDesign(self._waves, self._records, live_rows)
-
-    # -- weights and grids ---------------------------------------------------------------------
+    def _again(self, live_rows: Ints) -> Self:
+        return type(self)(self._waves, self._records, live_rows)
 
     def _weighted(self, table: Floats, rows: Ints) -> Floats:
         weights = self._records.weights
         return table if weights is None else table * np.sqrt(weights[rows])[:, None]
 
+    def _is_on_grids(self, change: GridChange) -> bool:
+        """Whether the sums are on the grids as they are now."""
+        return not change.exponents and self._top(self.gram.target_grid) == int(self.gram.top[0])
+
     def _top(self, targets: Grid) -> int:
         return max(ceil_log2(float(targets.high[0])), MIN_TOP) if self._outer else 0
-
-    def _has_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take new rows into all grids; tell whether these are unchanged."""
-        weights, grid = self._records.weights, self.gram.target_grid
-        for outer in self._outer:
-            origin = outer.origin.copy()
-            outer.add(Table(self._plain, live_rows), rows)
-            if not np.array_equal(outer.origin, origin):
-                return False
-            assert weights is not None
-            root = np.sqrt(weights[rows])[:, None]
-            self._targets[rows] = np.hstack([root, root * (self._plain[rows] - origin)])
-        if grid.add(Table(self._targets, live_rows), rows).exponents:
-            return False
-        return bool(self._top(grid) == self.gram.top[0])
-
-    def _keep_grids(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        grid = self.gram.target_grid
-        if grid.subtract(Table(self._targets, live_rows), rows).exponents:
-            return False
-        for outer in self._outer:
-            origin = outer.origin.copy()
-            outer.subtract(Table(self._plain, live_rows), rows)
-            if not np.array_equal(outer.origin, origin):
-                return False
-        return bool(self._top(grid) == self.gram.top[0])
 
 
 class _SumWaves(Pass[Gram]):
@@ -214,13 +182,18 @@ class _SumWaves(Pass[Gram]):
         self._targets, self._roots = PerRow(targets), None if roots is None else PerRow(roots)
 
     def of_block(self, block: Block) -> Gram:
-        gram, targets = self._none.copy(), self._targets.of(block)
+        gram = self._none.copy()
         for some in self._waves.portions(block.positions):
-            table = self._waves.at(block.matrix, some)
-            if self._roots is not None:
-                table *= self._roots.of(block)[some, None]
-            gram.accumulate(Table(table, targets=targets[some]), np.arange(some.size), 1)
+            self.add(gram, block, some)
         return gram
+
+    def add(self, gram: Gram, block: Block, some: Ints) -> None:
+        """Add some rows of a block."""
+        waves = self._waves.at(block.matrix, some)
+        if self._roots is not None:
+            waves *= self._roots.of(block)[some, None]
+        table = Table(waves, targets=self._targets.of(block)[some])
+        gram.accumulate(table, table.live_rows(), 1)
 
     def merge(self, one: Gram, other: Gram) -> Gram:
         one.merge(other)
@@ -421,13 +394,6 @@ class RandomFourierRidge(LinearModel):
         for _ in in_threads(answer, waves.portions(np.arange(matrix.shape[0])), self._n_jobs):
             pass
         return out[:, 0] if self._n_targets is None else out
-
-    def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
-        start = 0
-        for some, waves in self._waves.blocks(self._attached().records.matrix, rows):
-            part = slice(start, start + some.size)
-            start += some.size
-            yield part, *self._accelerator.tables(some), waves, np.arange(some.size)
 
     def _features_of(self, rows: Ints) -> Any:
         return self._waves.at(self._attached().records.matrix, rows)

@@ -8,11 +8,12 @@ With weights they are ``sqrt(w)`` times the features less their origins, ``sqrt(
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
@@ -25,54 +26,74 @@ from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
 
 
-class WeightedTargets:
+class WeightedTargets(ABC):
     """Targets, perhaps weighted, that are summed with other columns of the live rows of records.
 
-    A subclass implements `forget`, `_graded` and `_again`.
+    A subclass calls `_weigh_first` before it fits `gram`, and `_set_origin` after that.
     """
 
     gram: Gram
-    origin: Floats | None
+    origin: Floats | None = None
 
     def __init__(self, records: Records, live_rows: Ints) -> None:
         self._records = records
         self._plain = _as_columns(records.y, live_rows)
         self._targets = self._plain
-        self._outer: list[Grid] = []
-        self.origin = None
+        self._outer: list[Grid] = []  # of what is weighted; that of the targets is the last
 
-    def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows out; return how many columns were read again, None: sum everything anew."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement forget()")
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """Add rows, which count in the table; see `subtract`."""
+        assert self._records.y is not None
+        if not np.may_share_memory(self._plain, self._records.y):
+            self._plain[rows] = self._records.y[rows].reshape(rows.size, -1)
+        return self._change(table, rows, 1)
 
-    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """Take rows in; return how many columns were read again, None: sum everything anew."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement learn()")
+    def subtract(self, table: Table, rows: Ints) -> int | None:
+        """Subtract rows, which do not count any more in the table.
+
+        Return how many columns were read again; None if everything is to be summed again.
+        """
+        return self._change(table, rows, -1)
+
+    def _change(self, table: Table, rows: Ints, sign: int) -> int | None:
+        if self.origin is None:
+            return self._accumulate(table.live_rows, rows, sign)
+        rows = self._counted(rows)
+
+        def live_rows() -> Ints:
+            return self._counted(table.live_rows())
+
+        for grid, values in zip(self._outer[::-1], (self._plain, table.matrix), strict=False):
+            (grid.add if sign > 0 else grid.subtract)(Table(values, live_rows), rows)
+        if not np.array_equal(self._origins(), self.origin):
+            return None
+        if sign > 0:
+            self._weigh(rows, live_rows)
+        return self._accumulate(live_rows, rows, sign)
+
+    @abstractmethod
+    def _accumulate(self, live_rows: Callable[[], Ints], rows: Ints, sign: int) -> int | None:
+        """Add weighted rows to the sums, or subtract them; see `subtract`."""
+
+    @abstractmethod
+    def _graded(self) -> list[tuple[Any, Any]]:
+        """Return the grids, and the dense columns that each of them is of."""
+
+    @abstractmethod
+    def _again(self, live_rows: Ints) -> Self:
+        """Sum other rows of the records."""
+
+    @abstractmethod
+    def parts(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
 
     def take_arrays(self, records: Records) -> None:
         """Refer to the arrays of records that have room for new rows."""
         self._records = records
         assert records.y is not None
         table = records.y.reshape(records.n_rows, -1)
-        if table.dtype == np.float64:
-            self._plain = table
-        elif self._plain.shape[0] < records.n_rows:
-            self._plain = padded(self._plain, records.n_rows)
+        self._plain = table if table.dtype == np.float64 else padded(self._plain, records.n_rows)
         self._targets = self._plain if not self._outer else padded(self._targets, records.n_rows)
-
-    def _read_targets(self, rows: Ints) -> None:
-        """Copy the targets of new rows, where they are copied."""
-        assert self._records.y is not None
-        if not np.may_share_memory(self._plain, self._records.y):
-            self._plain[rows] = self._records.y[rows].reshape(rows.size, -1)
-
-    def _graded(self) -> list[tuple[Any, Any]]:
-        """Return the grids, and the dense columns that each of them is of."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _graded()")
-
-    def _again(self, live_rows: Ints) -> Any:
-        """Sum other rows of the records."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _again()")
 
     def wipe(self, rows: Ints) -> None:
         """Overwrite what was copied of rows."""
@@ -94,7 +115,7 @@ class WeightedTargets:
         left = np.setdiff1d(live_rows, rows, assume_unique=True)
         other = copy.copy(self)
         other.gram, other._outer = copy.deepcopy((self.gram, self._outer))
-        if other.forget(rows, lambda: left) is None:
+        if other.subtract(Table(self._records.matrix, lambda: left), rows) is None:
             other = self._again(left)
         return other.gram, other.origin
 
@@ -102,14 +123,32 @@ class WeightedTargets:
         weights = self._records.weights
         return rows if weights is None else rows[weights[rows] > 0.0]
 
-    def _weigh_targets(self, weights: Floats, rows: Ints) -> Floats:
-        """Make the targets ``sqrt(w)`` and ``sqrt(w)`` times themselves; return ``sqrt(w)``."""
-        root: Floats = np.sqrt(weights[rows])[:, None]
-        self._outer = [Grid.fit(self._plain, rows, warn=False)]
-        self._targets = np.zeros((self._plain.shape[0], 1 + self._plain.shape[1]))
+    def _weigh_first(self, rows: Ints) -> None:
+        """Make the targets ``sqrt(w)`` and ``sqrt(w)`` times themselves, if there are weights."""
+        if self._records.weights is not None:
+            self._outer = self._fit_outer(rows)
+            self._targets = np.zeros((self._plain.shape[0], 1 + self._plain.shape[1]))
+            self._weigh(rows, lambda: rows)
+
+    def _fit_outer(self, rows: Ints) -> list[Grid]:
+        """Fit grids to what is weighted."""
+        return [Grid.fit(self._plain, rows, warn=False)]
+
+    def _weigh(self, rows: Ints, live_rows: Callable[[], Ints]) -> Floats:
+        """Weigh some of the live rows; return ``sqrt(w)`` as a column."""
+        assert self._records.weights is not None
+        root: Floats = np.sqrt(self._records.weights[rows])[:, None]
         self._targets[rows, :1] = root
-        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[0].origin)
+        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[-1].origin)
         return root
+
+    def _set_origin(self) -> None:
+        self.origin = self._origins() if self._outer else None
+
+    def _origins(self) -> Floats:
+        """Return what was subtracted before weighting; 0 for columns without a grid."""
+        found = np.concatenate([grid.origin for grid in self._outer])
+        return np.concatenate([np.zeros(self.gram.top.size - 1 - found.size), found])
 
 
 class LinearDesign(WeightedTargets):
@@ -125,40 +164,26 @@ class LinearDesign(WeightedTargets):
     ) -> None:
         super().__init__(records, live_rows)
         self._matrix: Any = records.matrix
+        self._is_sparse = Table(records.matrix).is_sparse
         rows = self._counted(live_rows)
-        if records.weights is not None:
-            self._weigh(records.weights, rows)
+        self._weigh_first(rows)
         of_targets = [f"y[{k}]" for k in range(self._targets.shape[1])]
         target_grid = Grid.fit(self._targets, rows, names=of_targets, warn=warn)
         table = Table(self._matrix, lambda: rows, targets=self._targets, names=names, n_jobs=n_jobs)
         self.gram = Gram.fit_with_grid(table, target_grid, warn=warn)
+        self._set_origin()
 
-    def forget(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """See `WeightedTargets`."""
-        if self.origin is not None:
-            rows = self._counted(rows)
-            every, live_rows = live_rows, lambda: self._counted(every())
-            if self._origins_move(rows, live_rows):
-                return None
-        return self.gram.subtract(Table(self._matrix, live_rows, targets=self._targets), rows)
+    def _accumulate(self, live_rows: Callable[[], Ints], rows: Ints, sign: int) -> int:
+        table = Table(self._matrix, live_rows, targets=self._targets)
+        return (self.gram.add if sign > 0 else self.gram.subtract)(table, rows)
 
     def take_arrays(self, records: Records) -> None:
         """See `WeightedTargets`."""
         super().take_arrays(records)
         if self.origin is None:
             self._matrix = records.matrix
-        elif not issparse(records.matrix):
+        elif not self._is_sparse:
             self._matrix = padded(self._matrix, records.n_rows)
-
-    def learn(self, rows: Ints, live_rows: Callable[[], Ints]) -> int | None:
-        """See `WeightedTargets`."""
-        self._read_targets(rows)
-        if self.origin is not None:
-            rows = self._counted(rows)
-            every, live_rows = live_rows, lambda: self._counted(every())
-            if not self._weigh_more(rows, live_rows):
-                return None
-        return self.gram.add(Table(self._matrix, live_rows, targets=self._targets), rows)
 
     def wipe(self, rows: Ints) -> None:
         """Overwrite what was copied of rows."""
@@ -166,10 +191,10 @@ class LinearDesign(WeightedTargets):
             blank_rows(self._matrix, rows)
         super().wipe(rows)
 
-    @property
-    def tables(self) -> tuple[Any, Floats]:
-        """What is summed: the matrix, and the targets behind it."""
-        return self._matrix, self._targets
+    def parts(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
+        """See `WeightedTargets`."""
+        if not self._is_sparse:
+            yield slice(None), self._matrix, self._targets, self._records.matrix, rows
 
     def _graded(self) -> list[tuple[Any, Any]]:
         return [
@@ -178,49 +203,27 @@ class LinearDesign(WeightedTargets):
             *zip(self._outer, (self._records.matrix, self._plain), strict=False),
         ]
 
-    def _again(self, live_rows: Ints) -> LinearDesign:
-        return LinearDesign(self._records, live_rows)
+    def _again(self, live_rows: Ints) -> Self:
+        return type(self)(self._records, live_rows)
 
-    # -- weights -------------------------------------------------------------------------------
+    def _fit_outer(self, rows: Ints) -> list[Grid]:
+        found = super()._fit_outer(rows)
+        if self._is_sparse:
+            return found
+        self._matrix = np.zeros(self._records.matrix.shape)
+        return [Grid.fit(self._records.matrix, rows, warn=False), *found]
 
-    def _weigh(self, weights: Floats, rows: Ints) -> None:
-        matrix, root = self._records.matrix, self._weigh_targets(weights, rows)
-        if issparse(matrix):
-            self._matrix = _scaled(matrix, rows, root[:, 0])
-        else:
-            self._outer.insert(0, Grid.fit(matrix, rows, warn=False))
-            self._matrix = np.zeros(matrix.shape)
-            self._matrix[rows] = root * (matrix[rows] - self._outer[0].origin)
-        self.origin = self._origins()
-
-    def _weigh_more(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Weigh new rows; false if the origins are others now."""
-        records = self._records
-        assert records.weights is not None
-        for grid, values in zip(self._outer[::-1], (self._plain, records.matrix), strict=False):
-            grid.add(Table(values, live_rows), rows)
-        if self.origin is None or not np.array_equal(self._origins(), self.origin):
-            return False
-        root = np.sqrt(records.weights[rows])[:, None]
-        self._targets[rows, :1] = root
-        self._targets[rows, 1:] = root * (self._plain[rows] - self._outer[-1].origin)
-        if issparse(records.matrix):
+    def _weigh(self, rows: Ints, live_rows: Callable[[], Ints]) -> Floats:
+        """Weigh the features, too; sparse ones are copied again, where rows have come."""
+        root = super()._weigh(rows, live_rows)
+        matrix, weights = self._records.matrix, self._records.weights
+        assert weights is not None
+        if self._is_sparse:
             counted = live_rows()
-            self._matrix = _scaled(records.matrix, counted, np.sqrt(records.weights[counted]))
+            self._matrix = _scaled(matrix, counted, np.sqrt(weights[counted]))
         else:
-            self._matrix[rows] = root * (records.matrix[rows] - self._outer[0].origin)
-        return True
-
-    def _origins(self) -> Floats:
-        of_features = [np.zeros(self._matrix.shape[1])] if issparse(self._matrix) else []
-        return np.concatenate([*of_features, *(grid.origin for grid in self._outer)])
-
-    def _origins_move(self, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        for grid, values in zip(
-            self._outer[::-1], (self._plain, self._records.matrix), strict=False
-        ):
-            grid.subtract(Table(values, live_rows), rows)
-        return self.origin is None or not np.array_equal(self._origins(), self.origin)
+            self._matrix[rows] = root * (matrix[rows] - self._outer[0].origin)
+        return root
 
 
 def _as_columns(y: Any, rows: Ints) -> Floats:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
@@ -22,9 +20,10 @@ from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.gram import Gram
+from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
 from erasable.core.weighted import Weighted
-from erasable.linear_model._design import LinearDesign
+from erasable.linear_model._design import LinearDesign, WeightedTargets
 from erasable.linear_model._predict_kernels import predict_row
 from erasable.linear_model._saved_state import LinearSchema
 from erasable.linear_model._solve import Solution, least_squares
@@ -51,7 +50,7 @@ def leave_one_out(model: LinearModel, rows: Ints) -> Floats:
     gram, scratch = model._gram.copy(), SolveScratch.of(problem)
     out = np.zeros((rows.size, problem.n_targets))
     done = np.zeros(rows.size, dtype=np.bool_)
-    for part, matrix, targets, features, places in model._tables_of(rows):
+    for part, matrix, targets, features, places in design.parts(rows):
         leave_each_out(
             matrix, targets, features, places, design.keeps_grids(rows[part]), out[part],
             done[part], float(gram.n_rows), gram.columns, gram.sums, gram.products,
@@ -127,8 +126,8 @@ class LinearModel(RegressorMixin, Weighted):
         self._n_targets = self._count_targets(self._attached().records.y)
         self._learn_from(self._new_design(warn=True))
 
-    def _new_design(self, warn: bool = False) -> Any:
-        """Sum the records that are held, into an accelerator with the methods of `LinearDesign`."""
+    def _new_design(self, warn: bool = False) -> WeightedTargets:
+        """Sum the records that are held."""
         held = self._attached()
         names, n_jobs = self._column_names, self._n_jobs
         return LinearDesign(held.records, held.live_rows(), names, warn, n_jobs)
@@ -143,7 +142,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _count_targets(self, y: Any) -> int | None:
         return int(y.shape[1]) if y.ndim == 2 else None
 
-    def _learn_from(self, design: Any) -> None:
+    def _learn_from(self, design: WeightedTargets) -> None:
         self._accelerator = design
         self._gram, self._zero = design.gram, design.origin
         self._derived = _Derived()
@@ -152,7 +151,7 @@ class LinearModel(RegressorMixin, Weighted):
         held = self._attached()
         design = self._accelerator
         self._derived.solution = None
-        read_again = design.forget(rows, held.live_rows)
+        read_again = design.subtract(Table.of(held), rows)
         if read_again is None:
             self._learn_from(self._new_design())
             return Outcome("refit", held.n_live)
@@ -171,7 +170,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _add_rows(self, rows: Ints) -> Outcome | None:
         held = self._attached()
         self._derived.solution = None
-        read_again = self._accelerator.learn(rows, held.live_rows)
+        read_again = self._accelerator.add(Table.of(held), rows)
         if read_again is None:
             return None
         if read_again:
@@ -272,12 +271,6 @@ class LinearModel(RegressorMixin, Weighted):
         """Solve once for each row; see `erasable.core.protocol.Learner`."""
         self._refuse_if_owned()
         return leave_one_out(self, rows)
-
-    def _tables_of(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
-        """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
-        matrix = self._attached().records.matrix
-        if not issparse(matrix):
-            yield slice(None), *self._accelerator.tables, matrix, rows
 
     def _features_of(self, rows: Ints) -> Any:
         """Return what coefficients are multiplied with."""

@@ -134,6 +134,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
+    _adds_stored: ClassVar[bool] = True
     _as_if_dense: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
@@ -162,8 +163,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
         _refuse_few(work.training.n_used, "the records have", "fit on records of more classes")
         self._check_class_weight(work)
         work.open(self.n_jobs)
-        held = self._attached()
-        work.columns.warn(held.records.matrix, work.training.rows, held.column_names)
+        work.columns.warn(work.table())
         self._accelerator = work
         self._shown = _Shown()
         self._published()

@@ -8,12 +8,11 @@ weight, its class and its logits are overwritten.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import BITS, MAX_TOP, brackets
 from erasable.core._grid_passes import sampled_values, skewed_columns
@@ -23,9 +22,10 @@ from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
-from erasable.core.passes import Remote, Stored
+from erasable.core.passes import storage
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid, tops
+from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 from erasable.core.tape import Tape
 from erasable.linear_model._conjugate import ConjugateSolver
@@ -87,7 +87,7 @@ def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[S
     solver = made(problem, np.zeros(problem.shape))
     n = int(training.counts.sum())
     share = n // _PART
-    if isinstance(design.matrix, Remote):
+    if Table(design.matrix).is_remote:
         share = min(share, _BROUGHT)
     wanted = max(_SAMPLE, 10 * solver.theta.size, share)
     if n < 4 * wanted:
@@ -100,8 +100,7 @@ def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[S
         rows.append(own[::step].copy())
         weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
     sample = design.take(np.concatenate(rows), np.concatenate(weights))
-    if isinstance(design.matrix, Stored):
-        design.matrix.drop_copies()
+    storage(design.matrix).drop_copies()
     part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
     small = made(part, solver.theta, certifies=False)
     _approach(part, small)
@@ -120,106 +119,126 @@ def _approach(problem: SoftmaxProblem, solver: Solver) -> None:
         solver.theta = rough.theta
 
 
-class LogisticColumns:
+class LogisticColumns(Summary):
     """Origin and top exponent of every column: ``|x - origin| <= 2**top``; set by `set_units`.
 
-    `rows` are those that are used; `free`: an intercept makes up for any origin.
+    `free`: an intercept makes up for any origin. It is not `Gridded`, because it sums nothing, and
+    its origins depend on the earlier steps of a pipeline, too.
     """
 
-    def __init__(self, matrix: Any, rows: Ints, free: bool, n_jobs: int | None = None) -> None:
-        self._free = free
-        self._bounds: Extremes | SparseGrid
-        if issparse(matrix):
-            self._bounds = SparseGrid.fit(matrix, rows)
-        else:
-            self._bounds = Extremes.fit(matrix, rows, n_jobs=n_jobs)
-            _refuse_huge(self._bounds)
+    origin: Floats
+    top: Ints
+
+    def __init__(self, bounds: Any, free: bool) -> None:
+        self._bounds, self._free = bounds, free
         self._warned = self._grid()[1]
+
+    @classmethod
+    def fit(cls, table: Table, free: bool) -> LogisticColumns:
+        """Find the extremes of the rows that count."""
+        if table.is_sparse:
+            return _SparseColumns(SparseGrid.fit(table.matrix, table.live_rows()), free)
+        extremes = Extremes.fit(table.matrix, table.live_rows(), n_jobs=table.n_jobs)
+        _refuse_huge(extremes)
+        return cls(extremes, free)
 
     def _grid(self) -> tuple[Floats, Ints]:
         """Return origins and exponents as they follow from the extremes alone."""
-        bounds = self._bounds
-        if isinstance(bounds, SparseGrid):
-            return np.zeros(bounds.top.size), bounds.top.copy()
-        origin, top = np.zeros(bounds.low.size), np.zeros(bounds.low.size, dtype=np.int64)
+        low, high = self._bounds.low, self._bounds.high
+        origin, top = np.zeros(low.size), np.zeros(low.size, dtype=np.int64)
         if not self._free:
-            return origin, tops(np.maximum(np.abs(bounds.low), np.abs(bounds.high)))
-        brackets(bounds.low, bounds.high, origin, top, np.zeros(top.size))
+            return origin, tops(np.maximum(np.abs(low), np.abs(high)))
+        brackets(low, high, origin, top, np.zeros(top.size))
         return origin, top
 
-    def warn(
-        self,
-        matrix: Any,
-        rows: Callable[[], Ints],
-        names: Sequence[str] | None,
-        *,
-        grown: bool = False,
-    ) -> None:
+    def warn(self, table: Table, *, grown: bool = False) -> None:
         """Warn of columns in which many small values become 0; or of those that have `grown`."""
         origin, top = self._grid()
         wanted = top > self._warned if grown else np.ones(top.size, dtype=np.bool_)
         self._warned = top
         if wanted.any():
-            sampled = sampled_values(matrix, rows(), origin, np.ldexp(1.0, top - BITS))
+            quantum = np.ldexp(1.0, top - BITS)
+            sampled = sampled_values(table.matrix, table.live_rows(), origin, quantum)
             skewed = skewed_columns(sampled)
-            warn_of_skew(skewed[wanted[skewed]], names)
+            warn_of_skew(skewed[wanted[skewed]], table.names)
 
-    def add(self, table: Table, rows: Ints) -> None:
-        """Add rows."""
-        changed = self._bounds.add(table, rows)
-        if isinstance(self._bounds, Extremes) and changed is not None:
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
+        if self._bounds.add(table, rows) is not None:
             _refuse_huge(self._bounds)
+        return 0
 
     def subtract(self, table: Table, rows: Ints) -> int:
-        """Subtract rows; return how many columns were scanned again."""
-        if isinstance(self._bounds, SparseGrid):
-            return int(self._bounds.subtract(table, rows).extremes.sum())
+        """See `Summary`."""
         scanned = self._bounds.subtract(table, rows)
         return 0 if scanned is None else int(scanned.sum())
 
-    def set_units(self, matrix: Any, rows: Callable[[], Ints], shift: Floats | None) -> None:
+    def state(self) -> dict[str, Any]:
+        """Return copies of the origins and exponents."""
+        return {"origin": self.origin.copy(), "top": self.top.copy()}
+
+    def set_units(self, table: Table, shift: Floats | None) -> None:
         """Derive origins and exponents from the extremes.
 
         `shift` is what earlier steps of a pipeline subtract: without an intercept it must be the
         origin.
         """
-        bounds = self._bounds
-        if isinstance(bounds, SparseGrid):
-            self.origin, self.top = np.zeros(bounds.top.size), bounds.top.copy()
-            full = bounds.counts[1] == bounds.n_rows
-            if self._free and full.any():
-                self._center(full, matrix, rows())
-            elif not self._free and shift is not None and shift.any():
-                self._shift(shift, full, matrix, rows())
-        elif self._free:
-            self.origin, self.top = self._grid()
-        else:
-            self.origin = np.zeros(bounds.low.size) if shift is None else shift.copy()
-            low, high = np.abs(bounds.low - self.origin), np.abs(bounds.high - self.origin)
+        self.origin, self.top = self._grid()
+        if shift is not None and not self._free:
+            self.origin = shift.copy()
+            low, high = np.abs(self._bounds.low - shift), np.abs(self._bounds.high - shift)
             self.top = tops(np.maximum(low, high))
-
-    def _center(self, full: Flags, matrix: Any, rows: Ints) -> None:
-        """Give sparse columns without zeros the origins they would have in a dense matrix."""
-        low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
-        _widen(*parts(matrix), rows, low, high)
-        origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
-        brackets(low[full], high[full], origin, top, np.zeros(origin.size))
-        self.origin[full], self.top[full] = origin, top
-
-    def _shift(self, shift: Floats, full: Flags, matrix: Any, rows: Ints) -> None:
-        """Put the origins where the steps before put them, also of columns with zeros."""
-        moved = shift != 0
-        low, high = np.full(full.size, np.inf), np.full(full.size, -np.inf)
-        _widen(*parts(matrix), rows, low, high)
-        low[~full], high[~full] = np.minimum(low[~full], 0.0), np.maximum(high[~full], 0.0)
-        self.origin[moved] = shift[moved]
-        farthest = np.maximum(np.abs(low - shift), np.abs(high - shift))
-        self.top[moved] = tops(farthest[moved])
 
     @property
     def unit(self) -> Floats:
         """``2**-top``."""
         return np.ldexp(1.0, -self.top)
+
+
+class _SparseColumns(LogisticColumns):
+    """The same for sparse rows: a column has an origin if all its values are stored."""
+
+    def _grid(self) -> tuple[Floats, Ints]:
+        return self._bounds.origin, self._bounds.top.copy()
+
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
+        self._bounds.add(table, rows)
+        return 0
+
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
+        return int(self._bounds.subtract(table, rows).extremes.sum())
+
+    def set_units(self, table: Table, shift: Floats | None) -> None:
+        """See `LogisticColumns`."""
+        self.origin, self.top = self._grid()
+        full = self._bounds.counts[1] == self._bounds.n_rows
+        if self._free and full.any():
+            self._center(full, *_extremes_of(table))
+        elif not self._free and shift is not None and shift.any():
+            self._shift(shift, full, *_extremes_of(table))
+
+    def _center(self, full: Flags, low: Floats, high: Floats) -> None:
+        """Give columns without zeros the origins they would have in a dense matrix."""
+        origin, top = np.zeros(int(full.sum())), np.zeros(int(full.sum()), dtype=np.int64)
+        brackets(low[full], high[full], origin, top, np.zeros(origin.size))
+        self.origin[full], self.top[full] = origin, top
+
+    def _shift(self, shift: Floats, full: Flags, low: Floats, high: Floats) -> None:
+        """Put the origins where the steps before put them, also of columns with zeros."""
+        moved = shift != 0
+        low[~full], high[~full] = np.minimum(low[~full], 0.0), np.maximum(high[~full], 0.0)
+        self.origin[moved] = shift[moved]
+        farthest = np.maximum(np.abs(low - shift), np.abs(high - shift))
+        self.top[moved] = tops(farthest[moved])
+
+
+def _extremes_of(table: Table) -> tuple[Floats, Floats]:
+    """Return the extremes of the stored values of sparse columns."""
+    low, high = np.full(table.n_features, np.inf), np.full(table.n_features, -np.inf)
+    _widen(*parts(table.matrix), table.live_rows(), low, high)
+    return low, high
 
 
 @kernel
@@ -285,9 +304,14 @@ class LogisticWork:
 
     def open(self, n_jobs: int | None = None) -> None:
         """Look at the columns, once it is known that there are records enough, in threads."""
-        free = bool(self._settings["fit_intercept"])
-        matrix = self.held.records.matrix
-        self._columns = LogisticColumns(matrix, self.training.rows(), free, n_jobs)
+        self._columns = LogisticColumns.fit(self.table(n_jobs), self._settings["fit_intercept"])
+
+    def table(self, n_jobs: int | None = None) -> Table:
+        """Return the records that are used."""
+        held = self.held
+        return Table(
+            held.records.matrix, self.training.rows, names=held.column_names, n_jobs=n_jobs
+        )
 
     @property
     def columns(self) -> LogisticColumns:
@@ -321,9 +345,9 @@ class LogisticWork:
         used_rows = rows[training.used[rows]]
         if used_rows.size == 0:
             return True
-        matrix = self.held.records.matrix
-        columns.add(Table(matrix, training.rows), used_rows)
-        columns.warn(matrix, training.rows, self.held.column_names, grown=True)
+        table = self.table()
+        columns.add(table, used_rows)
+        columns.warn(table, grown=True)
         if training.n_used != before or training.is_weighted:
             self._restart()
         elif self._solver is not None:
@@ -338,7 +362,7 @@ class LogisticWork:
             units = design.rows(rows)
             logits = units @ solver.theta.T
             residuals, _ = design.residuals(logits, rows)
-            if solver.metric.learn(design, rows, units, logits):
+            if solver.metric.update(design, rows, units, logits):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:
                     solver.theta = solver.theta - step
@@ -357,7 +381,7 @@ class LogisticWork:
             self._restart()
         if used_rows.size == 0:
             return 0
-        return columns.subtract(Table(self.held.records.matrix, self.training.rows), used_rows)
+        return columns.subtract(self.table(), used_rows)
 
     def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
         """Forget rows or take them in, and go on with another table; false if a class is new.
@@ -383,7 +407,7 @@ class LogisticWork:
         if isinstance(solver, NewtonSolver) and solver.metric and not solver.metric.is_guess:
             units = design.rows(rows)
             residuals, _ = design.residuals(units @ solver.theta.T, rows)
-            if solver.metric.forget(design, rows, units):
+            if solver.metric.downdate(design, rows, units):
                 decrement, step, _ = solver.metric.decrement(residuals.T @ units)
                 if decrement < 1.0:  # a longer step would be a leap in the dark
                     solver.theta = solver.theta + step
@@ -407,8 +431,7 @@ class LogisticWork:
         self, affine: tuple[Floats, Floats] | None, n_jobs: int | None = None
     ) -> PublishedModel:
         """Find the nearest point of the lattice; `affine` is (shift, scale) of the steps before."""
-        matrix = self.held.records.matrix
-        self.columns.set_units(matrix, self.training.rows, None if affine is None else affine[0])
+        self.columns.set_units(self.table(), None if affine is None else affine[0])
         solver = self._solver
         if solver is not None:
             design = solver.problem.design
@@ -436,7 +459,7 @@ class LogisticWork:
         classes = self.training.classes
         return PublishedModel(
             classes.labels.copy(), classes.counts.copy(), self.training.counts.copy(), values,
-            self.columns.origin.copy(), self.columns.top.copy(),
+            **self.columns.state(),
         )  # fmt: skip
 
     def _canonical(self, problem: SoftmaxProblem) -> Solver:
@@ -492,10 +515,10 @@ class LogisticWork:
         binary = training.classes.labels.size == 2
         dense = self._is_dense
         n_logits = n_classes - 1 if binary or dense else n_classes
-        matrix = self.held.records.matrix
-        kind = SparseDesign if issparse(matrix) else DenseDesign
+        table = self.table()
+        kind = SparseDesign if table.is_sparse else DenseDesign
         design: SoftmaxDesign = kind(
-            matrix, weights, self._codes(binary), n_logits,
+            table.matrix, weights, self._codes(binary), n_logits,
             binary or dense, self._settings["fit_intercept"], columns.origin, columns.unit,
             n_jobs,
         )  # fmt: skip

@@ -97,7 +97,7 @@ class InverseHessian:
             self.inverse, np.zeros((0, 0)), np.inf, 1.0, np.zeros(0), self.strengths
         )
 
-    def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
+    def downdate(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
         """Take rows, given in units, out of the Hessian; false where that is not worth it.
 
         A Hessian that loses ``G G'`` has the inverse ``B + B G (1 - G' B G)^-1 G' B``.
@@ -110,7 +110,7 @@ class InverseHessian:
         if factor.shape[1] == 0:
             return True
         if 4 * factor.shape[1] > factor.shape[0]:
-            return self._forget_many(design, rows[used])
+            return self._downdate_many(design, rows[used])
         terms = float((self.spread @ np.abs(factor)).sum())
         moved = self.inverse @ factor
         leverage = factor.T @ moved
@@ -127,7 +127,7 @@ class InverseHessian:
         self._clear(rows)
         return True
 
-    def learn(self, design: SoftmaxDesign, rows: Ints, units: Floats, logits: Floats) -> bool:
+    def update(self, design: SoftmaxDesign, rows: Ints, units: Floats, logits: Floats) -> bool:
         """Put rows, given in units and with logits, into the Hessian; false if it is not worth it.
 
         A Hessian that gains ``G G'`` has the inverse ``B - B G (1 + G' B G)^-1 G' B``. An error
@@ -160,7 +160,7 @@ class InverseHessian:
         self.logits[rows] = 0.0
         self.weights[rows] = 0.0
 
-    def _forget_many(self, design: SoftmaxDesign, rows: Ints) -> bool:
+    def _downdate_many(self, design: SoftmaxDesign, rows: Ints) -> bool:
         """Take away the Hessian of many rows, T, from A, and invert what is left.
 
         With ``T <= share A`` an error e of A is one of ``e / (1 - share)`` of A - T.
@@ -304,7 +304,7 @@ class PreciseMetric(InverseHessian):
             1.001 * float(np.sqrt(largest * (1 if design.n_logits == 1 else 2))) * design.row_norm
         )
 
-    def forget(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
+    def downdate(self, design: SoftmaxDesign, rows: Ints, units: Floats) -> bool:
         """See `InverseHessian`; there is no cheap way to follow."""
         return False
 

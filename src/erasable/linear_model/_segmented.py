@@ -23,13 +23,12 @@ from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
-from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.row_arrays import padded
 from erasable.core.rows import Rows
 from erasable.core.seeds import SEEDS
 from erasable.core.tables import Table
-from erasable.core.threads import N_JOBS, in_threads, over_rows
+from erasable.core.threads import N_JOBS, over_rows
 from erasable.core.views import View
 from erasable.linear_model._design import _as_columns
 from erasable.linear_model._saved_state import segmented_schema
@@ -62,24 +61,10 @@ class SegmentSums:
         self._target_grid = Grid.fit(self._targets, live_rows, names=names, warn=warn)
         self._labels = np.full(records.n_rows, -1, dtype=np.int32)
         self._labels[live_rows] = labels
-        self._n_jobs, self._n_segments = n_jobs, n_segments
         # Copies without extremes: those of the grids are brought up to date, these need not be.
-        self._grids = Grid.from_state(grid.state()), Grid.from_state(self._target_grid.state())
-        self.grams = self._summed(live_rows, labels)
-
-    def _summed(self, rows: Ints, labels: Labels) -> list[Gram]:
-        """Sum rows by their segments: where they are stored, in one pass."""
-        matrix, targets = self._records.matrix, self._targets
-        grid, of_targets = self._grids
-        if isinstance(matrix, Stored):
-            table = Table(matrix, lambda: rows, targets=targets)
-            return Gram.fit_each(grid, table, of_targets, labels, self._n_segments)
-
-        def gram(s: int) -> Gram:
-            own = rows[labels == s]
-            return Gram.fit(grid, Table(matrix, lambda: own, targets=targets), of_targets)
-
-        return list(in_threads(gram, range(self._n_segments), self._n_jobs))
+        of_rows, of_targets = (Grid.from_state(each.state()) for each in (grid, self._target_grid))
+        table = Table(records.matrix, lambda: live_rows, targets=self._targets, n_jobs=n_jobs)
+        self.grams = Gram.fit_each(of_rows, table, of_targets, labels, n_segments)
 
     def take_arrays(self, records: Records) -> None:
         """Refer to the arrays of records that have room for new rows."""
@@ -120,13 +105,6 @@ class SegmentSums:
         moving = self._labels[live_rows] != labels
         rows, after = live_rows[moving], labels[moving]
         before = self._labels[rows]
-        if isinstance(self._records.matrix, Stored) and rows.size:
-            for s, gram in enumerate(self._summed(rows, before)):
-                self.grams[s].merge(gram, -1)
-            for s, gram in enumerate(self._summed(rows, after)):
-                self.grams[s].merge(gram)
-            self._labels[rows] = after
-            return rows, np.union1d(before, after)
         left = self._move(rows, before, -1)
         return rows, np.union1d(left, self._move(rows, after, 1))
 
@@ -137,10 +115,7 @@ class SegmentSums:
 
     def _move(self, rows: Ints, labels: Labels, sign: int) -> Ints:
         table = Table(self._records.matrix, targets=self._targets)
-        segments = np.unique(labels).astype(np.int64)
-        for s in segments.tolist():
-            some = rows if segments.size == 1 else rows[labels == s]
-            self.grams[s].accumulate(table, some, sign)
+        segments = Gram.accumulate_each(self.grams, table, rows, labels, sign)
         self._labels[rows] = labels if sign > 0 else -1
         return segments
 
@@ -315,7 +290,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         held, kmeans = self._attached(), self._kmeans
         kmeans.n_jobs = self.n_jobs
         sums: SegmentSums = self._accelerator
-        self._derived.forget(sums.remove(rows))
+        self._derived.drop(sums.remove(rows))
         centers = kmeans._centers.copy()
         outcome = kmeans._delete_rows(rows)
         kmeans._info.settle(rows, None)
@@ -346,7 +321,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         kmeans._info.settle(rows[:0], None)
         if not sums.has_grids(kmeans._grid, rows, held.live_rows):
             return self._sum_again(outcome)
-        self._derived.forget(sums.add(rows, kmeans._labels_at(rows)))
+        self._derived.drop(sums.add(rows, kmeans._labels_at(rows)))
         return self._reassign(outcome, centers)
 
     def _sum_again(self, outcome: Outcome) -> Outcome:
@@ -361,7 +336,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         if not np.array_equal(kmeans._centers, centers):
             live = self._attached().live_rows()
             moving, segments = self._accelerator.relabel(live, kmeans.labels_)
-            self._derived.forget(segments)
+            self._derived.drop(segments)
             moved = moving.size
         counts = {**outcome.counts, "moved": moved}
         return Outcome(outcome.action, outcome.rows_touched + moved, counts)
@@ -507,7 +482,7 @@ class _Derived:
     solutions: dict[int, Solution] = field(default_factory=dict)
     leaves: dict[int, LeafHash] = field(default_factory=dict)
 
-    def forget(self, segments: Ints) -> None:
+    def drop(self, segments: Ints) -> None:
         """Drop what was made of the sums of some segments."""
         for segment in [-1, *segments.tolist()]:
             self.solutions.pop(segment, None)

@@ -9,7 +9,8 @@ import numpy as np
 
 from erasable.core._function_kernels import EXP_ERROR
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import InOrder, Portion, Stored
+from erasable.core.passes import InOrder, Portion
+from erasable.core.tables import Table
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import AT_ONCE, exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum, two_sum
@@ -20,7 +21,6 @@ from erasable.linear_model._softmax_design import (
     Exact,
     SoftmaxDesign,
     add,
-    add_exactly,
 )
 
 _CHUNK = 256
@@ -34,22 +34,22 @@ class DenseDesign(SoftmaxDesign):
 
     def __init__(self, matrix: Any, *others: Any) -> None:
         super().__init__(matrix, *others)
-        # Rows that do not count may hold anything in records that others hold.
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = (
-                isinstance(matrix, Stored)  # in which there are no others
-                or bool((self.weights > 0).all())
-                or bool(np.isfinite(matrix.sum()))
-            )
-        self._plain = matrix.dtype == np.float64 and not self.origin.any() and finite
+        self._plain = self._is_plain()
         self._measure()
+
+    def _is_plain(self) -> bool:
+        """Whether values are used as they are: finite float64, also in rows that do not count."""
+        if self.matrix.dtype != np.float64 or self.origin.any():
+            return False
+        if Table(self.matrix).is_stored or bool((self.weights > 0).all()):
+            return True  # rows of stored tables are finite
+        with np.errstate(over="ignore", invalid="ignore"):  # in records that others hold
+            return bool(np.isfinite(self.matrix[self.weights == 0].sum()))
 
     def take_matrix(self, matrix: Any) -> bool:
         """See `SoftmaxDesign`."""
         super().take_matrix(matrix)
-        if self._plain:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._plain = bool(np.isfinite(matrix[self.weights == 0].sum()))
+        self._plain = self._is_plain()
         return True
 
     def _measure(self) -> None:
@@ -180,12 +180,8 @@ class DenseDesign(SoftmaxDesign):
             largest = max(largest, float(np.einsum("ij,ij->i", part, part).max()))
         return largest
 
-    def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `SoftmaxDesign`: in double-double arithmetic."""
-        found = self.reduce(DenseDesign._exactly_of, add_exactly, theta, rest)
-        return self._judged(theta, found)
-
-    def _exactly_of(self, portion: Portion, theta: Floats, rest: Floats) -> Exact:
+    def exactly_of(self, portion: Portion, theta: Floats, rest: Floats) -> Exact:
+        """See `SoftmaxDesign`."""
         m = self.n_logits
         (gradient, low), squares, missing = np.zeros((2, m, self.width)), np.zeros(m), 0.0
         rows = portion.rows
@@ -250,18 +246,6 @@ class DenseDesign(SoftmaxDesign):
         ones = np.ones(rows.size)
         kernels.tile(self.matrix[rows], self.origin, self.unit, ones, self.intercept, out)
         return out
-
-    def take(self, rows: Ints, weights: Floats) -> DenseDesign:
-        """See `SoftmaxDesign`."""
-        return self._of_rows(self.matrix[rows], rows, weights, self.origin)
-
-    def in_order(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
-        """See `SoftmaxDesign`."""
-        if not isinstance(self.matrix, Stored):
-            return super().in_order(rows, weights)
-        made = self._of_rows(InOrder(self.matrix, rows), rows, weights, self.origin, 1)
-        made.portion = rows.size
-        return made
 
 
 class _Sums(NamedTuple):

@@ -12,7 +12,7 @@ machine, with every BLAS. The bounds hold for sums in any order: ``gamma_n`` for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce as fold
 from typing import Any, Self, TypeAlias, TypeVar
@@ -21,9 +21,10 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
-from erasable.core.passes import Block, Pass, Portion, Remote, Stored, run, storage
+from erasable.core.passes import Block, Pass, Portion, storage
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray, Written, padded
+from erasable.core.tables import Table
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
@@ -83,15 +84,6 @@ def add_exactly(one: Exact, other: Exact) -> Exact:
     (array([2.]), array([ True]), array([8.]), 1.0)
     """
     return pair_sum(one[0], other[0]), one[1] + other[1], one[2] + other[2]
-
-
-def total(parts: Iterable[Floats]) -> Floats:
-    """Return the sum of arrays, the first of which is overwritten."""
-    every = iter(parts)
-    out = next(every)
-    for part in every:
-        out += part
-    return out
 
 
 def couplings(logits: Floats, weights: Floats, reference: bool) -> Pair:
@@ -216,16 +208,9 @@ class SoftmaxDesign(Persistent, ABC):
         p of a class; a quarter of it where there is one logit.
         """
 
-    @abstractmethod
     def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
         """Return the gradient at ``theta + rest``, computed with about 100 bits."""
-
-    def _exact(self, theta: Floats, portions: Iterable[Exact]) -> Evaluation:
-        """Add up gradients, squares and ``s (1 - p)`` in double-double; bound the error."""
-        return self._judged(theta, fold(add_exactly, portions))
-
-    def _judged(self, theta: Floats, found: Exact) -> Evaluation:
-        """Say how wrong a gradient in double-double arithmetic may be."""
+        found = self.reduce(type(self).exactly_of, add_exactly, theta, rest)
         (gradient, rest), squares, missing = found
         # A sum is right to 3 units of 2**-106, a product to 7, an exponential to 2**-98 (Joldes,
         # Muller and Popescu, "Tight and rigorous error bounds for basic building blocks of
@@ -239,6 +224,10 @@ class SoftmaxDesign(Persistent, ABC):
             gradient, rest, simple.logits, 2.0 * simple.logit_error, energy, summing,
             summing + self.sharing * error * spread, precise=True,
         )  # fmt: skip
+
+    @abstractmethod
+    def exactly_of(self, portion: Portion, theta: Floats, rest: Floats) -> Exact:
+        """Return what a portion adds to the gradient, in double-double arithmetic."""
 
     def hessian(self, logits: Floats) -> Floats:
         """Return the Hessian of the loss, shape (m D, m D), at given logits."""
@@ -299,23 +288,25 @@ class SoftmaxDesign(Persistent, ABC):
     def rows(self, rows: Ints) -> Floats:
         """Return some rows in units, shape (len(rows), D)."""
 
-    @abstractmethod
-    def take(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
+    def take(self, rows: Ints, weights: Floats) -> Self:
         """Copy some rows, with other weights."""
+        return self._of_rows(self.matrix[rows], rows, weights)
 
-    def in_order(self, rows: Ints, weights: Floats) -> SoftmaxDesign:
+    def in_order(self, rows: Ints, weights: Floats) -> Self:
         """Return the same, with one sum of all rows; stored ones stay where they are."""
-        made = self.take(rows, weights)
+        made = self._of_rows(storage(self.matrix).in_order(rows), rows, weights, 1)
         made.portion = rows.size
         return made
 
-    def _of_rows(
-        self, matrix: Any, rows: Ints, weights: Floats, origin: Floats, n_jobs: int | None = None
-    ) -> Self:
+    def _of_rows(self, matrix: Any, rows: Ints, weights: Floats, n_jobs: int | None = None) -> Self:
         return type(self)(
             matrix, weights, self.codes[rows], self.n_logits, self.reference,
-            self.intercept, origin, self.unit, n_jobs,
+            self.intercept, self._origin_left(), self.unit, n_jobs,
         )  # fmt: skip
+
+    def _origin_left(self) -> Floats:
+        """Return what is still to be subtracted from the values of `matrix`."""
+        return self.origin
 
     def take_matrix(self, matrix: Any) -> bool:
         """Refer to a matrix with room for other rows; false, unchanged, where rows were copied."""
@@ -342,9 +333,7 @@ class SoftmaxDesign(Persistent, ABC):
     @property
     def _n_blocks(self) -> int:
         """How many blocks are summed up by themselves, at most."""
-        if isinstance(self.matrix, Stored):
-            return int((-(-np.diff(self.matrix.starts) // BLOCK)).sum())
-        return -(-self.n_rows // BLOCK)
+        return int((-(-np.diff(Table(self.matrix).starts) // BLOCK)).sum())
 
     @property
     def hessian_error(self) -> float:
@@ -385,14 +374,19 @@ class SoftmaxDesign(Persistent, ABC):
         `function` is called with the design of a portion, `params`, and the portion's lines of
         `read` and `written`, which have a line for each row. `merge` is a function of a module.
         """
-        if not isinstance(self.matrix, Remote):
+        table = Table(self.matrix)
+        if not table.is_remote:
             arrays = *read, *written
-            return fold(merge, self.by_portion(lambda part: function(self, part, *params, *arrays)))
+            every = storage(self.matrix).portions(
+                lambda portion: function(self, portion, *params, *arrays),
+                self.weights, self.n_jobs, self.portion,
+            )  # fmt: skip
+            return fold(merge, every)
         sent = self._per_row
         if sent is None or sent[0].values is not self.weights:
             sent = self._per_row = PerRow(self.weights), PerRow(self.codes)
         there = There(self, sent, function, merge, params, read, written)
-        found: Made = run(there, self.matrix)
+        found: Made = table.run(there)
         return found
 
     def local(self, matrix: Matrix, weights: Floats, codes: Ints32) -> Self:
@@ -401,10 +395,6 @@ class SoftmaxDesign(Persistent, ABC):
         made.__dict__.update(self.__dict__)
         made.matrix, made.weights, made.codes, made._per_row = matrix, weights, codes, None
         return made
-
-    def by_portion(self, function: Callable[[Portion], Made]) -> Iterator[Made]:
-        """Call a function with portions of the rows, in threads; yield what it returns in order."""
-        return storage(self.matrix).portions(function, self.weights, self.n_jobs, self.portion)
 
     def _blocks(self, rows: slice, step: int = BLOCK) -> Iterator[slice]:
         """Yield blocks of a portion of the rows, but for those in which nothing counts."""

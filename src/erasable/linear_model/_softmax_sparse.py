@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -16,7 +16,7 @@ from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair
 from erasable.linear_model._lattice import two_sum as two_sum_arrays
-from erasable.linear_model._softmax_design import UNIT, Evaluation, SoftmaxDesign, total
+from erasable.linear_model._softmax_design import UNIT, Evaluation, Exact, SoftmaxDesign, add
 
 # A column that is known to be no negative number is looked up twice as fast; hence `uint64`.
 
@@ -76,44 +76,45 @@ class SparseDesign(SoftmaxDesign):
 
     def evaluate(self, theta: Floats) -> Evaluation:
         """See `SoftmaxDesign`: one pass over the values, with sums that are compensated."""
-        m, d = self.n_logits, self.unit.size
-        data, indices, indptr = parts(self.matrix)
         coefficients, last = self._split(theta)
-        logits, sizes = np.zeros((self.n_rows, m)), np.zeros(self.n_rows)
-
-        def of_portion(portion: Portion) -> tuple[Floats, Floats, Floats, float]:
-            rows = portion.rows
-            sums = np.zeros((3, m, d))
-            ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
-            block = data, indices, indptr[rows.start : rows.stop + 1]
-            weights, magnitudes = self.weights[rows], sizes[rows]
-            _logits(block, weights, coefficients, last, logits[rows], magnitudes)
-            slack = self.sharing * (4 * UNIT * magnitudes + EXP_ERROR) + (2 * m + 6) * UNIT
-            for part in self._blocks(rows):
-                residuals, lacking = self.residuals(logits[part], part)
-                errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
-                energy += float((lacking * errors_here) @ errors_here)
-                squares += np.einsum("ik,ik->k", residuals, residuals)
-                block = data, indices, indptr[part.start : part.stop + 1]
-                own = slack[part.start - rows.start : part.stop - rows.start]
-                _scatter(block, self.weights[part], residuals, own, sums, ends)
-            return sums, ends, squares, energy
-
-        every = self.by_portion(of_portion)
-        sums, ends, squares, energy = next(every)
-        for more, last_ones, others, rest in every:
-            sums, ends = _compensated(sums, more), _compensated(ends, last_ones)
-            squares, energy = squares + others, energy + rest
+        logits, sizes = np.zeros((self.n_rows, self.n_logits)), np.zeros(self.n_rows)
+        evaluate, written = SparseDesign._evaluate_of, [logits, sizes]
+        sums, ends, squares, energy = self.reduce(
+            evaluate, _joined, coefficients, last, written=written
+        )
         gradient = self._join(sums[0] + sums[1], ends[0] + ends[1])
         direct = self._join(sums[2], ends[2]) + 4 * UNIT * np.abs(gradient)
         spread = 1.001 * np.sqrt(squares)[:, None] * self.column_norms
         logit_error = 4 * UNIT * float(sizes.max(initial=0.0)) + EXP_ERROR
-        summing = (2 * m + 8) * UNIT * spread + 4 * UNIT * np.abs(gradient)
+        summing = (2 * self.n_logits + 8) * UNIT * spread + 4 * UNIT * np.abs(gradient)
         energy = self.sharing * float(np.sqrt(1.001 * energy))
         return Evaluation(
             gradient, np.zeros_like(gradient), logits, logit_error, energy, summing,
             1.001 * direct,
         )  # fmt: skip
+
+    def _evaluate_of(
+        self, portion: Portion, coefficients: Floats, last: Floats, logits: Floats, sizes: Floats
+    ) -> _Sums:
+        """Fill the logits of a portion of the rows, and sum up what the gradient is made of."""
+        m, d = coefficients.shape
+        data, indices, indptr = parts(self.matrix)
+        rows = portion.rows
+        sums = np.zeros((3, m, d))
+        ends, squares, energy = np.zeros((3, m)), np.zeros(m), 0.0
+        block = data, indices, indptr[rows.start : rows.stop + 1]
+        weights, magnitudes = self.weights[rows], sizes[rows]
+        _logits(block, weights, coefficients, last, logits[rows], magnitudes)
+        slack = self.sharing * (4 * UNIT * magnitudes + EXP_ERROR) + (2 * m + 6) * UNIT
+        for part in self._blocks(rows):
+            residuals, lacking = self.residuals(logits[part], part)
+            errors_here = 4 * UNIT * sizes[part] + EXP_ERROR
+            energy += float((lacking * errors_here) @ errors_here)
+            squares += np.einsum("ik,ik->k", residuals, residuals)
+            block = data, indices, indptr[part.start : part.stop + 1]
+            own = slack[part.start - rows.start : part.stop - rows.start]
+            _scatter(block, self.weights[part], residuals, own, sums, ends)
+        return sums, ends, squares, energy
 
     def energy(self, theta: Floats, logits: Floats) -> float:
         """See `SoftmaxDesign`: `evaluate` has found the sharpest already."""
@@ -124,22 +125,17 @@ class SparseDesign(SoftmaxDesign):
         unit = self.unit / np.sqrt(strengths)
         return _squares(parts(self.matrix), unit, self.weights, False, np.zeros(unit.size))
 
-    def evaluate_exactly(self, theta: Floats, rest: Floats) -> Evaluation:
-        """See `SoftmaxDesign`: in double-double arithmetic."""
-        m = self.n_logits
+    def exactly_of(self, portion: Portion, theta: Floats, rest: Floats) -> Exact:
+        """See `SoftmaxDesign`."""
         data, indices, indptr = parts(self.matrix)
-
-        def of_portion(portion: Portion) -> tuple[Pair, Floats, float]:
-            rows = portion.rows
-            (gradient, low), squares = np.zeros((2, m, self.width)), np.zeros(m)
-            missing = exact_gradient_sparse(
-                data, indices, indptr[rows.start : rows.stop + 1], self.unit, self.weights[rows],
-                self.codes[rows], self.reference, self.intercept, theta, rest, gradient, low,
-                squares,
-            )  # fmt: skip
-            return (gradient, low), squares, missing
-
-        return self._exact(theta, self.by_portion(of_portion))
+        rows = portion.rows
+        (gradient, low), squares = np.zeros((2, *theta.shape)), np.zeros(self.n_logits)
+        missing = exact_gradient_sparse(
+            data, indices, indptr[rows.start : rows.stop + 1], self.unit, self.weights[rows],
+            self.codes[rows], self.reference, self.intercept, theta, rest, gradient, low,
+            squares,
+        )  # fmt: skip
+        return (gradient, low), squares, missing
 
     def _weighted(self, portion: Portion, part: slice, weights: Floats) -> Floats:
         return self._dense(np.arange(part.start, part.stop), weights)
@@ -147,17 +143,16 @@ class SparseDesign(SoftmaxDesign):
     def multiply(self, chances: Floats, directions: Floats) -> Floats:
         """See `SoftmaxDesign`."""
         unit = np.append(self.unit, 1.0) if self.intercept else self.unit
+        multiply = SparseDesign._multiply_of
+        found: Floats = self.reduce(multiply, add, directions * unit, read=[chances])
+        return found * unit
+
+    def _multiply_of(self, portion: Portion, coefficients: Floats, chances: Floats) -> Floats:
         data, indices, indptr = parts(self.matrix)
-        coefficients = directions * unit
-
-        def of_portion(portion: Portion) -> Floats:
-            rows = portion.rows
-            out = np.zeros_like(directions)
-            block = data, indices, indptr[rows.start : rows.stop + 1]
-            _multiply(block, chances[rows], self.weights[rows], coefficients, self.intercept, out)
-            return out
-
-        return total(self.by_portion(of_portion)) * unit
+        rows, out = portion.rows, np.zeros_like(coefficients)
+        block = data, indices, indptr[rows.start : rows.stop + 1]
+        _multiply(block, chances[rows], self.weights[rows], coefficients, self.intercept, out)
+        return out
 
     def diagonal(self, chances: Floats) -> Floats:
         """See `SoftmaxDesign`."""
@@ -180,9 +175,17 @@ class SparseDesign(SoftmaxDesign):
         _densify(parts(self.matrix), self.unit, rows, weights, self.intercept, out)
         return out
 
-    def take(self, rows: Ints, weights: Floats) -> SparseDesign:
-        """See `SoftmaxDesign`."""
-        return self._of_rows(self.matrix[rows], rows, weights, np.zeros_like(self.origin))
+    def _origin_left(self) -> Floats:
+        return np.zeros_like(self.origin)
+
+
+_Sums: TypeAlias = tuple[Floats, Floats, Floats, float]
+"""Sums of a gradient and of intercepts; squares of the residuals, by logit; energy."""
+
+
+def _joined(one: _Sums, other: _Sums) -> _Sums:
+    sums, ends = _compensated(one[0], other[0]), _compensated(one[1], other[1])
+    return sums, ends, one[2] + other[2], one[3] + other[3]
 
 
 def _compensated(sums: Floats, more: Floats) -> Floats:

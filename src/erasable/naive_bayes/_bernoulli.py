@@ -12,12 +12,11 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
 from erasable.core.matrices import entries, to_dense
 from erasable.core.passes import Block, Pass, run
-from erasable.core.sparse import parts
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 from erasable.core.values import Values
@@ -216,16 +215,12 @@ class ClassCounts(Summary):
         self.present = self.present[kept]
 
     def _add(self, table: Table, rows: Ints, sign: int) -> None:
-        table.add(_count, rows, self.present, self.threshold, sign, few=sign < 0)
+        sparse = kernels.count_above_sparse
+        table.add(_count, rows, self.present, self.threshold, sign, sparse=sparse, few=sign < 0)
 
 
-def _count(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, present: Ints, threshold: float, sign: int
-) -> None:
-    if issparse(matrix):
-        kernels.count_above_sparse(*parts(matrix), own, codes, units, threshold, sign, present)
-    else:
-        kernels.count_above(matrix, own, codes, units, threshold, sign, present)
+def _count(*given: Any) -> None:
+    kernels.count_above(*given)
 
 
 class _CountOthers(Pass[int]):

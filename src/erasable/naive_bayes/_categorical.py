@@ -113,14 +113,12 @@ class CategoryCounts(Summary):
             table.add(_count_all, rows, self.present, self.starts, sign, few=sign < 0)
 
 
-def _count(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, counts: Ints, starts: Ints, sign: int
-) -> None:
-    kernels.count_categories(matrix, own, codes, units, starts, sign, counts)
+def _count(*given: Any) -> None:
+    kernels.count_categories(*given)
 
 
 def _count_all(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, present: Ints, starts: Ints, sign: int
+    matrix: Any, own: Ints, codes: Ints32, units: Ints, starts: Ints, sign: int, present: Ints
 ) -> None:
     one, once = np.zeros_like(codes), np.ones_like(units)
     kernels.count_categories(matrix, own, one, once, starts, sign, present)

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _unit_kernels as kernels
 from erasable.core._class_sums import class_moments_schema
 from erasable.core._schema import MOST_QUANTA, Array, Fields
-from erasable.core._weighted_moments import ClassWeights, PerColumn, columns_of, means, variances
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core._weighted_moments import ClassWeights, columns_of, means, variances
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import InvalidParameterError
 from erasable.core.tables import Table
@@ -279,16 +279,8 @@ class WeightedClassMoments(ClassMoments):
 
     def _add(self, table: Table, rows: Ints, sign: int, columns: Flags | None = None) -> None:
         per_column = columns_of(self.grid, columns)
-        table.add(_add_units, rows, self.limbs, per_column, sign, few=sign < 0)
+        table.add(_add_units, rows, self.limbs, *per_column, sign, few=sign < 0)
 
 
-def _add_units(
-    matrix: Any,
-    own: Ints,
-    codes: Ints32,
-    units: Ints,
-    limbs: Ints,
-    per_column: PerColumn,
-    sign: int,
-) -> None:
-    kernels.add_moments(matrix, own, codes, units, *per_column, sign, limbs)
+def _add_units(*given: Any) -> None:
+    kernels.add_moments(*given)

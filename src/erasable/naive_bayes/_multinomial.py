@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils import Tags
 
 from erasable.core import _class_kernels as kernels
@@ -18,7 +17,6 @@ from erasable.core._sparse_kernels import add_to_groups
 from erasable.core._weighted_moments import ClassWeights
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
-from erasable.core.sparse import parts
 from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
 from erasable.core.values import Values
@@ -194,14 +192,14 @@ class ClassSums(Gridded):
 
     def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
         """See `Gridded`."""
-        of_grid = self.grid.magic, self.grid.per_quantum
-        table.add(_add, rows, self.sums, *of_grid, float(sign), few=sign < 0)
+        how = self.grid.magic, self.grid.per_quantum, float(sign)
+        table.add(_add, rows, self.sums, *how, sparse=_add_sparse, few=sign < 0)
 
     def sum_again(self, table: Table, columns: Flags) -> None:
         """See `Gridded`."""
         self.sums[..., columns] = 0
-        of_grid = self.grid.magic, self.grid.per_quantum
-        table.add(_add_columns, table.live_rows(), self.sums, columns, *of_grid)
+        how = columns, self.grid.magic, self.grid.per_quantum
+        table.add(_add_columns, table.live_rows(), self.sums, *how, sparse=_add_columns_sparse)
 
     def keep_classes(self, kept: Flags) -> None:
         """Keep only the lines of these classes."""
@@ -242,36 +240,33 @@ class WeightedSums(ClassSums):
 
     def _add_some(self, table: Table, rows: Ints, columns: Flags, sign: int) -> None:
         how = columns, self.grid.magic, self.grid.per_quantum, sign
-        table.add(_add_weighted, rows, self.sums, *how, few=sign < 0)
+        sparse = unit_kernels.add_rows_sparse
+        table.add(_add_weighted, rows, self.sums, *how, sparse=sparse, few=sign < 0)
 
 
-def _add(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Floats,
-    magic: Floats, per_quantum: Floats, sign: float,
-) -> None:  # fmt: skip
-    if issparse(matrix):
-        add_to_groups(*parts(matrix), own, codes, magic, per_quantum, sign, sums)
-    else:
-        kernels.add_rows(matrix, own, codes, magic, per_quantum, sign, sums)
+def _add(matrix: Any, own: Ints, codes: Ints32, units: Ints, *how: Any) -> None:
+    kernels.add_rows(matrix, own, codes, *how)
+
+
+def _add_sparse(
+    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
+) -> None:
+    add_to_groups(data, indices, indptr, own, codes, *how)
 
 
 def _add_columns(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Floats,
-    columns: Flags, magic: Floats, per_quantum: Floats,
+    matrix: Any, own: Ints, codes: Ints32, units: Ints,
+    columns: Flags, magic: Floats, per_quantum: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    if issparse(matrix):
-        kernels.add_columns_sparse(*parts(matrix), own, codes, columns, magic, per_quantum, sums)
-        return
     for j in np.flatnonzero(columns).tolist():
         kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], sums)
 
 
-def _add_weighted(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints, sums: Ints,
-    columns: Flags, magic: Floats, per_quantum: Floats, sign: int,
-) -> None:  # fmt: skip
-    how: Any = columns, magic, per_quantum, sign, sums
-    if issparse(matrix):
-        unit_kernels.add_rows_sparse(*parts(matrix), own, codes, units, *how)
-    else:
-        unit_kernels.add_rows(matrix, own, codes, units, *how)
+def _add_columns_sparse(
+    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
+) -> None:
+    kernels.add_columns_sparse(data, indices, indptr, own, codes, *how)
+
+
+def _add_weighted(*given: Any) -> None:
+    unit_kernels.add_rows(*given)

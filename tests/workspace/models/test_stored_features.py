@@ -152,7 +152,7 @@ def test_fits_and_erasures_are_those_of_memory(
 
 def test_what_is_appended_and_corrected_is_learned_as_in_memory(made: Path, tmp_path: Path) -> None:
     """Also without accelerators, where sums take the new records alone."""
-    names = ("bayes", "ridge", "scaler", "axes", "clusters", "scaled")
+    names = ("bayes", "ridge", "scaler", "axes", "risk", "clusters", "scaled")
     spaces = [copied(made, tmp_path / name, size) for name, size in (("s", SMALL), ("m", None))]
     write(tmp_path / "more.parquet", N, 500)
     treated = []
@@ -163,7 +163,8 @@ def test_what_is_appended_and_corrected_is_learned_as_in_memory(made: Path, tmp_
         treated.append({each["model"]: each["treatment"] for each in change.models})
     stored, memory = spaces
     assert treated[0].keys() == set(names)
-    assert {treated[0][name] for name in ("bayes", "ridge", "scaler", "axes")} == {"updated"}
+    followed = ("bayes", "ridge", "scaler", "axes", "risk")
+    assert {treated[0][name] for name in followed} == {"updated"}
     assert files(stored, *names) == files(memory, *names)
     for workspace in spaces:
         workspace.request(["marker-person-3100"])
