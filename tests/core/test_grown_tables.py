@@ -36,7 +36,7 @@ OTHERS = {"label", "id", "weight"}
 BY_SUMS = {
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "GaussianNB",
     "BernoulliNB", "MultinomialNB", "NearestCentroid", "Ridge", "LinearRegression", "PCA",
-    "RandomFourierRidge", "ItemNeighbors",
+    "RandomFourierRidge", "ItemNeighbors", "OneHotEncoder", "OrdinalEncoder",
 }  # fmt: skip
 """Estimators that update their sums; others learn again."""
 
@@ -173,21 +173,44 @@ BOOSTING = HistGradientBoostingClassifier(
 
 
 @pytest.mark.parametrize(
-    ("estimator", "frame"),
-    [
-        (OneHotEncoder(handle_unknown="ignore"), texts()),
-        (OrdinalEncoder(), texts()),
-        (SimpleImputer(strategy="most_frequent"), texts()),
-        (make_pipeline(TABLE, Ridge()), texts()),
-        (make_pipeline(TABLE, StandardScaler()), texts()),
-        (BOOSTING, texts()),
-        (CountVectorizer(), documents()),
-        (TfidfVectorizer(), documents()),
-    ],
+    "estimator",
+    [make_pipeline(TABLE, Ridge()), make_pipeline(TABLE, StandardScaler()), BOOSTING],
     ids=named,
 )
-def test_text_and_gaps_are_added(estimator: Any, frame: pd.DataFrame, tmp_path: Path) -> None:
-    Life(estimator, frame, in_files, tmp_path).run()
+def test_text_and_gaps_are_added(estimator: Any, tmp_path: Path) -> None:
+    Life(estimator, texts(), in_files, tmp_path).run()
+
+
+GIVEN = [["zz", "y", "x", "new", np.nan], np.append(np.unique(texts()["b"].dropna()), np.nan)]
+UPDATED = [
+    (OneHotEncoder(handle_unknown="ignore"), texts()),
+    (OneHotEncoder(handle_unknown="ignore", drop="first"), texts()),
+    (OneHotEncoder(categories=[*GIVEN, [0, 1, 2, 3, 4]]), texts()),
+    (OrdinalEncoder(), texts()),
+    (SimpleImputer(strategy="most_frequent"), texts()),
+    (SimpleImputer(strategy="most_frequent", missing_values="x", add_indicator=True), texts()),
+]
+"""Estimators that update counts of text, numbers and gaps, which come and go."""
+
+
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize(("estimator", "frame"), UPDATED, ids=named)
+def test_counts_of_text_and_gaps_are_updated(
+    estimator: Any, frame: pd.DataFrame, made: Any, tmp_path: Path
+) -> None:
+    if estimator.get_params().get("missing_values") == "x":
+        frame = frame.fillna({"a": "x", "b": 0.0})
+    assert set(Life(estimator, frame, made, tmp_path).run()) == {"updated"}
+
+
+def test_an_addition_to_stored_text_is_refused_as_a_whole(tmp_path: Path) -> None:
+    life = Life(OneHotEncoder(categories=[["x", "y", "zz", np.nan], *GIVEN[1:], [0, 1, 2, 3, 4]]),
+                texts(), in_files, tmp_path)  # fmt: skip
+    before = life.model.digest()
+    with pytest.raises(InvalidDataError, match="unknown categories in 1 values of columns 'a'"):
+        life.model.add(**life.given([51, 52]), ids=[51, 52])
+    assert life.model.digest() == before
+    life.add([48, 49])
 
 
 @pytest.mark.parametrize("estimator", [StandardScaler(), GaussianNB()], ids=named)

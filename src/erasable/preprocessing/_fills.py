@@ -272,22 +272,13 @@ class Modes:
     """The most frequent value of each column; of several, the smallest."""
 
     def __init__(self, table: Table, marker: Any, *, objects: bool) -> None:
-        self._marker = marker
-        self._categories = Categories.fit(
-            self._seen(table.matrix), table.live_rows(), names=table.names
-        )
+        self._categories = Categories.fit(table, marker=marker)
         self._modes = np.zeros(table.n_features, dtype=object if objects else np.float64)
         for j in range(table.n_features):
             self._find(j)
 
-    def _seen(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """Return values with NaN for gaps."""
-        marker = self._marker
-        return matrix if marker != marker else np.where(gaps_in(matrix, marker), np.nan, matrix)
-
     def add(self, table: Table, rows: Ints) -> int | None:
-        matrix = table.matrix
-        if self._categories.add(self._seen(matrix[rows]), rows, matrix.shape[0]) is None:
+        if self._categories.add(table, rows) is None:
             return None
         for j in range(self._modes.size):
             self._find(j)
@@ -295,11 +286,11 @@ class Modes:
 
     def subtract(self, table: Table, rows: Ints) -> int:
         # By category: a whole number may differ from the float that it is read as.
-        codes, labels = self._categories.codes[rows], self._categories.labels
+        codes, labels = self._categories.codes_of(table, rows), self._categories.labels
         touched = [
             j for j, known in enumerate(labels) if (known[codes[:, j]] == self._modes[j]).any()
         ]
-        self._categories.remove(rows)
+        self._categories.subtract(table, rows)
         for j in touched:
             self._find(j)
         return 0
