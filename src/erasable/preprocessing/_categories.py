@@ -139,7 +139,8 @@ class Categories(Summary):
     def subtract(self, table: Table, rows: Ints) -> int:
         """See `Summary`; categories go with their last rows."""
         codes = self.codes_of(table, rows)
-        np.subtract.at(self.counts, (codes + self.start[:-1])[codes >= 0], 1)
+        places = codes + self.start[:-1]
+        np.subtract.at(self.counts, places[codes >= 0] if self.fixed else places, 1)
         if self.codes is not None:
             self.codes[rows] = GONE
         if not (self.fixed or self.counts.all()):
