@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, repeat
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Ints, Ints32, of_objects
+from erasable.core.arrays import Ints, Ints32
 from erasable.core.errors import InvalidInputError, InvalidTypeError, MagnitudeError
 from erasable.core.passes import Block, Pass
 from erasable.core.summaries import Summary
@@ -43,6 +43,8 @@ class Categories(Summary):
     codes: Ints32 | None
     fixed: bool  # has the user said which categories there are?
     marker: Any  # marks gaps, besides NaN
+    # of columns whose labels the last change has changed: the former place of each, or `UNKNOWN`
+    moved: dict[int, Ints] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -72,7 +74,7 @@ class Categories(Summary):
     def add(self, table: Table, rows: Ints) -> int | None:
         """See `Summary`; None where a column has values of another kind."""
         near, places = table.in_memory(rows)
-        n_rows = table.matrix.shape[0]
+        n_rows, self.moved = table.matrix.shape[0], {}
         if self.codes is not None and self.codes.shape[0] < n_rows:
             codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
             codes[: self.codes.shape[0]] = self.codes
@@ -83,9 +85,13 @@ class Categories(Summary):
             self.counts[self.start[:-1] + codes_of_row] += 1
             return 0
         for j in range(len(self.labels)):
-            found = self._find_or_insert(j, seen(near[places, j], self.marker))
-            if found is None:
-                return None
+            values = seen(near[places, j], self.marker)
+            found = find(self.labels[j], values)
+            strange = values[found == UNKNOWN]
+            if strange.size and not self.fixed:
+                if not self._admit(j, strange):
+                    return None
+                found = find(self.labels[j], values)
             if self.codes is not None:
                 self.codes[rows, j] = found
             self.count(j)[:] += np.bincount(found[found >= 0], minlength=self.labels[j].size)
@@ -94,10 +100,10 @@ class Categories(Summary):
     def merge(self, other: Self) -> Self:
         """See `Summary`; codes are not merged."""
         for j, labels in enumerate(other.labels):
-            found = self._find_or_insert(j, labels)
-            if found is None:
+            places = self._insert(j, labels) if not self.fixed else slice(None)
+            if places is None:
                 raise InvalidTypeError(f"column {j} holds text and numbers; expected one of them")
-            self.count(j)[found] += other.count(j)
+            self.count(j)[places] += other.count(j)
         return self
 
     def _known(self, matrix: Any, rows: Ints) -> Ints32 | None:
@@ -115,30 +121,51 @@ class Categories(Summary):
             codes[j] = place
         return codes
 
-    def _find_or_insert(self, j: int, values: NDArray[Any]) -> Ints32 | None:
-        """Return the codes of values, which become labels; None if they are of another kind."""
-        found = find(self.labels[j], values)
-        strange = values[found == UNKNOWN]
-        if self.fixed or not strange.size:
-            return found
-        labels = _joined(self.labels[j], strange)
-        if labels is None:
+    def _admit(self, j: int, values: NDArray[Any]) -> bool:
+        """Make labels of values; return False where they are of another kind."""
+        try:
+            return self._insert(j, distinct(values, j)[0]) is not None
+        except (InvalidTypeError, MagnitudeError):
+            return False
+
+    def _insert(self, j: int, labels: NDArray[Any]) -> Ints | None:
+        """Insert sorted labels into those of a column; return the places of all of them.
+
+        None, and nothing is inserted, where some are text and others numbers.
+        """
+        mine = self.labels[j]
+        own, others = mine[: mine.size - has_gap(mine)], labels[: labels.size - has_gap(labels)]
+        if own.size and others.size and own.dtype != others.dtype:
             return None
-        place = find(labels, self.labels[j])
-        counts = np.zeros(labels.size, dtype=np.int64)
-        counts[place] = self.count(j)
+        if not own.size:
+            own = others[:0]
+        at = np.searchsorted(own, others) if others.size else np.empty(0, dtype=np.int64)
+        new = at == own.size
+        new[~new] = own[at[~new]] != others[~new]
+        places: Ints = at + np.cumsum(new) - new
+        if has_gap(labels):
+            places = np.append(places, own.size + np.count_nonzero(new))
+        gaps = has_gap(mine) or has_gap(labels)
+        if not new.any() and gaps == has_gap(mine):
+            return places
+        joined = np.insert(own, at[new], others[new])
+        self.labels[j] = np.append(joined, np.nan) if gaps else joined
+        was = np.arange(mine.size)
+        was += np.searchsorted(at[new], was, side="right")
+        size = self.labels[j].size
+        counts, former = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN)
+        counts[was], former[was] = self.count(j), np.arange(mine.size)
         first, after = self.start[j], self.start[j + 1]
         self.counts = np.concatenate([self.counts[:first], counts, self.counts[after:]])
         if self.codes is not None:
-            place = np.append(place, [UNKNOWN, GONE]).astype(np.int32)
-            self.codes[:, j] = place[self.codes[:, j]]
-        self.labels[j] = labels
-        self.start = starts(self.labels)
-        return find(labels, values)
+            was = np.append(was, [UNKNOWN, GONE]).astype(np.int32)
+            self.codes[:, j] = was[self.codes[:, j]]
+        self.moved[j], self.start = former, starts(self.labels)
+        return places
 
     def subtract(self, table: Table, rows: Ints) -> int:
         """See `Summary`; categories go with their last rows."""
-        codes = self.codes_of(table, rows)
+        codes, self.moved = self._codes_of(table, rows), {}
         places = codes + self.start[:-1]
         np.subtract.at(self.counts, places[codes >= 0] if self.fixed else places, 1)
         if self.codes is not None:
@@ -147,7 +174,7 @@ class Categories(Summary):
             self._drop_empty()
         return 0
 
-    def codes_of(self, table: Table, rows: Ints) -> Ints32:
+    def _codes_of(self, table: Table, rows: Ints) -> Ints32:
         """Return the codes of rows that are in it; those of stored records are read."""
         if self.codes is not None:
             return self.codes[rows]
@@ -169,6 +196,7 @@ class Categories(Summary):
                 place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last: the code GONE
                 place[:-1][kept] = np.arange(int(kept.sum()))
                 self.codes[:, j] = place[self.codes[:, j]]
+            self.moved[j] = np.flatnonzero(kept)
             labels = self.labels[j][kept]
             only_gaps = labels.size == 1 and has_gap(labels)
             self.labels[j] = labels.astype(np.float64) if only_gaps else labels
@@ -250,23 +278,6 @@ def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
             if cells[at] != cells[at]:
                 codes[at] = labels.size - 1
     return codes
-
-
-def _joined(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[Any] | None:
-    """Return labels with those of other values; None where they are of another kind."""
-    cells = others.tolist()
-    if labels.dtype != object and not any(type(cell) is str for cell in cells):
-        if any(map(_is_no_float, cells)):
-            return None
-        joined = np.unique(np.append(labels, others.astype(np.float64)))
-        joined[np.isnan(joined)] = np.nan
-        return joined
-    cells = [*labels.tolist(), *cells]
-    texts = sorted(cell for cell in cells if type(cell) is str)
-    gaps = [cell for cell in cells if cell != cell]
-    if len(texts) + len(gaps) < len(cells):
-        return None
-    return of_objects([*dict.fromkeys(texts), *[np.nan] * bool(gaps)])
 
 
 def has_gap(labels: NDArray[Any]) -> bool:

@@ -54,8 +54,8 @@ class Encoder(TransformerMixin, Erasable):
         """Derive from `_labels` what `_encode` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
-    def _follow(self, before: list[NDArray[Any]], codes: Ints32 | None) -> TableChange:
-        """Lay out anew, and return what changed; `before` are former labels, `codes` new ones."""
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
+        """Lay out anew, and return what changed; see `Categories`."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
 
     def _encode(self, codes: Ints32) -> Values:
@@ -104,27 +104,25 @@ class Encoder(TransformerMixin, Erasable):
         self._labels, self._counts = categories.labels, categories.counts
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        before = self._labels.copy()
         self._accelerator.subtract(Table.of(self._attached()), rows)
-        return self._update(before, "categories_gone")
+        return self._update("categories_gone")
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        before = self._labels.copy()
         if self._accelerator.add(Table.of(self._attached()), rows) is None:
             return None
         self._refuse_unknown_records(self._accelerator)
-        return self._update(before, "categories_new")
+        return self._update("categories_new")
 
-    def _update(self, before: list[NDArray[Any]], name: str) -> Outcome:
-        """Take over the categories, of which some are new or gone; `before` are former labels."""
-        n_before = self._counts.size
-        self._take(self._accelerator)
-        n_changed = abs(self._counts.size - n_before)
-        self._change = self._follow(before, self._accelerator.codes) if n_changed else NOTHING
-        return Outcome("updated", self._attached().n_live if n_changed else 0, {name: n_changed})
+    def _update(self, name: str) -> Outcome:
+        """Take over the categories, of which some are new or gone, and report their number."""
+        n_before, categories = self._counts.size, self._accelerator
+        self._take(categories)
+        n_changed, moved = abs(self._counts.size - n_before), categories.moved
+        self._change = self._follow(moved, categories.codes) if moved else NOTHING
+        return Outcome("updated", self._attached().n_live if moved else 0, {name: n_changed})
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)

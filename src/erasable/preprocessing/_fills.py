@@ -285,11 +285,10 @@ class Modes:
         return 0
 
     def subtract(self, table: Table, rows: Ints) -> int:
-        # By category: a whole number may differ from the float that it is read as.
-        codes, labels = self._categories.codes_of(table, rows), self._categories.labels
-        touched = [
-            j for j, known in enumerate(labels) if (known[codes[:, j]] == self._modes[j]).any()
-        ]
+        codes, touched = self._categories.codes, list(range(self._modes.size))
+        if codes is not None:  # by category: a whole number may differ from its float
+            known = enumerate(zip(self._categories.labels, codes[rows].T, strict=True))
+            touched = [j for j, (each, own) in known if (each[own] == self._modes[j]).any()]
         self._categories.subtract(table, rows)
         for j in touched:
             self._find(j)

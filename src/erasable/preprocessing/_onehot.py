@@ -148,13 +148,13 @@ class OneHotEncoder(Encoder):
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
-    def _follow(self, before: list[NDArray[Any]], codes: Ints32 | None) -> TableChange:
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
         places, starts = np.append(self._places, -1), self._starts
         self._lay_out()
         was = []
-        for known, labels, start in zip(before, self._labels, starts, strict=True):
-            found = np.arange(labels.size) if labels is known else find(known, labels)
-            was.append(np.where(found >= 0, found + start, -1))
+        for j, (labels, start) in enumerate(zip(self._labels, starts, strict=True)):
+            former = moved.get(j, np.arange(labels.size))
+            was.append(np.where(former >= 0, former + start, -1))
         origin = places[np.concatenate(was)][self._places >= 0]
         # A column is new where its category is, or was dropped until now.
         return TableChange(None, origin < 0, origin)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
 
-from erasable.core.arrays import Flags, Ints32
+from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
-from erasable.preprocessing._categories import UNKNOWN, find, has_gap
+from erasable.preprocessing._categories import UNKNOWN, has_gap
 from erasable.preprocessing._encoder import Encoder
 
 
@@ -135,19 +135,18 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
-    def _follow(self, before: list[NDArray[Any]], codes: Ints32 | None) -> TableChange:
-        self._lay_out()
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
+        if any((former == UNKNOWN).any() for former in moved.values()):
+            self._lay_out()
         columns = np.zeros(len(self._labels), dtype=np.bool_)
         rows = np.zeros(0 if codes is None else codes.shape[0], dtype=np.bool_)
-        for j, (known, labels) in enumerate(zip(before, self._labels, strict=True)):
-            if labels is known:
-                continue
-            was = find(known, labels)[: labels.size - has_gap(labels)]
-            moved = was != np.arange(was.size)
-            columns[j] = moved.any()
+        for j, former in moved.items():
+            was = former[: former.size - has_gap(self._labels[j])]
+            other = was != np.arange(was.size)
+            columns[j] = other.any()
             if codes is not None and columns[j]:
-                moved &= was >= 0  # a new category moves no row
-                rows |= np.append(moved, [False] * 3)[np.minimum(codes[:, j], was.size)]
+                other &= was >= 0  # a new category moves no row
+                rows |= np.append(other, [False] * 3)[np.minimum(codes[:, j], was.size)]
         return TableChange(None if codes is None else np.flatnonzero(rows), columns)
 
     def _encode(self, codes: Ints32) -> NDArray[Any]:
