@@ -57,9 +57,10 @@ class Learner:
     """Whether whole numbers among objects may be rounded to floats."""
 
     _reads_blocks: ClassVar[bool] = False
+    """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
+
     _adds_stored: ClassVar[bool] = False
     """Whether `_add_rows` works where records are stored; else the model learns again."""
-    """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
 
     _instead_of_memory: ClassVar[str] = ""
     """Advice, in an error, where an estimator that reads no blocks gets stored features."""

@@ -205,7 +205,7 @@ class TermCounts:
     def state(self) -> dict[str, Any]:
         """Return the terms with their counts."""
         there = np.arange(self.df.size) if self.fixed else np.flatnonzero(self.df)
-        return {"terms": self.terms[there].tolist(), "df": self.df[there], "tf": self.tf[there]}
+        return {"terms": self.terms[there], "df": self.df[there], "tf": self.tf[there]}
 
     def add(self, table: Table, rows: Ints) -> Slots | None:
         """Count the terms of new live documents, ascending.

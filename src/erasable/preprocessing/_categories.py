@@ -97,14 +97,14 @@ class Categories(Summary):
             self.count(j)[:] += np.bincount(found[found >= 0], minlength=self.labels[j].size)
         return 0
 
-    def merge(self, other: Self) -> Self:
-        """See `Summary`; codes are not merged."""
+    def merge(self, other: Self) -> None:
+        """See `Summary`; codes are read from then on."""
+        self.codes = None
         for j, labels in enumerate(other.labels):
             places = self._insert(j, labels) if not self.fixed else slice(None)
             if places is None:
                 raise InvalidTypeError(f"column {j} holds text and numbers; expected one of them")
             self.count(j)[places] += other.count(j)
-        return self
 
     def _known(self, matrix: Any, rows: Ints) -> Ints32 | None:
         """Return the codes of a row of numbers, if all are known: what `find` does, sooner."""
@@ -237,7 +237,8 @@ class _Counting(Pass[Categories]):
         return self.of_rows(block.matrix, None if block.every else block.rows)
 
     def merge(self, one: Categories, other: Categories) -> Categories:
-        return one.merge(other)
+        one.merge(other)
+        return one
 
 
 def state_of(labels: list[NDArray[Any]], counts: Ints) -> dict[str, Any]:
