@@ -36,7 +36,7 @@ OTHERS = {"label", "id", "weight"}
 BY_SUMS = {
     "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "SimpleImputer", "GaussianNB",
     "BernoulliNB", "MultinomialNB", "NearestCentroid", "Ridge", "LinearRegression", "PCA",
-    "RandomFourierRidge", "ItemNeighbors", "LogisticRegression",
+    "RandomFourierRidge", "ItemNeighbors", "LogisticRegression", "OneHotEncoder", "OrdinalEncoder",
 }  # fmt: skip
 """Estimators that update their sums; others learn again."""
 
@@ -67,7 +67,7 @@ def texts() -> pd.DataFrame:
 def documents() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     words = [" ".join([*rng.choice(list("abcdefgh"), 4), f"word{i % 7}"]) for i in range(N)]
-    return pd.DataFrame({"text": words, "id": np.arange(N)})
+    return pd.DataFrame({"text": words, "label": 0, "id": np.arange(N)})
 
 
 def needs_target(estimator: Any) -> bool:
@@ -84,7 +84,8 @@ def in_files(estimator: Any, frame: pd.DataFrame, folder: Path, **uses: Any) -> 
 
 def on_workers(estimator: Any, frame: pd.DataFrame, folder: Path) -> Records:
     table = pa.Table.from_pandas(frame.assign(person=frame["id"]), preserve_index=False)
-    records = spread(table, even(len(frame), 4), Simulated(2), ["a", "b", "c"])
+    features = [name for name in frame if name not in OTHERS]
+    records = spread(table, even(len(frame), 4), Simulated(2), features)
     records.groups = None
     if not needs_target(estimator):
         records.y = None
@@ -173,22 +174,52 @@ BOOSTING = HistGradientBoostingClassifier(
 
 
 @pytest.mark.parametrize(
-    ("estimator", "frame"),
+    "estimator",
     [
-        (OneHotEncoder(handle_unknown="ignore"), texts()),
-        (OrdinalEncoder(), texts()),
-        (SimpleImputer(strategy="most_frequent"), texts()),
-        (make_pipeline(TABLE, Ridge()), texts()),
-        (make_pipeline(TABLE, LogisticRegression()), texts()),
-        (make_pipeline(TABLE, StandardScaler()), texts()),
-        (BOOSTING, texts()),
-        (CountVectorizer(), documents()),
-        (TfidfVectorizer(), documents()),
+        make_pipeline(TABLE, Ridge()),
+        make_pipeline(TABLE, LogisticRegression()),
+        make_pipeline(TABLE, StandardScaler()),
+        BOOSTING,
     ],
     ids=named,
 )
-def test_text_and_gaps_are_added(estimator: Any, frame: pd.DataFrame, tmp_path: Path) -> None:
-    Life(estimator, frame, in_files, tmp_path).run()
+def test_text_and_gaps_are_added(estimator: Any, tmp_path: Path) -> None:
+    Life(estimator, texts(), in_files, tmp_path).run()
+
+
+GIVEN = [["zz", "y", "x", "new", np.nan], np.append(np.unique(texts()["b"].dropna()), np.nan)]
+UPDATED = [
+    OneHotEncoder(handle_unknown="ignore"),
+    OneHotEncoder(handle_unknown="ignore", drop="first"),
+    OneHotEncoder(categories=[*GIVEN, [0, 1, 2, 3, 4]]),
+    OrdinalEncoder(),
+    SimpleImputer(strategy="most_frequent"),
+    SimpleImputer(strategy="most_frequent", missing_values="x", add_indicator=True),
+    CountVectorizer(),
+    CountVectorizer(ngram_range=(1, 2), max_features=12, min_df=2),
+    CountVectorizer(vocabulary=["word3", "nowhere", "word1"], binary=True),
+    TfidfVectorizer(max_df=9),
+]
+"""Estimators that update counts of text, numbers and gaps, which come and go."""
+
+
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize("estimator", UPDATED, ids=named)
+def test_counts_of_text_and_gaps_are_updated(estimator: Any, made: Any, tmp_path: Path) -> None:
+    frame = documents() if isinstance(estimator, CountVectorizer) else texts()
+    if estimator.get_params().get("missing_values") == "x":
+        frame = frame.fillna({"a": "x", "b": 0.0})
+    assert set(Life(estimator, frame, made, tmp_path).run()) == {"updated"}
+
+
+def test_an_addition_to_stored_text_is_refused_as_a_whole(tmp_path: Path) -> None:
+    life = Life(OneHotEncoder(categories=[["x", "y", "zz", np.nan], *GIVEN[1:], [0, 1, 2, 3, 4]]),
+                texts(), in_files, tmp_path)  # fmt: skip
+    before = life.model.digest()
+    with pytest.raises(InvalidDataError, match="unknown categories in 1 values of columns 'a'"):
+        life.model.add(**life.given([51, 52]), ids=[51, 52])
+    assert life.model.digest() == before
+    life.add([48, 49])
 
 
 @pytest.mark.parametrize(

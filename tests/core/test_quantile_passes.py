@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from effort import examples
 from erasable.core import _grid_passes
-from erasable.core._grid_passes import RemoteColumns, key_of, value_of
+from erasable.core._grid_passes import key_of, value_of
 from erasable.core.passes import Block, Remote
 from erasable.core.quantiles import Quantiles
+from erasable.core.tables import Table
 
 VALUES = st.one_of(
     st.floats(-3, 3).map(lambda x: round(x, 1) + 0.0),
@@ -56,14 +57,9 @@ def cases(draw: Any) -> Any:
 
 
 def both(matrix: Any, live: Any, cuts: list[int], gap: float) -> tuple[Quantiles, Quantiles]:
-    def column(j: int) -> Any:
-        values = matrix[live, j]
-        return values[(values == values) & (values != gap)].copy()
-
     shares = [0.0, 0.3, 0.5, 1.0]
-    there = RemoteColumns(Pieces(matrix, cuts), lambda: live, gap)
-    d = matrix.shape[1]
-    return Quantiles.fit(there, d, shares), Quantiles.fit(column, d, shares)
+    there, here = (Table(each, lambda: live) for each in (Pieces(matrix, cuts), matrix))
+    return Quantiles.fit(there, shares, gap), Quantiles.fit(here, shares, gap)
 
 
 @given(cases())
@@ -92,5 +88,5 @@ def test_a_pass_that_forgets_a_block_is_noticed(monkeypatch: pytest.MonkeyPatch)
 def test_readings_do_not_depend_on_the_number_of_columns() -> None:
     matrix = np.random.default_rng(0).normal(size=(500, 30))
     pieces = Pieces(matrix, [100, 200])
-    Quantiles.fit(RemoteColumns(pieces, lambda: np.arange(500)), 30, [0.25, 0.5, 0.75])
+    Quantiles.fit(Table(pieces), [0.25, 0.5, 0.75])
     assert pieces.runs == 5

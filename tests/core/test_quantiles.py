@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import hypothesis.extra.numpy as hnp
@@ -14,20 +13,16 @@ from hypothesis import given, settings
 from effort import examples
 from erasable.core import quantiles as module
 from erasable.core.quantiles import Quantiles
+from erasable.core.tables import Table
 
 SHARES = [0.0, 0.25, 0.37, 0.5, 0.75, 1.0]
-Table = np.ndarray
 
 
-def reader(table: Table, live: Any) -> Callable[[int], Any]:
-    def read(j: int) -> Any:
-        column = table[live, j].astype(np.float64)
-        return column[~np.isnan(column)]
-
-    return read
+def of(table: np.ndarray, live: Any) -> Table:
+    return Table(table, lambda: np.flatnonzero(live))
 
 
-def assert_numpys(quantiles: Quantiles, rest: Table, shares: list[float] = SHARES) -> None:
+def assert_numpys(quantiles: Quantiles, rest: np.ndarray, shares: list[float] = SHARES) -> None:
     """Bit for bit those of NumPy, column by column, without NaN."""
     linear = quantiles.linear()
     for j, column in enumerate(rest.astype(np.float64).T):
@@ -42,23 +37,23 @@ def assert_numpys(quantiles: Quantiles, rest: Table, shares: list[float] = SHARE
             assert quantiles.middle(shares.index(0.5))[j] == np.median(values)
 
 
-def delete_all(table: Table, order: Any, sizes: list[int]) -> int:
+def delete_all(table: np.ndarray, order: Any, sizes: list[int]) -> int:
     """Forget rows in portions until none is left; return how often a column was read again."""
     live = np.ones(len(table), dtype=np.bool_)
-    quantiles = Quantiles.fit(reader(table, live), table.shape[1], SHARES)
+    quantiles = Quantiles.fit(of(table, live), SHARES, np.nan)
     assert_numpys(quantiles, table)
     read_again, start, turn = 0, 0, 0
     while start < len(order):
         rows = np.asarray(order[start : start + sizes[turn % len(sizes)]])
         start, turn = start + rows.size, turn + 1
         live[rows] = False
-        read_again += quantiles.subtract_all([table[rows]], reader(table, live))
+        read_again += quantiles.subtract(of(table, live), rows)
         assert_numpys(quantiles, table[live])
         assert_holds_only(quantiles, table[live])
     return read_again
 
 
-def assert_holds_only(quantiles: Quantiles, rest: Table) -> None:
+def assert_holds_only(quantiles: Quantiles, rest: np.ndarray) -> None:
     """What the windows hold are values that are left, or zeros."""
     for j, column in enumerate(rest.astype(np.float64).T):
         held = np.concatenate([quantiles.runs[j].ravel(), quantiles.bounds[:, j].ravel()])
@@ -66,7 +61,7 @@ def assert_holds_only(quantiles: Quantiles, rest: Table) -> None:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Table:
+def tables(draw: st.DrawFn) -> np.ndarray:
     shape = draw(st.integers(1, 40)), draw(st.integers(1, 3))
     values = (
         st.integers(-2, 2).map(float)
@@ -78,7 +73,7 @@ def tables(draw: st.DrawFn) -> Table:
 
 @given(table=tables(), data=st.data())
 @settings(max_examples=examples(150))
-def test_any_deletions_leave_numpys_quantiles(table: Table, data: st.DataObject) -> None:
+def test_any_deletions_leave_numpys_quantiles(table: np.ndarray, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(table))))
     delete_all(table, order, data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
 
@@ -91,7 +86,7 @@ def test_any_deletions_leave_numpys_quantiles(table: Table, data: st.DataObject)
 def test_percentiles_are_numpys_bit_for_bit(values: list[float], percents: list[float]) -> None:
     column = np.array(values) + 0.0  # records hold no -0.0
     shares = np.true_divide(percents, 100.0)
-    found = Quantiles.fit(lambda _: column.copy(), 1, shares).linear()[:, 0]
+    found = Quantiles.fit(Table(column[:, None]), shares).linear()[:, 0]
     assert found.tobytes() == np.percentile(column, percents, method="linear").tobytes()
 
 
@@ -122,20 +117,22 @@ def test_windows_that_run_out_are_filled_again(kind: str, way: str, monkeypatch:
 def test_a_column_is_read_again_only_where_its_window_runs_out() -> None:
     table = np.arange(20_000.0).reshape(-1, 2)
     live = np.ones(len(table), dtype=np.bool_)
-    quantiles = Quantiles.fit(reader(table, live), 2, [0.5])
+    quantiles = Quantiles.fit(of(table, live), [0.5])
     asked: list[int] = []
 
-    def read(j: int) -> Any:
-        asked.append(j)
-        return reader(table, live)(j)
+    class Asked(Table):
+        def reader(self, marker: float | None = None) -> Any:
+            read = super().reader(marker)
+            return lambda j: asked.append(j) or read(j)
 
+    told = Asked(table, lambda: np.flatnonzero(live))
     for row in range(150):
         live[row] = False
-        quantiles.subtract_all([table[row : row + 1]], read)
+        quantiles.subtract(told, np.array([row]))
     assert asked == []
     for row in range(150, 400):  # the median moves by half a rank, of 78 to either side
         live[row] = False
-        quantiles.subtract_all([table[row : row + 1]], read)
+        quantiles.subtract(told, np.array([row]))
     assert sorted(set(asked)) == [0, 1]
     assert len(asked) <= 6
     assert_numpys(quantiles, table[live], [0.5])
@@ -144,30 +141,31 @@ def test_a_column_is_read_again_only_where_its_window_runs_out() -> None:
 def test_gaps_are_no_values_and_a_column_may_have_none() -> None:
     table = np.array([[np.nan, np.nan], [3.0, np.nan], [5.0, np.nan]])
     live = np.ones(3, dtype=np.bool_)
-    quantiles = Quantiles.fit(reader(table, live), 2, [0.5])
+    quantiles = Quantiles.fit(of(table, live), [0.5], np.nan)
     assert quantiles.n_values.tolist() == [2, 0]
     for row, wanted in ((0, 4.0), (2, 3.0), (1, np.nan)):
         live[row] = False
-        quantiles.subtract_all([table[row : row + 1]], reader(table, live))
+        quantiles.subtract(of(table, live), np.array([row]))
         assert np.array_equal(quantiles.linear(), [[wanted, np.nan]], equal_nan=True)
         assert np.array_equal(quantiles.middle(0), [wanted, np.nan], equal_nan=True)
 
 
 def test_the_middle_of_two_values_whose_sum_overflows() -> None:
     column = np.array([1.5e308, 1.7e308])
-    assert Quantiles.fit(lambda _: column.copy(), 1, [0.5]).middle(0).tolist() == [1.6e308]
+    assert Quantiles.fit(Table(column[:, None]), [0.5]).middle(0).tolist() == [1.6e308]
 
 
 def test_nothing_wanted_is_nothing_found() -> None:
-    quantiles = Quantiles.fit(lambda _: np.array([1.0, 2.0]), 3, [])
+    table = np.array([[1.0] * 3, [2.0] * 3])
+    quantiles = Quantiles.fit(Table(table), [])
     assert quantiles.linear().shape == (0, 3)
-    assert quantiles.subtract_all([np.ones((1, 3))], lambda _: np.array([2.0])) == 0
+    assert quantiles.subtract(Table(table, lambda: np.array([1])), np.array([0])) == 0
 
 
 def test_a_window_that_forgot_nothing_would_be_seen() -> None:
     """Negative control: quantiles whose windows keep what is gone."""
     table = np.arange(40.0).reshape(-1, 1)
-    quantiles = Quantiles.fit(lambda _: table[:, 0].copy(), 1, SHARES)
+    quantiles = Quantiles.fit(Table(table), SHARES)
     quantiles.n_values -= 10
     quantiles._find()
     with pytest.raises(AssertionError):

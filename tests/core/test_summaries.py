@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
 
 from effort import examples
 from erasable.core._weighted_moments import ClassWeights, WeightedMoments, WeightUnits
@@ -21,14 +22,18 @@ from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
 from erasable.core.passes import Stored
+from erasable.core.quantiles import Quantiles
 from erasable.core.sparse import canonical
 from erasable.core.tables import Table
+from erasable.feature_extraction._counts import Cutting, TermCounts
 from erasable.linear_model._logistic_work import LogisticColumns
 from erasable.naive_bayes._bernoulli import ClassCounts
 from erasable.naive_bayes._categorical import CategoryCounts, survey
 from erasable.naive_bayes._gaussian import WeightedClassMoments
 from erasable.naive_bayes._multinomial import ClassSums, WeightedSums
-from erasable.preprocessing._fills import Means, Medians
+from erasable.preprocessing._categories import Categories
+from erasable.preprocessing._fills import Means, Medians, Modes
+from erasable.preprocessing._sparse_fills import SparseModes
 
 pytestmark = pytest.mark.hypothesis
 
@@ -55,9 +60,9 @@ class Case:
 
     def __init__(
         self, fit: Callable[[Table], Any], *, counts: bool = False, sparse: bool = False,
-        weighs: bool = False,
+        weighs: bool = False, texts: bool = False,
     ) -> None:  # fmt: skip
-        self.fit, self.counts, self.weighs = fit, counts, weighs
+        self.fit, self.counts, self.weighs, self.texts = fit, counts, weighs, texts
         self.places = ["memory", "7 7 19", *(["sparse"] if sparse else [])]
 
 
@@ -70,6 +75,11 @@ class Rows:
         if case.counts:
             self.matrix = np.abs(np.rint(self.matrix)) % 6
         self.matrix[rng.integers(0, N, 2)] *= 3.0 if case.counts else 50.0
+        if case.texts:  # documents, and words with gaps
+            words = np.array(["a", "b", "cc", "d", "ee"], dtype=object)
+            self.matrix = rng.choice([*words, np.nan, np.nan], (N, 2)).astype(object)
+            self.matrix[self.matrix == "nan"] = np.nan
+            self.matrix[:, 0] = [" ".join(rng.choice(words, n)) for n in rng.integers(1, 6, N)]
         self.y, self.targets = rng.integers(0, 3, N), rng.normal(size=(N, 1))
         self.weights = rng.choice([0.0, 0.3, 1.0, 9.0, 1e4], N)
         self.weights[rng.integers(0, N)] = 1e8  # without it the quantum is another
@@ -104,6 +114,13 @@ def categories(table: Table) -> CategoryCounts:
 def gram(table: Table) -> Gram:
     targets = Grid.fit(table.targets, table.live_rows(), warn=False)
     return Gram.fit_with_grid(table, targets, warn=False)
+
+
+CUTTING = Cutting(CountVectorizer(analyzer=str.split), None, False)
+
+
+def modes(table: Table) -> Any:
+    return SparseModes(table, 1.0) if table.is_sparse else Modes(table, 1.0, objects=False)
 
 
 def fills(kind: Any) -> Callable[[Table], Any]:
@@ -158,6 +175,11 @@ CASES = {
     "shifted columns": Case(lambda t: Columns(t, np.array([0.5, 0.0, 7.0])), sparse=True),
     "means": Case(fills(Means), sparse=True),
     "medians": Case(fills(Medians), sparse=True),
+    "modes": Case(modes, counts=True, sparse=True),
+    "quantiles": Case(lambda t: Quantiles.fit(t, [0.0, 0.37, 0.5, 1.0]), sparse=True),
+    "labels": Case(Categories.fit, counts=True),
+    "labels of text": Case(Categories.fit, texts=True),
+    "terms": Case(lambda t: TermCounts.fit(t, CUTTING), texts=True),
 }
 PLACES = [(name, where) for name, case in CASES.items() for where in case.places]
 
@@ -178,7 +200,10 @@ def _plain(state: Any) -> Any:
         return {name: _plain(value) for name, value in state.items()}
     if isinstance(state, tuple | list):
         return [_plain(value) for value in state]
-    return (state.dtype.str, state.shape, state.tobytes()) if hasattr(state, "dtype") else state
+    if not hasattr(state, "dtype"):
+        return state
+    values = repr(state.tolist()) if state.dtype == object else state.tobytes()
+    return state.dtype.str, state.shape, values
 
 
 def lives(case: Case, rows: Rows, where: str, seed: int) -> bool:
@@ -235,7 +260,53 @@ def test_places_orders_and_threads_do_not_show(name: str, seed: int) -> None:
 
 # The grid of others has an origin, and that of sparse columns has none.
 SAME_IF_SPARSE = {"class counts", "weighted class counts", "class sums", "weighted class sums",
-                  "means", "medians"}  # fmt: skip
+                  "means", "medians", "modes", "quantiles"}  # fmt: skip
+
+
+PARTS: dict[str, Callable[[Table, Any], Any]] = {
+    "labels": lambda table, whole: Categories.fit(table),
+    "labels of text": lambda table, whole: Categories.fit(table),
+    "gram": lambda table, whole: Gram.fit(whole.grid, table, whole.target_grid),
+}
+"""Summaries of some rows, with the grids of all."""
+
+
+def merges(name: str, seed: int, merge: Callable[[Any, Any], None]) -> bool:
+    """Merge summaries of three sets of rows in several orders; return whether all are the same."""
+    case, rng = CASES[name], np.random.default_rng(seed)
+    rows = Rows(seed, case)
+    whole = case.fit(rows.table())
+    parts = np.split(rng.permutation(N), np.sort(rng.integers(1, N, 2)))
+
+    def made(order: Any) -> Any:
+        """Merge parts, or pairs of parts."""
+        if isinstance(order, tuple):
+            one, other = map(made, order)
+            merge(one, other)
+            return one
+        rows.live = np.sort(parts[order])
+        return PARTS[name](rows.table(rng.choice(["memory", "7 7 19"])), whole)
+
+    orders: list[Any] = [((0, 1), 2), (0, (1, 2)), (2, (1, 0))]
+    return all(bits(made(order)) == bits(whole) for order in orders)
+
+
+@pytest.mark.parametrize("name", PARTS)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(40), deadline=None)
+def test_merging_is_summing_all_rows(name: str, seed: int) -> None:
+    assert merges(name, seed, lambda one, other: one.merge(other))
+
+
+def test_a_summary_that_is_merged_changes_like_any_other() -> None:
+    rows = Rows(0, CASES["labels"])
+    halves = []
+    for rows.live in (np.arange(12), np.arange(12, N)):
+        halves.append(Categories.fit(rows.table()))
+    halves[0].merge(halves[1])
+    rows.live = np.arange(5, N)
+    halves[0].subtract(rows.table(), np.arange(5))
+    assert bits(halves[0]) == bits(Categories.fit(rows.table()))
 
 
 # --------------------------------------------------------------------------- negative controls
@@ -297,6 +368,27 @@ class _KeptGrid(WeightUnits):
         return 0
 
 
+class _OneLeaves(Quantiles):
+    """Subtracts the first of several rows."""
+
+    def subtract(self, table: Table, rows: Any) -> int:
+        return super().subtract(table, rows[:1])
+
+
+class _KeptTerms(TermCounts):
+    """Keeps what the last of several documents had."""
+
+    def subtract(self, table: Table, rows: Any) -> None:
+        super().subtract(table, rows[:-1])
+
+
+def _kept_labels(table: Table) -> Categories:
+    """Keep labels without rows, and take no new ones."""
+    made = Categories.fit(table)
+    made.fixed = True
+    return made
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -309,8 +401,30 @@ class _KeptGrid(WeightUnits):
             weighs=True,
         ),
         Case(lambda t: _KeptGrid.of(t.weights.weights, t.live_rows()), weighs=True),
+        Case(lambda table: _OneLeaves.fit(table, [0.5])),
+        Case(_kept_labels, counts=True),
+        Case(lambda table: _KeptTerms.fit(table, CUTTING), texts=True),
     ],
-    ids=["floats", "kept extremes", "counted twice", "bounds", "quantum", "kept grid"],
+    ids=[
+        "floats",
+        "kept extremes",
+        "counted twice",
+        "bounds",
+        "quantum",
+        "kept grid",
+        "one leaves",
+        "kept labels",
+        "kept terms",
+    ],
 )
 def test_what_is_no_summary_is_found(case: Case) -> None:
     assert not all(lives(case, Rows(seed, case), "memory", seed) for seed in range(20))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_merge_that_counts_twice_is_found(name: str) -> None:
+    def twice(one: Any, other: Any) -> None:
+        one.merge(other)
+        one.merge(other)
+
+    assert not merges(name, 0, twice)

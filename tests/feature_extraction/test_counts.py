@@ -8,15 +8,19 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from sklearn.feature_extraction.text import CountVectorizer
 
 from effort import examples
+from erasable.core.tables import Table
 from erasable.feature_extraction._analysis import choose, read_vocabulary
-from erasable.feature_extraction._counts import TermCounts
+from erasable.feature_extraction._counts import Cutting, TermCounts
 from feature_extraction.corpus import corpora
 
+TOOL = CountVectorizer(analyzer=str.split)
 
-def _table(texts: list[str]) -> np.ndarray:
-    return np.array([*texts, None], dtype=object)[:-1]
+
+def _table(texts: list[str], rows: np.ndarray) -> Table:
+    return Table(np.array([[text] for text in texts], dtype=object), lambda: rows)
 
 
 @settings(max_examples=examples(60))
@@ -28,10 +32,11 @@ def test_against_brute_force(
     live = data.draw(st.sets(st.sampled_from(range(len(texts))), min_size=1))
     gone = data.draw(st.sets(st.sampled_from(sorted(live)), max_size=len(live)))
     rows = np.array(sorted(live))
-    counts = TermCounts.fit(_table(texts), rows, str.split, vocabulary, binary=binary)
+    table = _table(texts, rows)
+    counts = TermCounts.fit(table, Cutting(TOOL, vocabulary, binary))
     _assert_counts(counts, texts, live, binary, vocabulary)
-    rest = counts.without(np.array(sorted(gone), dtype=np.int64))
-    counts.remove(np.array(sorted(gone), dtype=np.int64))
+    rest = counts.without(table, np.array(sorted(gone), dtype=np.int64))
+    counts.subtract(table, np.array(sorted(gone), dtype=np.int64))
     _assert_counts(counts, texts, live - gone, binary, vocabulary)
     assert [side.tolist() for side in rest] == [counts.df.tolist(), counts.tf.tolist()]
 

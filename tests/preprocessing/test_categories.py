@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import InvalidTypeError, MagnitudeError
+from erasable.core.tables import Table
 from erasable.preprocessing._categories import GONE, UNKNOWN, Categories, find
 from preprocessing.mixed_tables import CELLS
 
@@ -19,6 +20,10 @@ def column(*cells: Any) -> np.ndarray:
     table = np.empty((len(cells), 1), dtype=object)
     table[:, 0] = cells
     return table
+
+
+def subtract(categories: Categories, table: np.ndarray, *rows: int) -> None:
+    categories.subtract(Table(table), np.array(rows, dtype=np.int64))
 
 
 def written(categories: Categories) -> str:
@@ -34,9 +39,9 @@ def written(categories: Categories) -> str:
 def test_equal_numbers_are_one_category(cells: list[Any], data: st.DataObject) -> None:
     """Against Python's own count of floats, after deletions, in any order of the rows."""
     table = column(*cells)
-    categories = Categories.fit(table, np.arange(len(cells)))
+    categories = Categories.fit(Table(table))
     doomed = data.draw(st.lists(st.sampled_from(range(len(cells))), unique=True))
-    categories.remove(np.array(doomed, dtype=np.int64))
+    subtract(categories, table, *doomed)
     left = [cell for row, cell in enumerate(cells) if row not in doomed]
     numbers = [float(cell) for cell in left if cell == cell]
     counts = Counter(numbers)
@@ -47,35 +52,33 @@ def test_equal_numbers_are_one_category(cells: list[Any], data: st.DataObject) -
         *(counts[number] for number in sorted(counts)),
         *([len(left) - len(numbers)] if len(left) > len(numbers) else []),
     ]
-    again = Categories.fit(column(*left[::-1]), np.arange(len(left)))
+    again = Categories.fit(Table(column(*left[::-1])))
     assert written(again) == written(categories)
 
 
 def test_a_column_whose_text_is_gone_is_one_of_gaps() -> None:
     table = column("a", np.nan)
-    categories = Categories.fit(table, np.arange(2))
+    categories = Categories.fit(Table(table))
     assert categories.labels[0].dtype == object
-    categories.remove(np.array([0]))
+    subtract(categories, table, 0)
     assert categories.labels[0].dtype == np.float64
     assert written(categories) == "[[nan]]"
 
 
 def test_whole_numbers_that_no_float_reaches() -> None:
     with pytest.raises(MagnitudeError, match="column 0 holds whole numbers"):
-        Categories.fit(column(10**400, 2.5), np.arange(2))
+        Categories.fit(Table(column(10**400, 2.5)))
     assert find(np.array([2.5]), column(10**400, 2.5)[:, 0]).tolist() == [UNKNOWN, 0]
 
 
 def test_codes_and_counts_follow() -> None:
     table = np.array([["b", "x"], ["a", "x"], ["c", "y"], ["b", "x"]], dtype=object)
-    categories = Categories.fit(table, np.array([0, 1, 2, 3]))
+    categories = Categories.fit(Table(table))
     assert categories.codes.tolist() == [[1, 0], [0, 0], [2, 1], [1, 0]]
-    assert categories.remove(np.array([0])) == {}
-    lost = categories.remove(np.array([1, 2]))
-    assert {j: kept.tolist() for j, kept in lost.items()} == {
-        0: [False, True, False],
-        1: [True, False],
-    }
+    subtract(categories, table, 0)
+    assert [labels.tolist() for labels in categories.labels] == [["a", "b", "c"], ["x", "y"]]
+    subtract(categories, table, 1, 2)
+    assert [labels.tolist() for labels in categories.labels] == [["b"], ["x"]]
     assert categories.codes.tolist() == [[GONE, GONE], [GONE, GONE], [GONE, GONE], [0, 0]]
     assert categories.counts.tolist() == [1, 1]
     assert categories.start.tolist() == [0, 1, 2]
@@ -83,7 +86,7 @@ def test_codes_and_counts_follow() -> None:
 
 def test_only_live_rows_count() -> None:
     table = np.array([[1.0], [2.0], [3.0]])
-    categories = Categories.fit(table, np.array([0, 2]))
+    categories = Categories.fit(Table(table, lambda: np.array([0, 2])))
     assert categories.labels[0].tolist() == [1.0, 3.0]
     assert categories.codes.ravel().tolist() == [0, GONE, 1]
 
@@ -91,9 +94,10 @@ def test_only_live_rows_count() -> None:
 def test_fixed_categories_stay_and_others_are_unknown() -> None:
     fixed = [np.array(["c", "a"], dtype=object)]
     table = column("a", "b", "c")
-    categories = Categories.fit(table, np.arange(3), fixed)
+    categories = Categories.fit(Table(table), fixed)
     assert categories.codes.ravel().tolist() == [1, UNKNOWN, 0]
-    assert categories.remove(np.array([0, 1])) == {}
+    assert categories.known().tolist() == [2]
+    subtract(categories, table, 0, 1)
     assert categories.labels[0].tolist() == ["c", "a"]
     assert categories.counts.tolist() == [1, 0]
 
@@ -101,7 +105,7 @@ def test_fixed_categories_stay_and_others_are_unknown() -> None:
 @pytest.mark.parametrize("names", [None, ["city"]])
 def test_text_among_numbers_is_refused_by_name_without_values(names: Any) -> None:
     with pytest.raises(InvalidTypeError) as caught:
-        Categories.fit(column("secret", 4711, "secret", np.nan), np.arange(4), names=names)
+        Categories.fit(Table(column("secret", 4711, "secret", np.nan), names=names))
     message = str(caught.value)
     assert f"column {'0' if names is None else repr('city')} holds text in 2" in message
     assert "numbers in 1" in message

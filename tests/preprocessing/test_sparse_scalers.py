@@ -137,12 +137,12 @@ def test_a_column_that_is_read_again_loses_a_batch_as_a_whole(
     """The windows run out in the first of several blocks; a negative control takes them singly."""
     monkeypatch.setattr("erasable.core.tables._VALUES", 200)
     if not together:
-        subtract_all = Quantiles.subtract_all
+        subtract = Quantiles.subtract
 
-        def singly(self: Quantiles, tables: Any, read: Any) -> int:
-            return sum(subtract_all(self, [table], read) for table in tables)
+        def singly(self: Quantiles, table: Any, rows: Any) -> int:
+            return sum(subtract(self, table, some) for some in np.split(rows, [100, 200, 300]))
 
-        monkeypatch.setattr(Quantiles, "subtract_all", singly)
+        monkeypatch.setattr(Quantiles, "subtract", singly)
     table = np.arange(3000.0)[:, None] * [1.0, 2.0]
     model = RobustScaler(with_centering=False).fit(csr_array(table))
     assert model.delete(range(350)).counts["columns_scanned"]

@@ -341,8 +341,8 @@ class Gram(Summary):
             totals=self.totals.copy(),
         )
 
-    def merge(self, other: Gram, sign: int = 1) -> None:
-        """Add the sums of other rows, on the same grids, or subtract them if `sign` is -1."""
+    def merge(self, other: Self, sign: int = 1) -> None:
+        """See `Summary`; subtract the other sums if `sign` is -1."""
         self.n_rows += sign * other.n_rows
         self.totals += sign * other.totals
 

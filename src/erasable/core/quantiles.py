@@ -7,32 +7,35 @@ there after a deletion; when deletions have moved the ranks out of it, the colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _quantile_kernels as kernels
 from erasable.core._grid_passes import RemoteColumns, Window
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints
+from erasable.core.summaries import Summary
+from erasable.core.tables import Table
 
 __all__ = ["Quantiles"]
 
 _NEAREST, _FARTHEST, _PART = 64, 512, 128
-Reader: TypeAlias = "Callable[[int], Floats] | RemoteColumns"
 _NOTHING: Window = np.empty(0), np.empty(0, dtype=np.int64), 0
 
 
 @dataclass(eq=False, slots=True)
-class Quantiles:
+class Quantiles(Summary):
     """Chosen quantiles of every column.
 
     Attributes
     ----------
     shares : ndarray of shape (n_shares,), float64
         Which quantiles, from 0 to 1.
+    marker : float or None
+        What marks gaps, besides NaN; None where there are no gaps.
     n_values : ndarray of shape (n_features,), int64
         How many live values each column has.
     sizes : ndarray of shape (n_features, n_shares), int64
@@ -60,11 +63,11 @@ class Quantiles:
     --------
     >>> import numpy as np
     >>> rows = np.array([[1.0, 8.0], [2.0, 9.0], [5.0, 7.0]])
-    >>> quantiles = Quantiles.fit(lambda j: rows[:, j].copy(), 2, [0.25, 0.5])
+    >>> quantiles = Quantiles.fit(Table(rows), [0.25, 0.5])
     >>> quantiles.linear()
     array([[1.5, 7.5],
            [2. , 8. ]])
-    >>> quantiles.subtract_all([rows[2:]], lambda j: rows[:2, j].copy())
+    >>> quantiles.subtract(Table(rows, lambda: np.array([0, 1])), np.array([2]))
     0
     >>> quantiles.linear()
     array([[1.25, 8.25],
@@ -72,6 +75,7 @@ class Quantiles:
     """
 
     shares: Floats
+    marker: float | None
     n_values: Ints
     sizes: Ints
     cursors: Ints
@@ -83,32 +87,29 @@ class Quantiles:
 
     @classmethod
     def fit(
-        cls,
-        read: Reader,
-        n_features: int,
-        shares: Sequence[float] | Floats,
+        cls, table: Table, shares: Sequence[float] | Floats, marker: float | None = None
     ) -> Self:
-        """Find the quantiles of the live values.
+        """Find the quantiles of the rows that count.
 
         Parameters
         ----------
-        read : callable
-            Returns the live values of a column, by its position, in any order: an array of
-            float64 without NaN, which is reordered in place. Or the columns, where rows are
-            elsewhere.
-        n_features : int
+        table : Table
         shares : sequence of float
             Which quantiles, from 0 to 1.
+        marker : float, optional
+            What marks gaps, besides NaN; by default, there are no gaps.
 
         Returns
         -------
         Quantiles
         """
+        n_features = table.n_features
         shares = np.asarray(shares, dtype=np.float64)
         shape = (n_features, shares.size)
         sizes, cursors, before = np.zeros((3, *shape), dtype=np.int64)
         quantiles = cls(
             shares=shares,
+            marker=marker,
             n_values=np.zeros(n_features, dtype=np.int64),
             sizes=sizes,
             cursors=cursors,
@@ -118,35 +119,31 @@ class Quantiles:
             bounds=np.full((2, *shape), np.nan),
             weights=np.zeros(shape),
         )
-        quantiles._open_all(range(n_features), read)
+        quantiles._open_all(range(n_features), table)
         quantiles._find()
         return quantiles
 
-    def subtract_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Subtract rows of values.
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`; pass all rows that leave together: a column is read without any of them.
 
-        Parameters
-        ----------
-        tables : iterable of ndarray of shape (n_rows, n_features), float64 or float32
-            Values of the rows; NaN where a row has none. Pass all rows that leave together in one
-            call: `read` returns columns without any of them.
-        read : callable
-            As in `fit`, for the values that are left; called only for columns whose window has
-            run out.
-
-        Returns
-        -------
-        int
-            How many columns were read again.
+        A column is read again where its window has run out.
         """
-        return self._change(kernels.forget, tables, read)
+        return self._change(kernels.forget, table, rows)
 
-    def add_all(self, tables: Iterable[Matrix], read: Reader) -> int:
-        """Add rows of values, which `read` returns, too; see :meth:`subtract_all`."""
-        return self._change(kernels.learn, tables, read)
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `subtract`."""
+        return self._change(kernels.learn, table, rows)
 
-    def _change(self, change: Callable[..., None], tables: Iterable[Matrix], read: Reader) -> int:
-        for taken in tables:
+    def state(self) -> dict[str, Any]:
+        """See `Summary`."""
+        return {"quantiles": self.linear()}
+
+    def _change(self, change: Callable[..., None], table: Table, rows: Ints) -> int:
+        for near, at in table.dense_blocks(rows):
+            taken = near[at]
+            if self.marker is not None:
+                taken = taken.astype(np.float64)
+                taken[taken == self.marker] = np.nan
             change(
                 taken, self.n_values, self.sizes, self.cursors, self.before, self.runs, self.counts
             )
@@ -154,7 +151,7 @@ class Quantiles:
         if short is None:
             return 0
         columns = np.flatnonzero(short).tolist()
-        self._open_all(columns, read)
+        self._open_all(columns, table)
         self._find()
         return len(columns)
 
@@ -206,8 +203,9 @@ class Quantiles:
         )
         return short if missed else None
 
-    def _open_all(self, columns: Sequence[int], read: Reader) -> None:
+    def _open_all(self, columns: Sequence[int], table: Table) -> None:
         """Open the windows of columns around the wanted ranks."""
+        read = table.reader(self.marker)
         if isinstance(read, RemoteColumns):
             found = read.windows(columns, self._limits)
             for j, (n, windows) in zip(columns, found, strict=True):

@@ -7,7 +7,7 @@ so adding and subtracting rows commute and undo each other.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,6 +52,10 @@ class Summary(ABC):
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return the arrays that a model must keep."""
+
+    def merge(self, other: Self) -> None:
+        """Add a summary of other rows, with the same grids if there are any."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement merge()")
 
 
 class Gridded(Summary):

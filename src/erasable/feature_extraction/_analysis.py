@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -18,10 +17,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
 from erasable.core.ids import shorten
-from erasable.core.messages import refuse_no_texts
 from erasable.core.params import function_path
-from erasable.feature_extraction._counts import TermCounts
-from erasable.feature_extraction._words import cuts_plainly
 
 _DOCUMENTS = [
     Interval(RealNotInt, 0, 1, closed="both"),
@@ -62,23 +58,6 @@ def make_tool(
     """Make scikit-learn's vectorizer that cuts texts as parameters say, which `param` returns."""
     params = {name: param(name) for name in _ANALYSIS}
     return sklearn.feature_extraction.text.CountVectorizer(**params)
-
-
-@dataclass(frozen=True, eq=False)
-class Cutting:
-    """Analyzer that cuts documents into terms, and can be pickled."""
-
-    tool: Any  # CountVectorizer of scikit-learn
-    vocabulary: Mapping[str, int] | None  # see `TermCounts.fit`
-    binary: bool  # is every count 1?
-
-    def count(self, documents: Any, live_rows: Ints) -> TermCounts:
-        """Count the terms of documents, of an array of objects; see `TermCounts.fit`."""
-        refuse_no_texts(documents[live_rows].tolist())
-        return TermCounts.fit(
-            documents, live_rows, self.tool.build_analyzer(), self.vocabulary, binary=self.binary,
-            plain=cuts_plainly(self.tool), lowercase=self.tool.lowercase,
-        )  # fmt: skip
 
 
 def check_analysis(vectorizer: Any) -> None:

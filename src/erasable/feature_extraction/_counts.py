@@ -1,4 +1,4 @@
-"""Counts of each term in each document, kept so that a document is never read again.
+"""Counts of the terms of documents, and of each document in memory, which is never read again.
 
 The law kept here: the terms with their counts are a function of the live documents alone. Terms
 that no live document has are gone, and so is their text. The places of terms (slots) and the holes
@@ -20,9 +20,12 @@ from scipy.sparse import csr_array
 
 from erasable.core.arrays import Flags, Ints, of_objects
 from erasable.core.errors import InvalidDataError
+from erasable.core.messages import refuse_no_texts
+from erasable.core.passes import Block, Pass
+from erasable.core.tables import Table
 from erasable.feature_extraction import _text_kernels as kernels
 from erasable.feature_extraction._text_kernels import Counts, Slots
-from erasable.feature_extraction._words import words_of
+from erasable.feature_extraction._words import cuts_plainly, words_of
 
 Analyzer = Callable[[str], Iterable[str]]
 
@@ -34,6 +37,11 @@ class CountRows:
     counts: Counts
     columns: Slots
     indptr: Ints
+
+    @property
+    def parts(self) -> kernels.Entries:
+        """The arrays, for kernels."""
+        return self.counts, self.columns, self.indptr
 
     def csr(self, data: NDArray[Any], n_columns: int) -> csr_array:
         """Make a matrix of values for the entries."""
@@ -51,12 +59,10 @@ def count_terms(
     places: Mapping[str, int],
     *,
     binary: bool,
-    n_slots: int = 0,
 ) -> CountRows:
     """Count the terms of documents, each in its place.
 
     If `places` is a defaultdict, new terms get the next place; otherwise they are ignored.
-    `n_slots` is the number of places, if it is not that of the terms.
     """
     counts, slots, ends = array("i"), array("i"), array("q", [0])
     learns = isinstance(places, defaultdict)
@@ -71,7 +77,7 @@ def count_terms(
     )
     if binary:
         rows.counts[:] = 1
-    return rows if learns else _sorted(rows, max(n_slots, len(places)))
+    return rows if learns else _sorted(rows, len(places))
 
 
 def _sorted(rows: CountRows, n_columns: int) -> CountRows:
@@ -82,146 +88,157 @@ def _sorted(rows: CountRows, n_columns: int) -> CountRows:
     return CountRows(matrix.data, matrix.indices.astype(np.int32, copy=False), rows.indptr)
 
 
-@dataclass(eq=False, slots=True)
-class TermCounts:
-    """Counts of the terms of all live documents, in the vocabulary or not."""
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """Analyzer that cuts documents into terms, and can be pickled."""
 
-    terms: NDArray[Any]  # of each slot, ascending; "" where no live document has it any more
-    df: Ints  # live documents with the term
-    tf: Ints  # how often they have it
-    rows: CountRows  # a row for each record, slots as columns; rows not live are empty or 0
-    fixed: bool  # were the terms given?
-    slots: dict[str, int] | None = None  # by term of a live document; made when documents come
+    tool: Any  # CountVectorizer of scikit-learn
+    vocabulary: Mapping[str, int] | None  # the terms if they are given, with their columns
+    binary: bool  # is every count 1?
 
-    @classmethod
-    def fit(
-        cls,
-        documents: NDArray[Any],
-        live_rows: Ints,
-        analyze: Analyzer,
-        vocabulary: Mapping[str, int] | None,
-        *,
-        binary: bool,
-        plain: bool = False,
-        lowercase: bool = True,
-    ) -> Self:
-        """Count the terms of the live documents; `live_rows` ascend.
+    @property
+    def is_plain(self) -> bool:
+        """Whether terms are learned, and are words as by default: there is faster code for it."""
+        return self.vocabulary is None and cuts_plainly(self.tool)
 
-        `vocabulary` has the terms if they are given; `plain`: `analyze` is scikit-learn's default,
-        for which there is faster code. Raise InvalidDataError for terms that are no strings, or
-        that UTF-8 cannot encode.
+    def count(self, texts: list[str]) -> tuple[list[str], CountRows]:
+        """Count the terms of texts; return the terms, sorted or as given, and the counts.
+
+        Raise InvalidDataError for terms that are no strings, or that UTF-8 cannot encode.
         """
-        places: Any = vocabulary
-        if vocabulary is None:
-            places = defaultdict[str, int]()
-            places.default_factory = places.__len__
-        texts = documents[live_rows].tolist()
-        if plain and vocabulary is None:
+        analyze, given, binary = self.tool.build_analyzer(), self.vocabulary, self.binary
+        refuse_no_texts(texts)
+        if given is not None:
+            terms = sorted(given, key=given.__getitem__)
+            return terms, count_terms(texts, analyze, given, binary=binary)
+        places = defaultdict[str, int]()
+        places.default_factory = places.__len__
+        if self.is_plain:
+            lowercase = self.tool.lowercase
             read = _count_words(texts, analyze, places, binary=binary, lowercase=lowercase)
         else:
             read = count_terms(texts, analyze, places, binary=binary)
         _refuse_strange(places)
-        terms = np.empty(len(places), dtype=object)
-        if vocabulary is None:
-            terms[:] = sorted(places)
-            rank = np.zeros(terms.size, dtype=np.int32)
-            rank[[places[term] for term in terms]] = np.arange(terms.size, dtype=np.int32)
-            read = _sorted(CountRows(read.counts, rank[read.columns], read.indptr), terms.size)
-        else:
-            terms[list(places.values())] = list(places)
-        indptr = np.zeros(documents.shape[0] + 1, dtype=np.int64)
-        indptr[live_rows + 1] = np.diff(read.indptr)
+        terms = sorted(places)
+        rank = np.zeros(len(terms), dtype=np.int32)
+        rank[[places[term] for term in terms]] = np.arange(len(terms), dtype=np.int32)
+        return terms, _sorted(CountRows(read.counts, rank[read.columns], read.indptr), len(terms))
+
+
+Tally = tuple[Counter[str], Counter[str]]
+"""Numbers of documents with each term, and of its occurrences."""
+
+
+class _Tallying(Pass[Tally]):
+    """Tally the terms of documents."""
+
+    takes_gaps = True
+    finds_records = True
+
+    def __init__(self, cutting: Cutting) -> None:
+        self._cutting = cutting
+
+    def of_block(self, block: Block) -> Tally:
+        terms, read = self._cutting.count(block.matrix[block.positions, 0].tolist())
+        totals = _totals(read, terms).tolist()
+        df, tf = (Counter(dict(zip(terms, each, strict=True))) for each in totals)
+        return df, tf
+
+    def merge(self, one: Tally, other: Tally) -> Tally:
+        for mine, theirs in zip(one, other, strict=True):
+            mine.update(theirs)
+        return one
+
+
+def _totals(read: CountRows, terms: list[str]) -> Any:
+    """Return how many documents have each term, and how often."""
+    totals = np.zeros((2, len(terms)), dtype=np.int64)
+    kernels.tally(read.parts, np.arange(read.indptr.size - 1), 1, *totals)
+    return totals
+
+
+@dataclass(eq=False, slots=True)
+class TermCounts:
+    """Counts of the terms of all live documents, in the vocabulary or not.
+
+    It is no `Summary`, as `add` returns where the terms are.
+    """
+
+    cutting: Cutting
+    terms: NDArray[Any]  # of each slot, ascending; "" where no live document has it any more
+    df: Ints  # live documents with the term
+    tf: Ints  # how often they have it
+    # A row for each record, slots as columns; rows not live are empty or 0. None where documents
+    # are stored: those that leave are cut again.
+    rows: CountRows | None
+    slots: dict[str, int] | None = None  # by term of a live document; made when it is needed
+
+    @classmethod
+    def fit(cls, table: Table, cutting: Cutting) -> Self:
+        """Count the terms of the live documents, see `Cutting.count`."""
+        live = table.live_rows()
+        if table.is_stored:
+            found, given = table.run(_Tallying(cutting), live), cutting.vocabulary
+            terms = sorted(found[0]) if given is None else sorted(given, key=given.__getitem__)
+            df, tf = np.array([[each[term] for term in terms] for each in found], dtype=np.int64)
+            return cls(cutting, of_objects(terms), df, tf, None)
+        terms, read = cutting.count(table.matrix[live, 0].tolist())
+        df, tf = _totals(read, terms)
+        indptr = np.zeros(table.matrix.shape[0] + 1, dtype=np.int64)
+        indptr[live + 1] = np.diff(read.indptr)
         rows = CountRows(read.counts, read.columns, np.cumsum(indptr))
-        made = cls(
-            terms,
-            np.zeros(terms.size, dtype=np.int64),
-            np.zeros(terms.size, dtype=np.int64),
-            rows,
-            vocabulary is not None,
-        )
-        made._tally(live_rows, 1, made.df, made.tf)
-        return made
+        return cls(cutting, of_objects(terms), df, tf, rows)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the terms were given."""
+        return self.cutting.vocabulary is not None
 
     def copy(self) -> Self:
         """Copy all of it, so that a deletion in one does not change the other."""
-        rows = CountRows(self.rows.counts.copy(), self.rows.columns.copy(), self.rows.indptr)
-        return type(self)(self.terms.copy(), self.df.copy(), self.tf.copy(), rows, self.fixed)
+        rows = self.rows
+        if rows is not None:
+            rows = CountRows(rows.counts.copy(), rows.columns.copy(), rows.indptr)
+        terms, df, tf = (each.copy() for each in (self.terms, self.df, self.tf))
+        return type(self)(self.cutting, terms, df, tf, rows)
 
-    def add(
-        self,
-        documents: list[str],
-        rows: Ints,
-        n_rows: int,
-        analyze: Analyzer,
-        *,
-        binary: bool,
-    ) -> Slots | None:
-        """Count the terms of new live documents at `rows`, ascending; there are `n_rows` rows now.
+    def state(self) -> dict[str, Any]:
+        """Return the terms with their counts."""
+        there = np.arange(self.df.size) if self.fixed else np.flatnonzero(self.df)
+        return {"terms": self.terms[there], "df": self.df[there], "tf": self.tf[there]}
+
+    def add(self, table: Table, rows: Ints) -> Slots | None:
+        """Count the terms of new live documents, ascending.
 
         Return the new slot of each former slot, or None where the terms stay as they were.
         """
-        if self.slots is None:
-            there = np.arange(self.terms.size) if self.fixed else np.flatnonzero(self.df)
-            self.slots = dict(zip(self.terms[there].tolist(), there.tolist(), strict=True))
-        places, moved = self.slots, None
-        if not self.fixed:
-            documents_terms = [list(analyze(document)) for document in documents]
-            new = {t: 0 for terms in documents_terms for t in terms if t not in places}
-            _refuse_strange(new)
-            if new:
-                moved = self._insert(new)
-                places = self.slots
-            documents, analyze = documents_terms, list  # type: ignore[assignment]
-        read = count_terms(documents, analyze, places, binary=binary, n_slots=self.terms.size)
-        mine = np.zeros(n_rows, dtype=np.bool_)
-        mine[rows] = True
-        lengths = np.zeros(n_rows, dtype=np.int64)
-        lengths[: self.rows.indptr.size - 1] = np.diff(self.rows.indptr)
-        before = self.rows
-        self.rows = _interleave(read, self._without(mine, lengths), mine)
-        before.counts[:] = before.columns[:] = 0
-        self._tally(rows, 1, self.df, self.tf)
+        terms, read = self._cut(table, rows)
+        moved = None if self.fixed else self._insert(terms)
+        read = self._in_slots(terms, read)
+        if (before := self.rows) is not None:
+            n_rows = table.matrix.shape[0]
+            mine = np.zeros(n_rows, dtype=np.bool_)
+            mine[rows] = True
+            lengths = np.zeros(n_rows, dtype=np.int64)
+            lengths[: before.indptr.size - 1] = np.diff(before.indptr)
+            self.rows = _interleave(read, _without(before, mine, lengths), mine)
+            before.counts[:] = before.columns[:] = 0
+        kernels.tally(read.parts, np.arange(rows.size), 1, self.df, self.tf)
         return moved
 
-    def _without(self, left_out: Flags, lengths: Ints) -> CountRows:
-        """Return the rows without some; deleted ones keep their length."""
-        n = self.rows.indptr.size - 1
-        kept = np.repeat(~left_out[:n], lengths[:n])
-        ends = np.concatenate([[0], np.cumsum(lengths[~left_out])])
-        return CountRows(self.rows.counts[kept], self.rows.columns[kept], ends)
-
-    def _insert(self, new: Mapping[str, int]) -> Slots:
-        """Give new terms slots, and take away those of terms that nobody has."""
-        there = np.flatnonzero(self.df)
-        known, ordered = self.terms[there].tolist(), sorted(new)
-        places = np.array([bisect_left(known, term) for term in ordered])
-        terms = known.copy()
-        for place, term in zip(places.tolist()[::-1], ordered[::-1], strict=True):
-            terms.insert(place, term)
-        self.slots = dict(zip(terms, range(len(terms)), strict=True))
-        slots = np.arange(len(known), dtype=np.int32)
-        slots += np.searchsorted(places, slots, side="right").astype(np.int32)
-        moved = np.zeros(self.terms.size, dtype=np.int32)  # documents that are gone have slot 0
-        moved[there] = slots
-        df, tf = np.zeros((2, len(terms)), dtype=np.int64)
-        df[slots], tf[slots] = self.df[there], self.tf[there]
-        self.df, self.tf = df, tf
-        self.terms[:] = ""
-        self.terms = of_objects(terms)
-        self.rows = CountRows(self.rows.counts, moved[self.rows.columns], self.rows.indptr)
-        return moved
-
-    def without(self, rows: Ints) -> tuple[Ints, Ints]:
+    def without(self, table: Table, rows: Ints) -> tuple[Ints, Ints]:
         """Return what `df` and `tf` would be without some documents."""
         df, tf = self.df.copy(), self.tf.copy()
-        self._tally(rows, -1, df, tf)
+        read, places = self._counts_of(table, rows)
+        kernels.tally(read.parts, places, -1, df, tf)
         return df, tf
 
-    def remove(self, rows: Ints) -> None:
-        """Forget documents, in time in their terms."""
-        self._tally(rows, -1, self.df, self.tf)
-        gone = np.zeros(int((self.rows.indptr[rows + 1] - self.rows.indptr[rows]).sum()), np.int64)
-        n_gone = kernels.wipe(self._parts(), rows, self.df, gone)
+    def subtract(self, table: Table, rows: Ints) -> None:
+        """Subtract documents, in time in their terms; counts that are kept are overwritten."""
+        read, places = self._counts_of(table, rows)
+        kernels.tally(read.parts, places, -1, self.df, self.tf)
+        gone = np.zeros(int((read.indptr[places + 1] - read.indptr[places]).sum()), np.int64)
+        n_gone = kernels.wipe(read.parts, places, self.df, gone)
         if not self.fixed:
             slots = gone[:n_gone]
             if self.slots is not None:
@@ -229,30 +246,86 @@ class TermCounts:
                     del self.slots[term]
             self.terms[slots] = ""
 
-    def select(self, rows: Ints, kept: Ints) -> CountRows:
-        """Return the counts of live documents in the columns whose slots are `kept`, ascending."""
+    def select(self, rows: Ints, kept: Ints) -> CountRows | None:
+        """Return the counts of live documents in the columns whose slots are `kept`, ascending.
+
+        None where documents are stored.
+        """
+        if self.rows is None:
+            return None
         column = np.full(self.terms.size, -1, dtype=np.int32)
         column[kept] = np.arange(kept.size, dtype=np.int32)
         starts, indptr = np.zeros(rows.size + 1, dtype=np.int64), self.rows.indptr
         most = int((indptr[rows + 1] - indptr[rows]).sum())
         counts, columns = np.zeros((2, most), dtype=np.int32)
-        kernels.pick(self._parts(), rows, column, counts, columns, starts)
+        kernels.pick(self.rows.parts, rows, column, counts, columns, starts)
         n = int(starts[-1])
         return CountRows(counts[:n].copy(), columns[:n].copy(), starts)
 
-    def holders(self, rows: Ints, slots: Ints) -> Ints:
-        """Find those of the live documents `rows` that have a term of some slots."""
+    def holders(self, rows: Ints, slots: Ints) -> Ints | None:
+        """Find those of the live documents `rows` that have a term of some slots; None: unknown."""
+        if self.rows is None:
+            return None if slots.size else rows[:0]
         wanted = np.zeros(self.terms.size, dtype=np.bool_)
         wanted[slots] = True
         out = np.zeros(rows.size, dtype=np.int64)
         found = kernels.holders(self.rows.columns, self.rows.indptr, rows, wanted, out)
         return out[:found].copy()
 
-    def _parts(self) -> kernels.Entries:
-        return self.rows.counts, self.rows.columns, self.rows.indptr
+    def _cut(self, table: Table, rows: Ints) -> tuple[list[str], CountRows]:
+        near, places = table.in_memory(rows)
+        return self.cutting.count(near[places, 0].tolist())
 
-    def _tally(self, rows: Ints, sign: int, df: Ints, tf: Ints) -> None:
-        kernels.tally(self._parts(), rows, sign, df, tf)
+    def _counts_of(self, table: Table, rows: Ints) -> tuple[CountRows, Ints]:
+        """Return counts of live documents, by slot, and the places in them of some rows."""
+        if self.rows is not None:
+            return self.rows, rows
+        return self._in_slots(*self._cut(table, rows)), np.arange(rows.size)
+
+    def _in_slots(self, terms: list[str], read: CountRows) -> CountRows:
+        """Return counts by slot of counts by place among sorted terms."""
+        if self.fixed:
+            return read
+        slots = np.fromiter(map(self._places().__getitem__, terms), np.int32, len(terms))
+        return CountRows(read.counts, slots[read.columns], read.indptr)
+
+    def _places(self) -> dict[str, int]:
+        if self.slots is None:
+            there = np.flatnonzero(self.df)
+            self.slots = dict(zip(self.terms[there].tolist(), there.tolist(), strict=True))
+        return self.slots
+
+    def _insert(self, terms: list[str]) -> Slots | None:
+        """Give new terms slots, and take away those of terms that nobody has; see `add`."""
+        new = [term for term in terms if term not in self._places()]
+        if not new:
+            return None
+        there = np.flatnonzero(self.df)
+        known = self.terms[there].tolist()
+        places = np.array([bisect_left(known, term) for term in new])
+        every = known.copy()
+        for place, term in zip(places.tolist()[::-1], new[::-1], strict=True):
+            every.insert(place, term)
+        self.slots = dict(zip(every, range(len(every)), strict=True))
+        slots = np.arange(len(known), dtype=np.int32)
+        slots += np.searchsorted(places, slots, side="right").astype(np.int32)
+        moved = np.zeros(self.terms.size, dtype=np.int32)  # documents that are gone have slot 0
+        moved[there] = slots
+        df, tf = np.zeros((2, len(every)), dtype=np.int64)
+        df[slots], tf[slots] = self.df[there], self.tf[there]
+        self.df, self.tf = df, tf
+        self.terms[:] = ""
+        self.terms = of_objects(every)
+        if self.rows is not None:
+            self.rows = CountRows(self.rows.counts, moved[self.rows.columns], self.rows.indptr)
+        return moved
+
+
+def _without(rows: CountRows, left_out: Flags, lengths: Ints) -> CountRows:
+    """Return rows without some; deleted ones keep their length."""
+    kept = np.repeat(~left_out[: rows.indptr.size - 1], lengths[: rows.indptr.size - 1])
+    ends = np.concatenate([[0], np.cumsum(lengths[~left_out])])
+    return CountRows(rows.counts[kept], rows.columns[kept], ends)
 
 
 def _count_words(

@@ -7,10 +7,9 @@ document's counts out, and cuts no other text.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,107 +21,23 @@ from sklearn.utils import Tags
 
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Array, Fields, Sizes, Texts, refuse
-from erasable.core.arrays import Ints, of_objects
+from erasable.core.arrays import Ints
 from erasable.core.changes import TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
-from erasable.core.messages import refuse_no_texts
-from erasable.core.passes import Block, Pass, Stored, run, storage
+from erasable.core.passes import storage
 from erasable.core.records import Records
 from erasable.core.rows import Rows
+from erasable.core.tables import Table
 from erasable.feature_extraction._analysis import (
-    Cutting,
     check_analysis,
     choose,
     make_tool,
     read_vocabulary,
 )
-from erasable.feature_extraction._counts import CountRows, TermCounts, count_terms
-from erasable.feature_extraction._words import cuts_plainly
-
-
-class Tally(NamedTuple):
-    """Numbers of documents with each term, and of its occurrences."""
-
-    df: Counter[str]
-    tf: Counter[str]
-
-
-class _Tallying(Pass[Tally]):
-    """Tally the terms of documents."""
-
-    takes_gaps = True
-    finds_records = True
-
-    def __init__(self, cutting: Cutting) -> None:
-        self._cutting = cutting
-
-    def of_block(self, block: Block) -> Tally:
-        return tallied(self._cutting, block.matrix[block.positions, 0])
-
-    def merge(self, one: Tally, other: Tally) -> Tally:
-        one.df.update(other.df)
-        one.tf.update(other.tf)
-        return one
-
-
-def tallied(cutting: Cutting, documents: Any) -> Tally:
-    """Tally the terms of documents."""
-    counts = cutting.count(documents, np.arange(len(documents)))
-    there = np.flatnonzero(counts.df)
-    terms = counts.terms[there].tolist()
-    df, tf = (
-        dict(zip(terms, each[there].tolist(), strict=True)) for each in (counts.df, counts.tf)
-    )
-    return Tally(Counter(df), Counter(tf))
-
-
-class StoredTerms:
-    """The terms of live rows of a stored table of one column; an accelerator, like `TermCounts`."""
-
-    def __init__(self, matrix: Stored, live_rows: Ints, cutting: Cutting) -> None:
-        self._matrix, self._cutting = matrix, cutting
-        self.fixed = cutting.vocabulary is not None
-        found = run(_Tallying(cutting), matrix, live_rows)
-        if cutting.vocabulary is None:
-            self._slots = {term: slot for slot, term in enumerate(sorted(found.df))}
-        else:
-            self._slots = dict(cutting.vocabulary)
-        self.terms = of_objects(sorted(self._slots, key=self._slots.__getitem__))
-        self.df, self.tf = np.zeros((2, self.terms.size), dtype=np.int64)
-        self._add(found, 1, self.df, self.tf)
-
-    def without(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return what `df` and `tf` would be without some documents."""
-        df, tf = self.df.copy(), self.tf.copy()
-        self._add(self._tally_of(rows), -1, df, tf)
-        return df, tf
-
-    def remove(self, rows: Ints) -> None:
-        """Forget documents, which are read."""
-        gone = self._tally_of(rows)
-        slots = self._add(gone, -1, self.df, self.tf)
-        if not self.fixed:
-            for slot in slots[self.df[slots] == 0].tolist():
-                del self._slots[self.terms[slot]]
-                self.terms[slot] = ""
-
-    def holders(self, rows: Ints, slots: Ints) -> Ints | None:
-        """Return None (unknown) for the documents with the terms of any slots."""
-        return None if slots.size else rows[:0]
-
-    def _tally_of(self, rows: Ints) -> Tally:
-        return tallied(self._cutting, self._matrix[rows][:, 0])
-
-    def _add(self, tally: Tally, sign: int, df: Ints, tf: Ints) -> Ints:
-        """Add a tally to counts, or take it out; return the slots of its terms."""
-        slots = np.fromiter(map(self._slots.__getitem__, tally.df), np.int64, len(tally.df))
-        df[slots] += sign * np.fromiter(tally.df.values(), np.int64, slots.size)
-        tf[slots] += sign * np.fromiter((tally.tf[term] for term in tally.df), np.int64, slots.size)
-        return slots
-
+from erasable.feature_extraction._counts import CountRows, Cutting, TermCounts, count_terms
 
 _counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
 """Counts of documents that several models learn from, for as long as the documents are kept.
@@ -136,6 +51,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER
     _reads_blocks: ClassVar[bool] = True
+    _adds_stored: ClassVar[bool] = True
 
     vocabulary: Any
     binary: bool
@@ -161,30 +77,23 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._publish(self._choose(counts.df, counts.tf))
 
     def _check_deletion(self, rows: Ints) -> None:
-        counts: TermCounts | StoredTerms = self._accelerator
+        counts: TermCounts = self._accelerator
         if not counts.fixed:
-            self._choose(*counts.without(rows), n_gone=rows.size)
+            table = Table.of(self._attached())
+            self._choose(*counts.without(table, rows), n_gone=rows.size)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        counts: TermCounts | StoredTerms = self._accelerator
         kept, held_in = self._kept, self._counts
-        counts.remove(rows)
+        self._accelerator.subtract(Table.of(self._attached()), rows)
         n_new = self._choose_again(kept, held_in, rows.size)
         return Outcome("updated", 0, {"terms_dropped": kept.size - self._kept.size + n_new})
 
     def _can_add(self) -> bool:
-        return isinstance(self._accelerator, TermCounts)
+        return True
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        counts: TermCounts = self._accelerator
-        records, held_in = self._attached().records, self._counts
-        documents = records.matrix[rows, 0].tolist()
-        refuse_no_texts(documents)
-        moved = counts.add(
-            documents, rows, records.n_rows, self._tool.build_analyzer(),
-            binary=self._at_fit("binary"),
-        )  # fmt: skip
-        kept = self._kept
+        kept, held_in = self._kept, self._counts
+        moved = self._accelerator.add(Table.of(self._attached()), rows)
         if moved is not None:
             kept = moved[kept].astype(np.int64)
             self._kept = np.empty(0, dtype=np.int64)  # all terms have other slots
@@ -259,20 +168,17 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             raise not_its_records(self)
         self._accelerator, self._kept = counts, kept
 
-    def _count_documents(self) -> TermCounts | StoredTerms:
-        held, binary = self._attached(), bool(self._at_fit("binary"))
+    def _count_documents(self) -> TermCounts:
+        held, of_others = self._attached(), None
         vocabulary = read_vocabulary(self._at_fit("vocabulary"))
-        cutting, matrix = Cutting(self._tool, vocabulary, binary), held.records.matrix
-        if isinstance(matrix, Stored):
-            return StoredTerms(matrix, held.live_rows(), cutting)
-        of_others = None
-        if cuts_plainly(self._tool) and vocabulary is None and held.n_live == held.records.n_rows:
+        cutting = Cutting(self._tool, vocabulary, bool(self._at_fit("binary")))
+        if cutting.is_plain and held.n_live == held.records.n_rows:
             source = None if held.records.source is None else held.records.source()
             of_others = None if source is None else _counted.setdefault(source, {})
-        how = (binary, bool(self._tool.lowercase))
+        how = (cutting.binary, bool(self._tool.lowercase))
         if of_others is not None and how in of_others:
             return of_others[how].copy()
-        made = cutting.count(matrix[:, 0], held.live_rows())
+        made = TermCounts.fit(Table.of(held), cutting)
         if of_others is not None:
             of_others[how] = made.copy()
         return made
@@ -283,7 +189,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         return choose(df, tf, self._attached().n_live - n_gone, self._info.params)
 
     def _publish(self, kept: Ints) -> None:
-        counts: TermCounts | StoredTerms = self._accelerator
+        counts: TermCounts = self._accelerator
         before = self.__dict__.get("_kept")
         self._kept, self._counts = kept, counts.df[kept]
         if before is None or not np.array_equal(before, kept):
@@ -359,9 +265,8 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         """Transform live records, at these positions, from what is known of them."""
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredTerms):  # which has no documents
-            return None
-        return self._values(self._accelerator.select(rows, self._kept))
+        counted = self._accelerator.select(rows, self._kept)
+        return None if counted is None else self._values(counted)
 
     def _values(self, counted: CountRows) -> csr_array:
         """Return the output of counted documents."""

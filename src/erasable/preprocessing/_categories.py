@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, repeat
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Flags, Ints, Ints32, of_objects
+from erasable.core.arrays import Ints, Ints32
 from erasable.core.errors import InvalidInputError, InvalidTypeError, MagnitudeError
-from erasable.core.passes import Block, Pass, Stored, run
+from erasable.core.passes import Block, Pass
+from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 from erasable.preprocessing._sparse_fills import gaps_in
 
@@ -30,85 +31,88 @@ GONE, UNKNOWN = -1, -2
 
 
 @dataclass(eq=False, slots=True)
-class Categories:
+class Categories(Summary):
     """Labels of each column's categories, their counts, and the code of each record in each."""
 
     # of each column: float64, or object for text; sorted, a gap (NaN) last; or as fixed
     labels: list[NDArray[Any]]
     counts: Ints  # live records of each, column after column; 0 only where labels are fixed
     start: Ints  # where the categories of each column begin in `counts`, n_features + 1
-    codes: Ints32  # place of each record's category in its column's labels, `GONE` or `UNKNOWN`
+    # place of each record's category in its column's labels, `GONE` or `UNKNOWN`; None where
+    # records are stored
+    codes: Ints32 | None
     fixed: bool  # has the user said which categories there are?
+    marker: Any  # marks gaps, besides NaN
+    # of columns whose labels the last change has changed: the former place of each, or `UNKNOWN`
+    moved: dict[int, Ints] = field(default_factory=dict)
 
     @classmethod
     def fit(
-        cls,
-        matrix: NDArray[Any],
-        live_rows: Ints,
-        fixed: Sequence[NDArray[Any]] | None = None,
-        names: Sequence[str] | None = None,
-    ) -> Self:
-        """Find the categories of the live rows, which are distinct, or count the `fixed` ones.
+        cls, table: Table, fixed: Sequence[NDArray[Any]] | None = None, marker: Any = np.nan
+    ) -> Categories:
+        """Find the categories of the rows that count, or count the `fixed` ones.
 
         Raise InvalidTypeError for a column of text and numbers, MagnitudeError for a whole number
         that is no float.
         """
-        n_features = matrix.shape[1]
-        whole = live_rows.size == matrix.shape[0]
-        codes = np.full(matrix.shape, GONE, dtype=np.int32, order="F")
-        labels: list[NDArray[Any]] = []
-        counts: list[Ints] = []
-        for j in range(n_features):
-            column = matrix[:, j] if whole else matrix[live_rows, j]
-            if fixed is not None:
-                found, known = find(fixed[j], column), fixed[j]
-            else:
-                known, found = distinct(column, j if names is None else names[j])
-            labels.append(known)
-            codes[live_rows, j] = found
-            counts.append(np.bincount(found[found >= 0], minlength=known.size))
-        every = np.concatenate(counts).astype(np.int64)
-        return cls(labels, every, starts(labels), codes, fixed is not None)
+        counting = _Counting(fixed, marker, table.names)
+        if table.is_stored:
+            return table.run(counting)
+        rows, shape = table.live_rows(), table.matrix.shape
+        codes = np.full(shape, GONE, dtype=np.int32, order="F")
+        return counting.of_rows(table.matrix, None if rows.size == shape[0] else rows, codes)
 
     def count(self, column: int) -> Ints:
         """Return how many live records have each category of a column; a view."""
         return self.counts[self.start[column] : self.start[column + 1]]
 
-    def add(self, table: NDArray[Any], rows: Ints, n_rows: int) -> dict[int, Flags] | None:
-        """Take live rows in; there are `n_rows` rows now.
+    def known(self) -> Ints:
+        """Return how many live records have one of the categories of each column."""
+        known: Ints = np.diff(np.append(0, np.cumsum(self.counts))[self.start])
+        return known
 
-        Return which categories are new, for each column with new ones; None where a column holds
-        values of another kind: fit again.
-        """
-        if self.codes.shape[0] < n_rows:
+    def add(self, table: Table, rows: Ints) -> int | None:
+        """See `Summary`; None where a column has values of another kind."""
+        near, places = table.in_memory(rows)
+        n_rows, self.moved = table.matrix.shape[0], {}
+        if self.codes is not None and self.codes.shape[0] < n_rows:
             codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
             codes[: self.codes.shape[0]] = self.codes
             self.codes = codes
-        if rows.size == 1 and (codes_of_row := self._known(table)) is not None:
-            self.codes[rows] = codes_of_row
+        if rows.size == 1 and (codes_of_row := self._known(near, places)) is not None:
+            if self.codes is not None:
+                self.codes[rows] = codes_of_row
             self.counts[self.start[:-1] + codes_of_row] += 1
-            return {}
-        gained: dict[int, Flags] = {}
-        for j, labels in enumerate(self.labels):
-            found = find(labels, table[:, j])
-            strange = table[found == UNKNOWN, j]
+            return 0
+        for j in range(len(self.labels)):
+            values = seen(near[places, j], self.marker)
+            found = find(self.labels[j], values)
+            strange = values[found == UNKNOWN]
             if strange.size and not self.fixed:
-                joined = _joined(labels, strange)
-                if joined is None:
+                if not self._admit(j, strange):
                     return None
-                gained[j] = self._insert(j, joined)
-                found = find(self.labels[j], table[:, j])
-            self.codes[rows, j] = found
-            known = found[found >= 0]
-            self.count(j)[:] += np.bincount(known, minlength=self.labels[j].size)
-        return gained
+                found = find(self.labels[j], values)
+            if self.codes is not None:
+                self.codes[rows, j] = found
+            self.count(j)[:] += np.bincount(found[found >= 0], minlength=self.labels[j].size)
+        return 0
 
-    def _known(self, table: NDArray[Any]) -> Ints32 | None:
+    def merge(self, other: Self) -> None:
+        """See `Summary`; codes are read from then on."""
+        self.codes = None
+        for j, labels in enumerate(other.labels):
+            places = self._insert(j, labels) if not self.fixed else slice(None)
+            if places is None:
+                raise InvalidTypeError(f"column {j} holds text and numbers; expected one of them")
+            self.count(j)[places] += other.count(j)
+
+    def _known(self, matrix: Any, rows: Ints) -> Ints32 | None:
         """Return the codes of a row of numbers, if all are known: what `find` does, sooner."""
-        if table.dtype == object:
+        if matrix.dtype == object:
             return None
         codes = np.empty(len(self.labels), dtype=np.int32)
-        for j, (labels, value) in enumerate(zip(self.labels, table[0].tolist(), strict=True)):
+        values = seen(matrix[rows[0]], self.marker).tolist()
+        for j, (labels, value) in enumerate(zip(self.labels, values, strict=True)):
             if labels.dtype == object:
                 return None
             place = labels.searchsorted(value)
@@ -117,43 +121,139 @@ class Categories:
             codes[j] = place
         return codes
 
-    def _insert(self, j: int, labels: NDArray[Any]) -> Flags:
-        """Have more labels in a column; return which are new."""
-        place = find(labels, self.labels[j])
-        new = np.ones(labels.size, dtype=np.bool_)
-        new[place] = False
-        counts = np.zeros(labels.size, dtype=np.int64)
-        counts[place] = self.count(j)
+    def _admit(self, j: int, values: NDArray[Any]) -> bool:
+        """Make labels of values; return False where they are of another kind."""
+        try:
+            return self._insert(j, distinct(values, j)[0]) is not None
+        except (InvalidTypeError, MagnitudeError):
+            return False
+
+    def _insert(self, j: int, labels: NDArray[Any]) -> Ints | None:
+        """Insert sorted labels into those of a column; return the places of all of them.
+
+        None, and nothing is inserted, where some are text and others numbers.
+        """
+        mine = self.labels[j]
+        own, others = mine[: mine.size - has_gap(mine)], labels[: labels.size - has_gap(labels)]
+        if own.size and others.size and own.dtype != others.dtype:
+            return None
+        if not own.size:
+            own = others[:0]
+        at = np.searchsorted(own, others) if others.size else np.empty(0, dtype=np.int64)
+        new = at == own.size
+        new[~new] = own[at[~new]] != others[~new]
+        places: Ints = at + np.cumsum(new) - new
+        if has_gap(labels):
+            places = np.append(places, own.size + np.count_nonzero(new))
+        gaps = has_gap(mine) or has_gap(labels)
+        if not new.any() and gaps == has_gap(mine):
+            return places
+        joined = np.insert(own, at[new], others[new])
+        self.labels[j] = np.append(joined, np.nan) if gaps else joined
+        was = np.arange(mine.size)
+        was += np.searchsorted(at[new], was, side="right")
+        size = self.labels[j].size
+        counts, former = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN)
+        counts[was], former[was] = self.count(j), np.arange(mine.size)
         first, after = self.start[j], self.start[j + 1]
         self.counts = np.concatenate([self.counts[:first], counts, self.counts[after:]])
-        self.codes[:, j] = np.append(place, [UNKNOWN, GONE]).astype(np.int32)[self.codes[:, j]]
-        self.labels[j] = labels
-        self.start = starts(self.labels)
-        return new
+        if self.codes is not None:
+            was = np.append(was, [UNKNOWN, GONE]).astype(np.int32)
+            self.codes[:, j] = was[self.codes[:, j]]
+        self.moved[j], self.start = former, starts(self.labels)
+        return places
 
-    def remove(self, rows: Ints) -> dict[int, Flags]:
-        """Forget distinct live rows; return which categories are left, where a column lost some."""
-        codes = self.codes[rows]
-        np.subtract.at(self.counts, (codes + self.start[:-1])[codes >= 0], 1)
-        self.codes[rows] = GONE
-        return {} if self.fixed or self.counts.all() else self._drop_empty()
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`; categories go with their last rows."""
+        codes, self.moved = self._codes_of(table, rows), {}
+        places = codes + self.start[:-1]
+        np.subtract.at(self.counts, places[codes >= 0] if self.fixed else places, 1)
+        if self.codes is not None:
+            self.codes[rows] = GONE
+        if not (self.fixed or self.counts.all()):
+            self._drop_empty()
+        return 0
 
-    def _drop_empty(self) -> dict[int, Flags]:
+    def _codes_of(self, table: Table, rows: Ints) -> Ints32:
+        """Return the codes of rows that are in it; those of stored records are read."""
+        if self.codes is not None:
+            return self.codes[rows]
+        near, places = table.in_memory(rows)
+        found = [
+            find(labels, seen(near[places, j], self.marker)) for j, labels in enumerate(self.labels)
+        ]
+        return np.stack(found, axis=1)
+
+    def state(self) -> dict[str, Any]:
+        """See `Summary`."""
+        return state_of(self.labels, self.counts)
+
+    def _drop_empty(self) -> None:
         empty = np.flatnonzero(self.counts == 0)
-        lost: dict[int, Flags] = {}
         for j in np.unique(np.searchsorted(self.start, empty, side="right") - 1).tolist():
             kept = self.count(j) > 0
-            place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last one is the code GONE
-            place[:-1][kept] = np.arange(int(kept.sum()))
-            if len(self.codes):
+            if self.codes is not None:
+                place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last: the code GONE
+                place[:-1][kept] = np.arange(int(kept.sum()))
                 self.codes[:, j] = place[self.codes[:, j]]
+            self.moved[j] = np.flatnonzero(kept)
             labels = self.labels[j][kept]
             only_gaps = labels.size == 1 and has_gap(labels)
             self.labels[j] = labels.astype(np.float64) if only_gaps else labels
-            lost[j] = kept
         self.counts = self.counts[self.counts > 0]
         self.start = starts(self.labels)
-        return lost
+
+
+class _Counting(Pass[Categories]):
+    """Count the categories of each column: those that there are, or `fixed` ones."""
+
+    takes_gaps = True
+
+    def __init__(
+        self, fixed: Sequence[NDArray[Any]] | None, marker: Any, names: Sequence[str] | None
+    ) -> None:
+        self._fixed = None if fixed is None else list(fixed)
+        self._marker, self._names = marker, None if names is None else list(names)
+
+    def of_rows(self, matrix: Any, rows: Ints | None, codes: Ints32 | None = None) -> Categories:
+        """Count rows, by default all, and write their codes."""
+        labels: list[NDArray[Any]] = []
+        counts: list[Ints] = []
+        chosen = slice(None) if rows is None else rows
+        for j in range(matrix.shape[1]):
+            column = seen(matrix[chosen, j], self._marker)
+            if self._fixed is not None:
+                found, known = find(self._fixed[j], column), self._fixed[j]
+            else:
+                known, found = distinct(column, j if self._names is None else self._names[j])
+            labels.append(known)
+            if codes is not None:
+                codes[chosen, j] = found
+            counts.append(np.bincount(found[found >= 0], minlength=known.size))
+        every, fixed = np.concatenate(counts).astype(np.int64), self._fixed is not None
+        return Categories(labels, every, starts(labels), codes, fixed, self._marker)
+
+    def of_block(self, block: Block) -> Categories:
+        return self.of_rows(block.matrix, None if block.every else block.rows)
+
+    def merge(self, one: Categories, other: Categories) -> Categories:
+        one.merge(other)
+        return one
+
+
+def state_of(labels: list[NDArray[Any]], counts: Ints) -> dict[str, Any]:
+    """Return what a model keeps of categories."""
+    return {
+        "categories": np.concatenate(labels),
+        "counts": counts,
+        "is_text": np.array([known.dtype == object for known in labels]),
+        "sizes": np.array([known.size for known in labels], dtype=np.int64),
+    }
+
+
+def seen(values: NDArray[Any], marker: Any) -> NDArray[Any]:
+    """Return values with NaN for those that equal the marker of gaps."""
+    return values if marker != marker else np.where(gaps_in(values, marker), np.nan, values)
 
 
 def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
@@ -179,24 +279,6 @@ def find(labels: NDArray[Any], column: NDArray[Any]) -> Ints32:
             if cells[at] != cells[at]:
                 codes[at] = labels.size - 1
     return codes
-
-
-def _joined(labels: NDArray[Any], strange: NDArray[Any]) -> NDArray[Any] | None:
-    """Return labels with those of other values; None where they are of another kind."""
-    cells = strange.tolist()
-    texts = {cell for cell in cells if type(cell) is str}
-    gaps = [cell for cell in cells if cell != cell]
-    if labels.dtype == object:
-        known = labels[:-1].tolist() if has_gap(labels) else labels.tolist()
-        if any(type(cell) is not str and cell == cell for cell in cells):
-            return None
-        tail = [np.nan] if gaps or has_gap(labels) else []
-        return of_objects([*sorted({*known, *texts}), *tail])
-    if texts or any(map(_is_no_float, cells)):
-        return None
-    joined = np.unique(np.append(labels, strange.astype(np.float64)))
-    joined[np.isnan(joined)] = np.nan
-    return joined
 
 
 def has_gap(labels: NDArray[Any]) -> bool:
@@ -268,20 +350,20 @@ def plain(value: Any) -> Any:
 
 
 def fixed_labels(
-    categories: Sequence[Any], matrix: NDArray[Any], names: list[str]
+    categories: Sequence[Any], names: list[str], *, objects: bool
 ) -> list[NDArray[Any]]:
     """Read the categories of each column, as float64, or as objects if they are text.
 
     Raise InvalidInputError if there is not one list for each column, or if one is empty, repeats
     itself, has a gap elsewhere than at its end, or has numbers that are not sorted.
     """
-    if len(categories) != matrix.shape[1]:
+    if len(categories) != len(names):
         raise InvalidInputError(
             "Shape mismatch: if categories is an array, it has to be of shape (n_features,); got "
-            f"{len(categories)} lists for {matrix.shape[1]} columns; pass one for each column"
+            f"{len(categories)} lists for {len(names)} columns; pass one for each column"
         )
     return [
-        _read(given, matrix.dtype == object, f"categories of column {name!r}")
+        _read(given, objects, f"categories of column {name!r}")
         for given, name in zip(categories, names, strict=True)
     ]
 
@@ -329,158 +411,3 @@ def _is_value(value: Any) -> bool:
     if isinstance(value, int):
         return value.bit_length() <= 1023  # of the numbers that a float reaches
     return isinstance(value, str | float) and value not in (np.inf, -np.inf)
-
-
-Counts = list[dict[Any, int]]
-"""Counts of labels, by column; the label of gaps is None."""
-
-
-class StoredCategories(Categories):
-    """The categories of live rows of a stored table; `codes` are not kept.
-
-    `marker` marks gaps, besides NaN.
-    """
-
-    __slots__ = ("matrix", "unknown")
-
-    def __init__(
-        self,
-        matrix: Stored,
-        live_rows: Ints,
-        fixed: Sequence[NDArray[Any]] | None = None,
-        names: Sequence[str] | None = None,
-        marker: Any = np.nan,
-    ) -> None:
-        self.matrix = matrix
-        if fixed is None:
-            counted = run(_Distinct(names, marker, matrix.shape[1]), matrix, live_rows)
-            labels = [_labels(column) for column in counted]
-            counts = [
-                [column[None if label != label else label] for label in known.tolist()]
-                for known, column in zip(labels, counted, strict=True)
-            ]
-            self.unknown = np.zeros(len(labels), dtype=np.int64)
-        else:
-            labels = list(fixed)
-            found = run(_Known(labels), matrix, live_rows)
-            counts = [column[:-1].tolist() for column in found]
-            self.unknown = np.array([column[-1] for column in found])
-        every = np.array([number for column in counts for number in column], dtype=np.int64)
-        no_codes = np.empty((0, len(labels)), dtype=np.int32)
-        super().__init__(labels, every, starts(labels), no_codes, fixed is not None)
-
-    def codes_of(self, rows: Ints) -> Any:
-        """Return the codes of rows, which are read."""
-        return _codes(self.labels, self.matrix[rows])
-
-    def remove(self, rows: Ints) -> dict[int, Flags]:
-        """See `Categories`."""
-        codes = self.codes_of(rows)
-        np.subtract.at(self.counts, (codes + self.start[:-1])[codes >= 0], 1)
-        return {} if self.fixed or self.counts.all() else self._drop_empty()
-
-
-class _Distinct(Pass[Counts]):
-    """Count the labels of each column."""
-
-    takes_gaps = True
-
-    def __init__(self, names: Sequence[str] | None, marker: Any, n_columns: int) -> None:
-        self._names = None if names is None else list(names)
-        self._marker, self._n_columns = marker, n_columns
-
-    def of_block(self, block: Block) -> Counts:
-        found: Counts = []
-        for j in range(self._n_columns):
-            column = block.matrix[block.positions, j]
-            if self._marker == self._marker:
-                column = np.where(gaps_in(column, self._marker), np.nan, column)
-            labels, codes = distinct(column, j if self._names is None else self._names[j])
-            counts = np.bincount(codes, minlength=labels.size).tolist()
-            keys = [None if label != label else label for label in labels.tolist()]
-            found.append(dict(zip(keys, counts, strict=True)))
-        return found
-
-    def merge(self, one: Counts, other: Counts) -> Counts:
-        for mine, theirs in zip(one, other, strict=True):
-            for label, number in theirs.items():
-                mine[label] = mine.get(label, 0) + number
-        return one
-
-
-class _Known(Pass[list[Ints]]):
-    """Count the labels of each column that are known, and all others."""
-
-    takes_gaps = True
-
-    def __init__(self, labels: list[NDArray[Any]]) -> None:
-        self._labels = labels
-
-    def of_block(self, block: Block) -> list[Ints]:
-        found = []
-        for j, labels in enumerate(self._labels):
-            codes = find(labels, block.matrix[block.positions, j])
-            places = np.where(codes == UNKNOWN, labels.size, codes)
-            found.append(np.bincount(places, minlength=labels.size + 1).astype(np.int64))
-        return found
-
-    def merge(self, one: list[Ints], other: list[Ints]) -> list[Ints]:
-        return [mine + theirs for mine, theirs in zip(one, other, strict=True)]
-
-
-def _labels(counts: dict[Any, int]) -> NDArray[Any]:
-    """Return the labels of a column in their order, a gap last."""
-    known = sorted(label for label in counts if label is not None)
-    gap = [np.nan] if None in counts else []
-    if known and isinstance(known[0], str):
-        made: NDArray[Any] = np.array([*known, *gap, None], dtype=object)[:-1].copy()
-        return made
-    return np.array([*known, *gap], dtype=np.float64)
-
-
-def _codes(labels: Sequence[NDArray[Any]], matrix: Any) -> Any:
-    codes = np.zeros(matrix.shape, dtype=np.int32, order="F")
-    for j, known in enumerate(labels):
-        codes[:, j] = find(known, matrix[:, j])
-    return codes
-
-
-class StoredModes:
-    """The most frequent value of each column of a stored table; see `Modes`."""
-
-    def __init__(self, table: Table, marker: Any, *, objects: bool) -> None:
-        self._categories = StoredCategories(
-            table.matrix, table.live_rows(), None, table.names, marker
-        )
-        self._objects, self._marker = objects, marker
-
-    def add(self, table: Table, rows: Ints) -> None:
-        """See `Fill`; return None: learn again."""
-
-    def subtract(self, table: Table, rows: Ints) -> int:
-        """See `Fill`."""
-        categories = self._categories
-        values = table.matrix[rows]
-        codes = _codes(categories.labels, values)
-        for j in range(codes.shape[1] if self._marker == self._marker else 0):
-            gaps = gaps_in(values[:, j], self._marker)
-            codes[gaps, j] = categories.labels[j].size - 1  # a gap is the last
-        np.subtract.at(categories.counts, codes + categories.start[:-1], 1)
-        if not categories.counts.all():
-            categories._drop_empty()
-        return 0
-
-    def statistics(self) -> NDArray[Any]:
-        """See `Fill`."""
-        d = len(self._categories.labels)
-        modes: NDArray[Any] = np.zeros(d, dtype=object if self._objects else np.float64)
-        for j, labels in enumerate(self._categories.labels):
-            counts = self._categories.count(j)
-            if has_gap(labels):
-                labels, counts = labels[:-1], counts[:-1]
-            modes[j] = labels[[np.argmax(counts)]].tolist()[0] if counts.any() else np.nan
-        return modes
-
-    def state(self) -> dict[str, Any]:
-        """See `Fill`."""
-        return {"statistics": self.statistics()}

@@ -12,21 +12,21 @@ from sklearn.utils.validation import check_array
 
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
-from erasable.core.arrays import Flags, Ints, Ints32
-from erasable.core.changes import NOTHING
+from erasable.core.arrays import Ints, Ints32
+from erasable.core.changes import NOTHING, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
-from erasable.core.passes import Stored
+from erasable.core.tables import Table
 from erasable.core.values import Values
 from erasable.preprocessing._categories import (
     UNKNOWN,
     Categories,
-    StoredCategories,
     find,
     fixed_labels,
+    state_of,
 )
 from erasable.preprocessing._saved_state import categories_schema
 
@@ -35,10 +35,11 @@ class Encoder(TransformerMixin, Erasable):
     """Base of the encoders.
 
     A subclass says with `_lay_out` what it makes of the codes of categories, and brings that up
-    to date in `_lay_out`.
+    to date in `_follow`.
     """
 
     _reads_blocks = True
+    _adds_stored = True
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     categories: Any
@@ -53,13 +54,9 @@ class Encoder(TransformerMixin, Erasable):
         """Derive from `_labels` what `_encode` needs."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
-    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
-        """Lay out anew, and return what changed; `lost` comes from `Categories.remove`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out_again()")
-
-    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
-        """Lay out anew, and say what changed; `gained` is what `Categories.add` returned."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _follow_new()")
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
+        """Lay out anew, and return what changed; see `Categories`."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
 
     def _encode(self, codes: Ints32) -> Values:
         """Make the output of codes of shape (n_rows, n_features)."""
@@ -89,68 +86,50 @@ class Encoder(TransformerMixin, Erasable):
 
     def _find_categories(self, *, text: bool = False) -> Categories:
         """Find them in the records; where there is `text`, in objects that hold numbers alone."""
-        held = self._attached()
-        matrix, live = held.records.matrix, held.live_rows()
-        stored = isinstance(matrix, Stored)
-        if text and not stored:
-            matrix = matrix.astype(object, copy=False)
-        fixed, names = None, self._call_columns()
+        held, names, fixed = self._attached(), self._call_columns(), None
+        table = Table(held.records.matrix, held.live_rows, names=names)
         given = self._at_fit("categories")
         if not isinstance(given, str):
-            fixed = fixed_labels(given, matrix, names)
-        if stored:
-            found = StoredCategories(matrix, live, fixed, names)
-            categories: Categories = found
-            unknown = found.unknown
-        else:
-            categories = Categories.fit(matrix, live, fixed, names)
-            unknown = np.count_nonzero(categories.codes == UNKNOWN, axis=0)
-        if fixed is not None and self._at_fit("handle_unknown") == "error":
-            self._refuse_unknown(unknown, "fit")
+            fixed = fixed_labels(given, names, objects=text or table.matrix.dtype == object)
+        categories = Categories.fit(table, fixed)
+        self._refuse_unknown_records(categories)
         return categories
+
+    def _refuse_unknown_records(self, categories: Categories) -> None:
+        if categories.fixed and self._at_fit("handle_unknown") == "error":
+            self._refuse_unknown(self._attached().n_live - categories.known(), "fit")
 
     def _take(self, categories: Categories) -> None:
         self._accelerator = categories
         self._labels, self._counts = categories.labels, categories.counts
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
-        categories: Categories = self._accelerator
-        lost = categories.remove(rows)
-        self._take(categories)
-        if lost:
-            stored = isinstance(categories, StoredCategories)
-            self._lay_out_again(lost, None if stored else categories.codes)
-        else:
-            self._change = NOTHING
-        gone = sum(int((~kept).sum()) for kept in lost.values())
-        return Outcome("updated", held.n_live if lost else 0, {"categories_gone": gone})
+        self._accelerator.subtract(Table.of(self._attached()), rows)
+        return self._report("categories_gone")
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
-        held, categories = self._attached(), self._accelerator
-        gained = categories.add(held.records.matrix[rows], rows, held.records.n_rows)
-        if gained is None:
+        if self._accelerator.add(Table.of(self._attached()), rows) is None:
             return None
-        if categories.fixed and self._at_fit("handle_unknown") == "error":
-            unknown = np.count_nonzero(categories.codes[rows] == UNKNOWN, axis=0)
-            self._refuse_unknown(unknown, "fit")
+        self._refuse_unknown_records(self._accelerator)
+        return self._report("categories_new")
+
+    def _report(self, name: str) -> Outcome:
+        """Take over the categories, of which some are new or gone, and report their number."""
+        n_before, categories = self._counts.size, self._accelerator
         self._take(categories)
-        if gained:
-            self._follow_new(gained, categories.codes)
-        else:
-            self._change = NOTHING
-        new = sum(int(each.sum()) for each in gained.values())
-        return Outcome("updated", held.n_live if gained else 0, {"categories_new": new})
+        n_changed, moved = abs(self._counts.size - n_before), categories.moved
+        self._change = self._follow(moved, categories.codes) if moved else NOTHING
+        return Outcome("updated", self._attached().n_live if moved else 0, {name: n_changed})
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
         return categories_schema(self._n_records, fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
-        return _state_of(self._labels, self._counts)
+        return state_of(self._labels, self._counts)
 
     def _restore(self, state: dict[str, Any]) -> None:
         ends = np.cumsum(state["sizes"])
@@ -165,8 +144,7 @@ class Encoder(TransformerMixin, Erasable):
 
     def _reattach(self) -> None:
         found = self._find_categories(text=any(known.dtype == object for known in self._labels))
-        theirs = _state_of(found.labels, found.counts)
-        mine = self._state()
+        mine, theirs = self._state(), found.state()
         if any(repr(mine[name].tolist()) != repr(theirs[name].tolist()) for name in mine):
             raise not_its_records(self)
         self._take(found)
@@ -208,9 +186,8 @@ class Encoder(TransformerMixin, Erasable):
     def _transform_held(self, rows: Ints) -> Values | None:
         if self._accelerator is None:
             self._reattach()
-        if isinstance(self._accelerator, StoredCategories):  # which has no codes
-            return None
-        return self._encode(self._accelerator.codes[rows])
+        codes = self._accelerator.codes
+        return None if codes is None else self._encode(codes[rows])
 
     def _refuse_unknown(self, counts: Ints, when: str) -> None:
         if not counts.any():
@@ -243,12 +220,3 @@ class Encoder(TransformerMixin, Erasable):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []  # it is that of the parameter
         return tags
-
-
-def _state_of(labels: list[NDArray[Any]], counts: Ints) -> dict[str, Any]:
-    return {
-        "categories": np.concatenate(labels),
-        "counts": counts,
-        "is_text": np.array([known.dtype == object for known in labels]),
-        "sizes": np.array([known.size for known in labels], dtype=np.int64),
-    }

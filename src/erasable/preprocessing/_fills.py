@@ -7,9 +7,10 @@ its state than that needs.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from erasable.core.ids import name_some, shorten
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.passes import Block, Pass
 from erasable.core.quantiles import Quantiles
+from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap, plain
@@ -128,23 +130,15 @@ def refuse_strays(strays: NDArray[Any], marker: Any, names: Sequence[str] | None
         )
 
 
-class Fill(Protocol):
+class Fill(Summary):
     """Fill values of each column."""
 
-    def add(self, table: Table, rows: Ints) -> int | None:
-        """Add rows; return how many columns were read again; None: learn again."""
-
-    def subtract(self, table: Table, rows: Ints) -> int:
-        """Subtract rows, which can still be read; return how many columns were read again."""
-
+    @abstractmethod
     def statistics(self) -> NDArray[Any]:
         """Return what each column is filled with; NaN where nothing is observed."""
 
-    def state(self) -> dict[str, Any]:
-        """Return what the statistics follow from."""
 
-
-class Means:
+class Means(Fill):
     """Means of gridded values, of a dense table or a sparse one."""
 
     def __init__(self, table: Table, marker: float) -> None:
@@ -237,24 +231,17 @@ class Means:
             self.sums[columns] = table.run_dense(sums, columns=columns)
 
 
-class Medians:
+class Medians(Fill):
     """Medians, halfway between the two middle values, of a dense table or a sparse one."""
 
     def __init__(self, table: Table, marker: float) -> None:
-        self._marker = marker
-        read = table.reader(marker)
-        self._quantiles = Quantiles.fit(read, table.n_features, [0.5])
+        self._quantiles = Quantiles.fit(table, [0.5], marker)
 
     def add(self, table: Table, rows: Ints) -> int:
-        return self._quantiles.add_all(*self._read(table, rows))
+        return self._quantiles.add(table, rows)
 
     def subtract(self, table: Table, rows: Ints) -> int:
-        return self._quantiles.subtract_all(*self._read(table, rows))
-
-    def _read(self, table: Table, rows: Ints) -> Any:
-        """Return values of rows with NaN for gaps, and the reader of all that count."""
-        values = (self._without_gaps(near[at]) for near, at in table.dense_blocks(rows))
-        return values, table.reader(self._marker)
+        return self._quantiles.subtract(table, rows)
 
     def statistics(self) -> Floats:
         return self._quantiles.middle(0)
@@ -262,44 +249,29 @@ class Medians:
     def state(self) -> dict[str, Any]:
         return {"statistics": self.statistics()}
 
-    def _without_gaps(self, table: NDArray[Any]) -> Floats:
-        taken: Floats = table.astype(np.float64)
-        taken[is_gap(taken, self._marker)] = np.nan
-        return taken
 
-
-class Modes:
+class Modes(Fill):
     """The most frequent value of each column; of several, the smallest."""
 
     def __init__(self, table: Table, marker: Any, *, objects: bool) -> None:
-        self._marker = marker
-        self._categories = Categories.fit(
-            self._seen(table.matrix), table.live_rows(), names=table.names
-        )
+        self._categories = Categories.fit(table, marker=marker)
         self._modes = np.zeros(table.n_features, dtype=object if objects else np.float64)
         for j in range(table.n_features):
             self._find(j)
 
-    def _seen(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """Return values with NaN for gaps."""
-        marker = self._marker
-        return matrix if marker != marker else np.where(gaps_in(matrix, marker), np.nan, matrix)
-
     def add(self, table: Table, rows: Ints) -> int | None:
-        matrix = table.matrix
-        if self._categories.add(self._seen(matrix[rows]), rows, matrix.shape[0]) is None:
+        if self._categories.add(table, rows) is None:
             return None
         for j in range(self._modes.size):
             self._find(j)
         return 0
 
     def subtract(self, table: Table, rows: Ints) -> int:
-        # By category: a whole number may differ from the float that it is read as.
-        codes, labels = self._categories.codes[rows], self._categories.labels
-        touched = [
-            j for j, known in enumerate(labels) if (known[codes[:, j]] == self._modes[j]).any()
-        ]
-        self._categories.remove(rows)
+        codes, touched = self._categories.codes, list(range(self._modes.size))
+        if codes is not None:  # by category: a whole number may differ from its float
+            known = enumerate(zip(self._categories.labels, codes[rows].T, strict=True))
+            touched = [j for j, (each, own) in known if (each[own] == self._modes[j]).any()]
+        self._categories.subtract(table, rows)
         for j in touched:
             self._find(j)
         return 0
@@ -320,7 +292,7 @@ class Modes:
             self._modes[j] = labels[[np.argmax(counts)]].tolist()[0]
 
 
-class Constants:
+class Constants(Fill):
     """Values that no record has a part in."""
 
     def __init__(self, statistics: NDArray[Any]) -> None:

@@ -25,7 +25,7 @@ from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
 from erasable.core.tables import Table
 from erasable.core.values import Values
-from erasable.preprocessing._categories import StoredModes, plain
+from erasable.preprocessing._categories import plain
 from erasable.preprocessing._fills import (
     Constants,
     Fill,
@@ -189,8 +189,7 @@ class SimpleImputer(TransformerMixin, Erasable):
             fills = np.full(table.n_features, value, dtype if objects else np.float64)
             return Constants(fills), gaps
         if strategy == "most_frequent" and not sparse:
-            modes: Any = StoredModes if table.is_stored else Modes
-            return modes(table, marker, objects=objects), gaps
+            return Modes(table, marker, objects=objects), gaps
         kind: Any = {"mean": Means, "median": Medians, "most_frequent": SparseModes}[strategy]
         return kind(table, marker), gaps
 

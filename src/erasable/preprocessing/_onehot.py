@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in
 
-from erasable.core.arrays import Flags, Ints, Ints32
+from erasable.core.arrays import Ints, Ints32
 from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.values import Values
@@ -148,30 +148,16 @@ class OneHotEncoder(Encoder):
         at = int(find(labels, value)[0])
         return at if at >= 0 else None
 
-    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
-        before, ends = self._places, np.append(self._starts, self._places.size)
-        left = np.ones(before.size, dtype=np.bool_)
-        for j, kept in lost.items():
-            left[ends[j] : ends[j + 1]] = kept
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
+        places, starts = np.append(self._places, -1), self._starts
         self._lay_out()
-        origin = np.zeros(self._width, dtype=np.int64)
-        shown = self._places >= 0
-        origin[self._places[shown]] = before[left][shown]
-        # A column is new where its category was dropped until now.
-        self._change = TableChange(None, origin < 0, origin)
-
-    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
-        before = self._places
-        self._lay_out()
-        known = np.ones(self._places.size, dtype=np.bool_)
-        for j, new in gained.items():
-            known[self._starts[j] : self._starts[j] + new.size] = ~new
-        place = np.full(self._places.size, -1, dtype=np.int64)
-        place[known] = before
-        shown = self._places >= 0
-        origin = np.zeros(self._width, dtype=np.int64)
-        origin[self._places[shown]] = place[shown]
-        self._change = TableChange(None, origin < 0, origin)
+        was = []
+        for j, (labels, start) in enumerate(zip(self._labels, starts, strict=True)):
+            former = moved.get(j, np.arange(labels.size))
+            was.append(np.where(former >= 0, former + start, -1))
+        origin = places[np.concatenate(was)][self._places >= 0]
+        # A column is new where its category is, or was dropped until now.
+        return TableChange(None, origin < 0, origin)
 
     @property
     def drop_idx_(self) -> NDArray[Any] | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils._param_validation import StrOptions
 
-from erasable.core.arrays import Flags, Ints32
+from erasable.core.arrays import Flags, Ints, Ints32
 from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -135,28 +135,19 @@ class OrdinalEncoder(OneToOneFeatureMixin, Encoder):
                 "cannot hold; expected a float type; pass another dtype, or another number for gaps"
             )
 
-    def _lay_out_again(self, lost: dict[int, Flags], codes: Ints32 | None) -> None:
+    def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
+        if any((former == UNKNOWN).any() for former in moved.values()):
+            self._lay_out()
         columns = np.zeros(len(self._labels), dtype=np.bool_)
         rows = np.zeros(0 if codes is None else codes.shape[0], dtype=np.bool_)
-        for j, kept in lost.items():
-            labels = self._labels[j]
-            moved = int(np.argmin(kept))  # the first that went; those above it have moved
-            if moved < labels.size - has_gap(labels):
-                columns[j] = True
-                if codes is not None:
-                    rows |= (codes[:, j] >= moved) & (codes[:, j] < labels.size - has_gap(labels))
-        self._change = TableChange(None if codes is None else np.flatnonzero(rows), columns)
-
-    def _follow_new(self, gained: dict[int, Flags], codes: Ints32) -> None:
-        self._lay_out()
-        columns = np.zeros(len(self._labels), dtype=np.bool_)
-        rows = np.zeros(codes.shape[0], dtype=np.bool_)
-        for j, new in gained.items():
-            n_numbered = self._labels[j].size - has_gap(self._labels[j])
-            moved = int(np.argmax(new))  # the first that is new; those above it have moved
-            columns[j] = moved < n_numbered
-            rows |= (codes[:, j] > moved) & (codes[:, j] < n_numbered)
-        self._change = TableChange(np.flatnonzero(rows), columns)
+        for j, former in moved.items():
+            was = former[: former.size - has_gap(self._labels[j])]
+            other = was != np.arange(was.size)
+            columns[j] = other.any()
+            if codes is not None and columns[j]:
+                other &= was >= 0  # a new category moves no row
+                rows |= np.append(other, [False] * 3)[np.minimum(codes[:, j], was.size)]
+        return TableChange(None if codes is None else np.flatnonzero(rows), columns)
 
     def _encode(self, codes: Ints32) -> NDArray[Any]:
         out: NDArray[Any] = codes.astype(self._at_fit("dtype"), order="C")

@@ -5,7 +5,6 @@ The state is quantiles: each stands between two values of the column, or is one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -139,24 +138,21 @@ class RobustScaler(Scaler):
         shares = [0.5] if self._at_fit("with_centering") else []
         if self._at_fit("with_scaling"):
             shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
-        self._accelerator = Quantiles.fit(table.reader(), table.n_features, shares)
+        self._accelerator = Quantiles.fit(table, shares)
         self._points = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._exchange(rows, self._accelerator.subtract_all)
+        return self._follow(self._accelerator.subtract(Table.of(self._attached()), rows))
 
     def _can_add(self) -> bool:
         return True
 
     def _add_rows(self, rows: Ints) -> Outcome:
         _refuse_huge(self._attached().records.matrix[rows], np.arange(rows.size))
-        return self._exchange(rows, self._accelerator.add_all)
+        return self._follow(self._accelerator.add(Table.of(self._attached()), rows))
 
-    def _exchange(self, rows: Ints, change: Callable[..., int]) -> Outcome:
-        """Have rows leave or join the quantiles."""
-        table = Table.of(self._attached())
-        tables = (near[at] for near, at in table.dense_blocks(rows))
-        scanned = change(tables, table.reader())
+    def _follow(self, scanned: int) -> Outcome:
+        """Find the quantiles again, and say what has changed."""
         before, self._points = self._points, self._find()
         changed = (self._points != before).any(axis=0)
         self._change = TableChange(columns=changed)

@@ -16,6 +16,7 @@ from erasable.core._mixed import Mixed
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.sparse import canonical
+from erasable.core.summaries import Summary
 from erasable.core.tables import Table
 
 
@@ -37,7 +38,7 @@ def gaps_in(matrix: Any, marker: Any) -> Flags:
     return np.asarray(matrix == marker, dtype=np.bool_)
 
 
-class SparseModes:
+class SparseModes(Summary):
     """The most frequent value of each column of a CSR matrix; of several, the smallest.
 
     It keeps the distinct values of every column, without 0, and how many rows have each.
@@ -64,7 +65,7 @@ class SparseModes:
         self._counts = np.add.reduceat(counts, first) if first.size else counts
 
     def add(self, table: Table, rows: Ints) -> int:
-        """Add rows."""
+        """See `Summary`."""
         columns, values = self._read(table.matrix, rows, 1)
         self._count(
             np.append(self._columns, columns),
@@ -75,7 +76,7 @@ class SparseModes:
         return 0
 
     def subtract(self, table: Table, rows: Ints) -> int:
-        """Subtract rows, which can still be read; no column is read again."""
+        """See `Summary`."""
         columns, values = self._read(table.matrix, rows, -1)
         starts = np.searchsorted(self._columns, columns)
         ends = np.searchsorted(self._columns, columns, side="right")
@@ -96,7 +97,7 @@ class SparseModes:
         return np.where(by_zero, 0.0, self._most)
 
     def state(self) -> dict[str, Any]:
-        """Return the statistics, which is all that is learned."""
+        """See `Summary`."""
         return {"statistics": self.statistics()}
 
     def _read(self, matrix: csr_array, rows: Ints, sign: int) -> tuple[Ints, Floats]:
