@@ -30,7 +30,9 @@ class Pieces(Remote):
         self._cuts = sorted({0, len(matrix), *(cut % (len(matrix) + 1) for cut in cuts)})
         self.runs = 0
 
-    def run(self, pass_: Any, live_rows: Any, columns: Any) -> Any:
+    def run(
+        self, pass_: Any, live_rows: Any = None, columns: Any = None, n_jobs: Any = None
+    ) -> Any:
         self.runs += 1
         found = []
         for first, stop in pairwise(self._cuts):

@@ -9,8 +9,7 @@ import pytest
 
 from erasable import Records
 from erasable.core.inputs import RecordArrays
-from erasable.core.passes import Stored
-from erasable.core.portions import InOrder
+from erasable.core.passes import InOrder, Stored
 from erasable.linear_model import LogisticRegression, _logistic_work, _solver
 from erasable.linear_model._logistic_work import LogisticWork
 from erasable.linear_model._softmax_dense import DenseDesign
@@ -126,7 +125,7 @@ def test_where_nothing_is_certain_files_publish_what_memory_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(_logistic_work, "MOST", most)
-    monkeypatch.setattr("erasable.core.portions._AT_ONCE", 3000)
+    monkeypatch.setattr("erasable.core.passes._AT_ONCE", 3000)
     uncertain(monkeypatch)
     X, y = drawn(500, 3, n_classes, np.float64)
     models = fits(X, y, starts, n_jobs=2)

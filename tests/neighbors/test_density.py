@@ -164,6 +164,37 @@ def test_the_nearest_record_with_a_weight_is_found_among_many_without() -> None:
     assert model.score_samples([[0.0, 0.0]])[0] == pytest.approx(want, rel=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("kernel", ENDLESS)
+def test_records_without_weight_are_no_neighbours(
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question finds the nearest that counts, before and after deletions of either kind."""
+    asked: list[int] = []
+    found = Asked.nearest
+    monkeypatch.setattr(
+        Asked, "nearest", lambda self, queries, k=1: (asked.append(k), found(self, queries, k))[1]
+    )
+    X = np.concatenate([np.zeros((300, 2)), [[90.0, 0.0], [91.0, 0.0]]])
+    weights = np.r_[np.zeros(300), 1.0, 3.0]
+    write(tmp_path, np.column_stack([X, weights]), np.zeros(302), np.arange(302), 37)
+    stored = Records.from_parquet(
+        str(tmp_path), features=["x0", "x1"], ids="id", sample_weight="x2"
+    )
+    models = [
+        KernelDensity(kernel=kernel).fit(X, sample_weight=weights),
+        KernelDensity(kernel=kernel).fit(stored),
+    ]
+    for gone in ((), (0, 150), (300,)):
+        left = np.setdiff1d(np.flatnonzero(weights), gone)
+        want = [_defined(X[left], weights[left], query, 1.0, kernel) for query in X[[0, 301]]]
+        for model in models:
+            model.delete(gone)
+            asked.clear()
+            assert model.score_samples(X[[0, 301]]) == pytest.approx(want, rel=1e-13)
+            assert asked == [1]
+
+
 def test_a_record_at_the_edge_counts_nothing() -> None:
     X = np.array([[0.0], [0.3], [0.75]])
     for bandwidth in (1.0, 0.1, 0.3):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import erasable
 from effort import examples
 from erasable import Records
 from erasable.core.errors import ErasableError, MagnitudeError
@@ -23,6 +24,7 @@ from erasable.neighbors import _stored as stored
 from erasable.neighbors._stored import StoredMemory
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
+from simulated_workers import Simulated, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 
@@ -168,3 +170,18 @@ def test_a_file_holds_the_records_and_loads_without_files(tmp_path: Path) -> Non
     (tmp_path / "records.parquet").unlink()
     alone = KNeighborsRegressor.load(tmp_path / "ours")
     assert alone.predict(X).tobytes() == twin.predict(X).tobytes()
+
+
+def test_records_of_workers_are_in_a_file_with_them_and_are_asked_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X, ids, y = rng.normal(size=(60, 3)), rng.permutation(60), rng.normal(size=60)
+    columns = {f"x{j}": X[:, j] for j in range(3)}
+    table = pa.table({"id": ids, "label": y, "person": ids, **columns})
+    model = KNeighborsRegressor(3).fit(spread(table, [20, 40], Simulated(2), list(columns)))
+    model.save(tmp_path / "with", records=True)
+    known = erasable.load(tmp_path / "with", True)
+    for each, name in ((model, "ours"), (known, "known")):
+        each.delete([5, 17])
+        each.save(tmp_path / name)
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "known").read_bytes()
+    assert model.predict(X).tobytes() == known.predict(X).tobytes()

@@ -372,17 +372,21 @@ def test_what_cannot_be_asked() -> None:
     for item in (-1, 9, True, 1.0, "film 9", None):
         with pytest.raises(InvalidInputError, match=r"is no column; .*, or a name of a column"):
             model.similar_items(item)
-    with pytest.raises(InvalidInputError, match=r"is no column; expected a number from 0 to 8$"):
+    with pytest.raises(
+        InvalidInputError, match=r"is no column; expected a number from 0 to 8; pass one$"
+    ):
         ItemNeighbors().fit(X).similar_items("film 1")
-    for n in (0, True, 2.0):
-        with pytest.raises(InvalidInputError, match="expected an integer of 1 or more"):
+    for n in (0, True, 2.0, "a", None, [1]):
+        with pytest.raises(InvalidInputError, match=r"^n=.*; expected an integer of 1 or more; "):
             model.similar_items(0, n)
-        with pytest.raises(InvalidInputError, match="expected an integer of 1 or more"):
+        with pytest.raises(InvalidInputError, match=r"^n=.*; expected an integer of 1 or more; "):
             model.recommend(n=n)
-    with pytest.raises(InvalidInputError, match="X and ids were given"):
+    with pytest.raises(InvalidInputError, match=r"X and ids were given"):
         model.recommend(X, ids=ids)
     with pytest.raises(UnknownIdError):
         model.recommend(ids=[1])
+    with pytest.raises(InvalidInputError, match=r"given sample_weight; .*; leave it out$"):
+        ItemNeighbors().fit(X, sample_weight=np.ones(len(X)))
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.leave_out import each_without
-from erasable.core.passes import Stored
 from erasable.core.rows import Rows
 
 __all__ = ["Influence", "leave_one_out_influence"]
@@ -84,11 +83,7 @@ def leave_one_out_influence(model: Erasable, ids: Iterable[Any] | None = None) -
             "deletes exactly"
         )
     held = model._attached()
-    if isinstance(held.records.matrix, Stored):
-        raise InvalidInputError(
-            "the features of the records lie in files; expected them in memory; pass "
-            "records.in_memory()"
-        )
+    held.records.refuse_stored()
     rows = held.live_rows() if ids is None else held.rows(ids)
     y = held.records.y
     if y is None:

@@ -141,10 +141,7 @@ class Growth:
         """Attach a model to the new rows."""
         rows = self.rows_of(held)
         held._unreleased[rows] = True
-        if held.live[rows].any():
-            held.readmit(rows)  # where that was begun before
-        else:
-            held.admit(rows)
+        held.admit(rows)
 
     def rows_of(self, held: Attachment) -> Ints:
         """Return the new rows of a model, ascending."""
@@ -387,9 +384,9 @@ class RecordsChange:
     def _refuse_known(self, ids: NDArray[Any], leaving: NDArray[np.int64]) -> None:
         records, names = self._records, ids.tolist()
         rows = records._rows_of_ids(names)
-        if (rows < 0).all():
-            return
-        there = (rows >= 0) & ~records._erased[rows] & ~np.isin(rows, leaving)
+        there = (rows >= 0) & ~records._erased[rows]
+        if there.any() and leaving.size:
+            there &= ~np.isin(rows, leaving)
         if not there.any():
             return
         known = [names[i] for i in np.flatnonzero(there).tolist()]

@@ -89,7 +89,11 @@ class RemoteDerived(Derived, Remote):
     _mask: PerRow | None = None
 
     def run(
-        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
     ) -> Partial:
         """See `erasable.core.passes.run`."""
         mask = None

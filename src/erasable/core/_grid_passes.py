@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from erasable.core import _grid_kernels as kernels
 from erasable.core.arrays import Floats, Ints
-from erasable.core.passes import Block, Pass, Remote, rows_in_memory, run
+from erasable.core.passes import Block, Pass, Remote, run, storage
 
 if TYPE_CHECKING:
     from erasable.core.grid import Grid
@@ -231,7 +231,7 @@ def sampled_values(matrix: Any, rows: Ints, origin: Floats, quantum: Floats) -> 
     array([[2, 3],
            [1, 0]])
     """
-    matrix, rows = rows_in_memory(matrix, rows[:: max(1, -(-rows.size // SAMPLE))])
+    matrix, rows = storage(matrix).in_memory(rows[:: max(1, -(-rows.size // SAMPLE))])
     sample: Any = matrix[rows]
     if issparse(sample):
         offsets, places = sample.data - origin[sample.indices], sample.indices

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from sklearn.utils import get_tags
 
-from erasable.core import matrices
 from erasable.core.messages import refuse_no_texts
-from erasable.core.passes import Block, Pass, run
+from erasable.core.passes import Block, Pass, run, storage
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -47,4 +46,4 @@ def refuse_stored_gaps(model: Erasable) -> None:
 
 def drop_copies(model: Erasable) -> None:
     """Drop copies of records that parts have learned from."""
-    matrices.drop_copies(model._attached().records.matrix)
+    storage(model._attached().records.matrix).drop_copies()

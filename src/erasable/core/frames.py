@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import is_arrow_array, of_objects
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.ids import is_gap, name_some, shorten
+from erasable.core.ids import as_id_array, is_gap, name_some, refuse_repeats, shorten
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 _INDEX = re.compile(r"(Unnamed: \d+|__index_level_\d+__|__null_dask_index__|)")
@@ -181,6 +181,30 @@ def refuse_missing_column(X: Any, frame: Any, column: str, name: str) -> None:
             f"{name}={shorten(column)} is not a column; expected one of "
             f"{name_some(frame.columns)}; check the spelling"
         )
+
+
+def split_ids(X: Any, ids: Any) -> tuple[Any, Any]:
+    """Return X without a column of ids, and the ids: from there, as given, or from an index."""
+    frame = as_frame(X)
+    if isinstance(ids, str):
+        refuse_missing_column(X, frame, ids, "ids")
+        return frame.drop(ids).to_native(), frame[ids]
+    refuse_other_index(frame, ids, "ids")
+    return X, index_of(frame) if ids is None and frame is not None else ids
+
+
+def ids_of_rows(values: Any, n: int, of: str = "") -> NDArray[Any]:
+    """Return the ids of n rows, each once; the positions by default. `of` says which rows."""
+    if values is None:
+        return np.arange(n, dtype=np.int64)
+    read = as_id_array(values, name=f"ids{of}")
+    if len(read) != n:
+        raise InvalidIdsError(
+            f"{len(read)} ids for {'the ' if of else ''}{n} rows{of}; expected one for each row; "
+            "pass them in the order of the rows"
+        )
+    refuse_repeats(read, name=f"ids{of}")
+    return read
 
 
 def refuse_other_index(frame: Any, values: Any, name: str) -> None:

@@ -106,7 +106,11 @@ class RemoteGrown(Grown, Remote):
     stored: Remote
 
     def run(
-        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
     ) -> Partial:
         """See `erasable.core.passes.run`."""
         own = self.read_block(len(self.starts) - 2, live_rows, columns, pass_.takes_gaps)

@@ -46,7 +46,7 @@ _FROM_INDEX = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class RecordArrays:
     """Records as plain arrays, none of them the caller's."""
 

@@ -18,6 +18,7 @@ from erasable.core.arrays import Ints
 from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
+from erasable.core.mapped.objects import base_of
 from erasable.core.matrices import memory_of
 from erasable.core.records import Records
 
@@ -105,7 +106,7 @@ class Snapshot:
         while waiting:
             thing = waiting.pop()
             if isinstance(thing, np.ndarray):
-                thing = _owner(thing)
+                thing = base_of(thing)
             if isinstance(thing, _CONSTANT) or id(thing) in self._seen:
                 continue
             self._seen[id(thing)] = thing
@@ -145,18 +146,11 @@ class Snapshot:
         return held
 
 
-def _owner(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array that owns the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def _buffers(records: Records) -> list[Any]:
     matrix = records.matrix
     held = [*memory_of(matrix), records.y, records.weights]
     held += [records.ids, records.groups]
-    return [_owner(array) for array in held if array is not None]
+    return [base_of(array) for array in held if array is not None]
 
 
 def _inside_function(thing: Any) -> list[Any]:

@@ -27,7 +27,6 @@ __all__ = [
     "bounds_of",
     "contiguous",
     "copy_rows",
-    "drop_copies",
     "entries",
     "in_memory",
     "memory_of",
@@ -85,16 +84,6 @@ def in_memory(matrix: Any, rows: Ints) -> Any:
 @in_memory.register
 def _(matrix: Stored, rows: Ints) -> Any:
     return Some(matrix, rows).whole()
-
-
-@singledispatch
-def drop_copies(matrix: Any) -> None:
-    """Keep no stored rows that were read."""
-
-
-@drop_copies.register
-def _(matrix: Stored) -> None:
-    matrix.drop_copies()
 
 
 # -- overwriting -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from erasable.core import errors
 from erasable.core.errors import (
@@ -180,10 +181,12 @@ def refuse_parameters(estimator: Any, method: str, given: Mapping[str, Any]) -> 
         if parameter != "sample_weight":
             raise TypeError(f"{name}() got an unexpected keyword argument {parameter!r}")
         if value is not None:
+            tags = get_tags(estimator)
+            known = tags.estimator_type is not None or tags.transformer_tags is not None
             raise InvalidInputError(
                 f"{name} was given sample_weight; expected none, as all records count alike here; "
-                "leave it out, or wrap scikit-learn's estimator, where that takes weights: "
-                "Refit(...).fit(X, y, sample_weight)"
+                "leave it out" + ", or wrap scikit-learn's estimator, where that takes weights: "
+                "Refit(...).fit(X, y, sample_weight)" * known
             )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from functools import reduce as fold
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -16,18 +17,20 @@ import numpy as np
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
 from erasable.core.row_arrays import RowArray
-from erasable.core.threads import in_threads, n_threads
+from erasable.core.threads import in_threads, n_threads, over_rows
 
 __all__ = [
     "Block",
+    "InMemory",
+    "InOrder",
     "Pass",
+    "Portion",
     "Remote",
     "Some",
     "Stored",
     "Together",
-    "each_block",
-    "rows_in_memory",
     "run",
+    "storage",
 ]
 
 
@@ -84,11 +87,103 @@ class Block(NamedTuple):
         return column if self.columns is None else self.columns.index(column)
 
 
+class Portion(NamedTuple):
+    """Rows processed at a time.
+
+    Examples
+    --------
+    >>> Portion(slice(10, 12), np.array([[1.0], [2.0]]), first=10).at(np.array([11]))
+    array([[2.]])
+    """
+
+    rows: slice  # positions among all rows
+    matrix: Any
+    first: int  # position of the first row of `matrix`
+
+    def of(self, part: slice) -> Any:
+        """Return some of its rows, by their positions among all rows."""
+        return self.matrix[part.start - self.first : part.stop - self.first]
+
+    def at(self, rows: Ints) -> Any:
+        """Copy some of its rows, by their positions among all rows."""
+        return self.matrix[rows - self.first]
+
+
 _VALUES = 2**20
 """Values of a block of a matrix in memory: one or two milliseconds of a thread."""
 
+_AT_ONCE = 2**26
+"""Bytes of rows read at a time, when they are not read in the order of their files."""
+
 Partial = TypeVar("Partial")
 Made = TypeVar("Made")
+
+
+class InMemory:
+    """A matrix in memory, dense or sparse, read by the methods of `Stored`.
+
+    Examples
+    --------
+    >>> [block.size for block in InMemory(np.zeros((3, 2))).blocks(np.array([0, 2]))]
+    [2]
+    """
+
+    __slots__ = ("matrix",)
+    n_calls = 0
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def run(
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
+    ) -> Partial:
+        """See `Stored`."""
+        spans = list(_spans(self.matrix, live_rows, n_jobs))
+        if len(spans) == 1:
+            return pass_.of_block(spans[0])
+        return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
+
+    def blocks(
+        self, rows: Ints, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Iterator[Block]:
+        """Yield the whole matrix, with the rows that count."""
+        yield Block(self.matrix, rows, False)
+
+    def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
+        """See `Stored`."""
+        return self.matrix, rows
+
+    def whole_in_memory(self, live_rows: Ints, n_jobs: int | None = None) -> Any:
+        """Return the matrix itself."""
+        return self.matrix
+
+    def drop_copies(self) -> None:
+        """Do nothing: there are none."""
+
+    @property
+    def starts(self) -> Ints:
+        """See `Stored`: all rows are one block."""
+        return np.array([0, self.matrix.shape[0]])
+
+    def in_order(self, rows: Ints) -> Any:
+        """Copy rows, in this order."""
+        return self.matrix[rows]
+
+    def portions(
+        self,
+        function: Callable[[Portion], Made],
+        weights: Floats,
+        n_jobs: int | None,
+        size: int | None = None,
+    ) -> Iterator[Made]:
+        """See `Stored`; a portion has `size` rows, see `over_rows`."""
+        portion = partial(Portion, matrix=self.matrix, first=0)
+        n_rows = self.matrix.shape[0]
+        return over_rows(lambda rows: function(portion(rows)), n_rows, n_jobs, size)
 
 
 class Stored:
@@ -159,6 +254,78 @@ class Stored:
             return Block(np.empty((0, width), self.dtype), own, False, first, rank, chosen)
         values = self.block(number, chosen, gaps=True) if gaps else self.block(number, chosen)
         return Block(values, NO_ROWS if every else own, every, first, rank, chosen)
+
+    def run(
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
+    ) -> Partial:
+        """Run a pass; see `run`."""
+
+        def of_block(number: int) -> Partial:
+            return pass_.of_block(self.read_block(number, live_rows, columns, pass_.takes_gaps))
+
+        return fold(pass_.merge, in_threads(of_block, range(len(self.starts) - 1), n_jobs))
+
+    def blocks(
+        self, rows: Ints, columns: Sequence[int] | None = None, *, gaps: bool = False
+    ) -> Iterator[Block]:
+        """Yield all blocks, each with those of the ascending `rows` that are in it."""
+        for number in range(len(self.starts) - 1):
+            yield self.read_block(number, rows, columns, gaps)
+
+    def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
+        """Return a matrix in memory with some rows, and their positions in it."""
+        return self[rows], np.arange(rows.size)
+
+    def whole_in_memory(self, live_rows: Ints, n_jobs: int | None = None) -> Any:
+        """Return a matrix in memory that has the live rows in their places, and zeros in others."""
+        found: Any = np.zeros(self.shape, dtype=self.dtype)
+        for rows, values in self.run(_Everything(), live_rows, n_jobs=n_jobs):
+            found[rows] = values
+        return found
+
+    def portions(
+        self,
+        function: Callable[[Portion], Made],
+        weights: Floats,
+        n_jobs: int | None,
+        size: int | None = None,
+    ) -> Iterator[Made]:
+        """Call a function with portions of the rows; yield its results, in their order.
+
+        Sums that are rounded in portions may differ from those in memory: blocks are the portions,
+        but for those in which all weights are 0, which are not read. `function` changes nothing
+        that another call reads.
+        """
+        starts: list[int] = self.starts.tolist()
+
+        def of_block(number: int) -> Made:
+            first, stop = starts[number : number + 2]
+            return function(Portion(slice(first, stop), self.block(number), first))
+
+        numbers = (
+            at for at in range(len(starts) - 1) if weights[starts[at] : starts[at + 1]].any()
+        )
+        return in_threads(of_block, numbers, n_jobs)
+
+    def in_order(self, rows: Ints) -> InOrder:
+        """Return rows in an order of their own, read as they are needed."""
+        return InOrder(self, rows)
+
+    @property
+    def n_calls(self) -> int:
+        """Number of functions that other processes call at the same time; 0 without others."""
+        return 0
+
+    def call(self, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
+        """Call functions, in the other processes if there are some; yield their results, in order.
+
+        They are pure, can be pickled, and bring along the records that they learn from.
+        """
+        return (function() for function in functions)
 
     def __getitem__(self, rows: Any) -> Any:
         """Read rows at some positions, in this order."""
@@ -286,6 +453,20 @@ class Pass(ABC, Generic[Partial]):
         return [each for each in vars(self).values() if isinstance(each, RowArray)]
 
 
+class _Everything(Pass[list[tuple[Ints, Matrix]]]):
+    """All rows, and their values, in several parts: of few records."""
+
+    finds_records = True
+
+    def of_block(self, block: Block) -> list[tuple[Ints, Matrix]]:
+        return [(block.first + block.positions, block.matrix[block.positions])]
+
+    def merge(
+        self, one: list[tuple[Ints, Matrix]], other: list[tuple[Ints, Matrix]]
+    ) -> list[tuple[Ints, Matrix]]:
+        return one + other
+
+
 class Together(Pass[tuple[Any, ...]]):
     """Several passes in one reading.
 
@@ -334,24 +515,67 @@ class Remote(Stored):
 
     @abstractmethod
     def run(
-        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
     ) -> Partial:
-        """Run a pass; see `erasable.core.passes.run`."""
-
-    @abstractmethod
-    def call(self, functions: Iterable[Callable[[], Made]]) -> Iterator[Made]:
-        """Call functions in the other processes, and yield their results, in their order.
-
-        Parameters
-        ----------
-        functions : iterable of callable
-            Pure ones that can be pickled, and bring along the records that they learn from.
-        """
+        """Run a pass in the other processes; see `run`."""
 
     @property
     @abstractmethod
     def n_calls(self) -> int:
-        """Number of functions called at the same time."""
+        """See `Stored`."""
+
+
+class InOrder:
+    """Rows of a stored matrix at the positions `rows`, in this order, of which a part is in memory.
+
+    All blocks are read for each part: this is for rarely needed sums whose order counts.
+
+    Examples
+    --------
+    >>> class Numbers(Stored):
+    ...     shape, dtype = (4, 1), np.dtype(float)
+    ...     def __getitem__(self, rows):
+    ...         return rows[:, np.newaxis].astype(float)
+    >>> InOrder(Numbers(), np.array([3, 1]))[np.array([1])]
+    array([[1.]])
+    """
+
+    def __init__(self, matrix: Stored, rows: Ints) -> None:
+        self._matrix, self._rows = matrix, rows
+        self.shape, self.dtype = (rows.size, matrix.shape[1]), matrix.dtype
+        self._step = max(1, _AT_ONCE // max(1, self.shape[1] * self.dtype.itemsize))
+        self._start = 0
+        self._part: Matrix = np.empty((0, self.shape[1]), self.dtype)
+
+    def __getitem__(self, rows: slice | Ints) -> Matrix:
+        """Return consecutive rows of the order."""
+        if isinstance(rows, slice):
+            start, stop = rows.start, rows.stop
+        else:
+            start, stop = int(rows[0]), int(rows[-1]) + 1
+        if not self._start <= start <= stop <= self._start + len(self._part):
+            end = min(max(stop, start + self._step), len(self._rows))
+            self._part = np.empty((0, self.shape[1]), self.dtype)  # first, to save memory
+            self._start, self._part = start, self._matrix[self._rows[start:end]]
+            self._matrix.drop_copies()
+        own = self._part[start - self._start : stop - self._start]
+        return own if isinstance(rows, slice) else own[rows - start]
+
+
+def storage(matrix: Any) -> Stored | InMemory:
+    """Return what reads the rows of a matrix: itself if it is stored.
+
+    Examples
+    --------
+    >>> matrix = np.zeros((3, 2))
+    >>> storage(matrix).in_memory(np.array([2]))[0] is matrix
+    True
+    """
+    return matrix if isinstance(matrix, Stored) else InMemory(matrix)
 
 
 def run(
@@ -385,46 +609,7 @@ def run(
     >>> run(Largest(), np.array([[3.0], [9.0], [5.0]]), np.array([0, 2]))
     5.0
     """
-    if isinstance(matrix, Remote):
-        return matrix.run(pass_, live_rows, columns)
-    if isinstance(matrix, Stored):
-        blocks = range(len(matrix.starts) - 1)
-
-        def of_block(number: int) -> Partial:
-            return pass_.of_block(matrix.read_block(number, live_rows, columns, pass_.takes_gaps))
-
-        return fold(pass_.merge, in_threads(of_block, blocks, n_jobs))
-    spans = list(_spans(matrix, live_rows, n_jobs))
-    if len(spans) == 1:
-        return pass_.of_block(spans[0])
-    return fold(pass_.merge, in_threads(pass_.of_block, spans, n_jobs))
-
-
-def each_block(
-    matrix: Any, rows: Ints, columns: Sequence[int] | None = None, *, gaps: bool = False
-) -> Iterator[Block]:
-    """Yield a matrix with the rows that count, or a stored one block by block.
-
-    Parameters
-    ----------
-    matrix : ndarray or Stored, of shape (n_rows, n_features)
-    rows : ndarray of int64
-        Their positions, ascending.
-    columns : sequence of int, optional
-        The only columns that are looked at.
-    gaps : bool
-        Whether values of a stored matrix may be NaN.
-
-    Examples
-    --------
-    >>> [block.size for block in each_block(np.zeros((3, 2)), np.array([0, 2]))]
-    [2]
-    """
-    if not isinstance(matrix, Stored):
-        yield Block(matrix, rows, False)
-        return
-    for number in range(len(matrix.starts) - 1):
-        yield matrix.read_block(number, rows, columns, gaps)
+    return storage(matrix).run(pass_, live_rows, columns, n_jobs)
 
 
 def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterator[Block]:
@@ -441,17 +626,3 @@ def _spans(matrix: Matrix, live_rows: Ints | None, n_jobs: int | None) -> Iterat
             yield Block(matrix[start : start + step], NO_ROWS, True, start, start)
         else:
             yield Block(matrix, live_rows[start : start + step], False, 0, start)
-
-
-def rows_in_memory(matrix: Any, rows: Ints) -> tuple[Any, Ints]:
-    """Return a matrix in memory with some rows, and their positions in it.
-
-    Examples
-    --------
-    >>> matrix = np.zeros((3, 2))
-    >>> rows_in_memory(matrix, np.array([2]))[0] is matrix
-    True
-    """
-    if not isinstance(matrix, Stored):
-        return matrix, rows
-    return matrix[rows], np.arange(rows.size)

@@ -170,6 +170,14 @@ class Records(Persistent):
         """Whether the features are in files or in other processes."""
         return isinstance(self.matrix, Stored)
 
+    def refuse_stored(self) -> None:
+        """Raise InvalidInputError if the features are in files or in other processes."""
+        if self.is_stored:
+            raise InvalidInputError(
+                "the features of the records lie in files; expected them in memory; pass "
+                "records.in_memory()"
+            )
+
     @property
     def is_remote(self) -> bool:
         """Whether the features are in other processes."""
@@ -215,8 +223,9 @@ class Records(Persistent):
     def _table(self) -> RecordArrays:
         """Return the arrays of all rows, erased ones included; not copied."""
         return RecordArrays(
-            **{each.name: getattr(self, each.name) for each in fields(RecordArrays)}
-        )
+            self.matrix, self.y, self.ids, self.groups, self.feature_names, self.weights,
+            self.numeric, self.unsettled, self.unread, self.types,
+        )  # fmt: skip
 
     def twin(self, values: Records, y: NDArray[Any] | None) -> Records:
         """Copy the names of these records, none of them deleted, and the values of others.

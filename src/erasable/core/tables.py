@@ -11,20 +11,22 @@ from functools import reduce as fold
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._grid_passes import RemoteColumns
 from erasable.core._sparse_kernels import column_values
-from erasable.core.arrays import Floats, Ints, Ints32, Matrix
+from erasable.core.arrays import Flags, Floats, Ints, Ints32, Matrix
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
-from erasable.core.passes import Block, Partial, Pass, Remote, Stored, each_block, run
+from erasable.core.errors import DetachedError, InvalidDataError
+from erasable.core.messages import refuse_not_finite
+from erasable.core.passes import Block, Partial, Pass, Remote, Stored, run, storage
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.threads import several
 
-__all__ = ["Adder", "Table"]
+__all__ = ["Adder", "RecordRows", "Table"]
 
 _VALUES = 2**20
 """Values that are copied at once."""
@@ -101,6 +103,11 @@ class Table:
             names=records.feature_names, n_jobs=n_jobs,
         )  # fmt: skip
 
+    @classmethod
+    def over(cls, rows: Any) -> Table:
+        """Return the table of a matrix, or of rows of records."""
+        return rows.table() if isinstance(rows, RecordRows) else cls(rows)
+
     def live_rows(self) -> Ints:
         """Return the positions of the rows that count, ascending."""
         return np.arange(self.matrix.shape[0]) if self._live_rows is None else self._live_rows()
@@ -115,12 +122,6 @@ class Table:
     def is_remote(self) -> bool:
         """Whether rows are in other processes, which run whole passes."""
         return isinstance(self.matrix, Remote)
-
-    @property
-    def starts(self) -> Ints:
-        """Where the blocks that rows lie in begin, and at last the number of rows."""
-        starts: Ints = self.matrix.starts if self.is_stored else np.array([0, self.matrix.shape[0]])
-        return starts
 
     @property
     def codes(self) -> Ints32:
@@ -190,9 +191,7 @@ class Table:
 
     def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
         """Return a matrix in memory that has some rows, and their positions in it."""
-        if self.is_stored:
-            return self.matrix[rows], np.arange(rows.size)
-        return self.matrix, rows
+        return storage(self.matrix).in_memory(rows)
 
     def reader(self, marker: float | None = None) -> Callable[[int], Floats] | RemoteColumns:
         """Return how `Quantiles` read a column of the rows that count, without gaps.
@@ -213,7 +212,7 @@ class Table:
         """Copy a column of the rows that count."""
         rows = self.live_rows()
         if self.is_stored:
-            blocks = each_block(self.matrix, rows, [j], gaps=gaps)
+            blocks = storage(self.matrix).blocks(rows, [j], gaps=gaps)
             found = np.concatenate([block.matrix[block.positions, 0] for block in blocks])
             return found.astype(np.float64, copy=False)
         if not self.is_sparse:
@@ -247,6 +246,96 @@ class Table:
             adder(self.matrix, rows, self.codes, units, *params, sums)
         else:
             sums += self.run(_Adding(adder, self.codes, units, sums, params), rows)
+
+
+class RecordRows:
+    """Rows of `Records` of numbers, wherever they lie; nothing of them is copied or held.
+
+    `rows` are the ascending positions of the rows that count. They are refused once a record has
+    been deleted or added, as positions would then be those of other records. `dtype` is that of
+    copies, float64 or float32.
+
+    Examples
+    --------
+    >>> from erasable import Records
+    >>> RecordRows(Records([[1.0], [2.0], [3.0]]), np.array([0, 2]))[[1]]
+    array([[3.]])
+    """
+
+    ndim = 2
+
+    def __init__(self, records: Any, rows: Ints) -> None:
+        self._records = records
+        self._n_then = len(records), records.n_rows
+        self.rows = rows
+        self.shape = rows.size, records.n_features
+        self.dtype = records.matrix.dtype
+
+    @classmethod
+    def of(cls, records: Any, because: str) -> Self:
+        """Take the rows that no model has deleted.
+
+        Raise InvalidDataError for text, a sparse matrix or, in memory, gaps (passes refuse others);
+        `because` says in the message why they have to be numbers.
+        """
+        matrix = records.matrix
+        if matrix.dtype == object or issparse(matrix):
+            raise InvalidDataError(
+                f"the records hold text, or are sparse; expected a dense table of numbers, because "
+                f"{because}"
+            )
+        rows = records.attach().live_rows()
+        if not records.is_stored and not np.isfinite(matrix.sum()):
+            names = records.feature_names or [f"{j}" for j in range(matrix.shape[1])]
+            refuse_not_finite(matrix[rows], names)
+        return cls(records, rows)
+
+    @property
+    def records(self) -> Any:
+        """The records; raise DetachedError if some were deleted or added, or after unpickling."""
+        if self._records is None:
+            raise DetachedError(
+                "the records are not at hand, because this was unpickled; expected an object that "
+                "was fitted here; fit it again"
+            )
+        if (len(self._records), self._records.n_rows) != self._n_then:
+            raise DetachedError(
+                f"there were {self._n_then[0]} records, and there are {len(self._records)}; "
+                "expected those of the fit; fit it again"
+            )
+        return self._records
+
+    def table(self, n_jobs: int | None = None) -> Table:
+        """Return the table of the rows, which is not to be kept."""
+        return Table(self.records.matrix, lambda: self.rows, n_jobs=n_jobs)
+
+    def some(self, chosen: Flags | Ints) -> Self:
+        """Return some of the rows, by a mask or ascending positions among these."""
+        made = type(self)(self.records, self.rows[chosen])
+        made.dtype = self.dtype
+        return made
+
+    def astype(self, dtype: DTypeLike, copy: bool = False) -> Self:
+        """Return the same rows, copied as another dtype."""
+        made = type(self)(self.records, self.rows)
+        made.dtype = np.dtype(dtype)
+        return made
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def __getitem__(self, places: Any) -> Matrix:
+        """Copy rows at positions among these, in this order; those in files are read."""
+        matrix, chosen = self.records.matrix, self.rows[places]
+        if chosen.size == 0:
+            return np.empty((0, self.shape[1]), self.dtype)
+        found: Matrix = np.ascontiguousarray(matrix[chosen], self.dtype)
+        storage(matrix).drop_copies()
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the records."""
+        return {**self.__dict__, "_records": None}
 
 
 class _Adding(Pass[NDArray[Any]]):

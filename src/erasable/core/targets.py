@@ -110,6 +110,8 @@ def _as_array(y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     given = np.asarray(y)
     if given.dtype == object:
         return given, given
+    if type(y) is list and set(map(type, y)) == {{"i": int, "f": float}.get(given.dtype.kind)}:
+        return given, None  # all of the one type that the array has
     if not isinstance(y, Sequence) or given.dtype.kind not in "UTbiuf":
         return given, None
     undeclared = np.array(y, dtype=object)

@@ -22,7 +22,7 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
-from erasable.core.passes import Remote
+from erasable.core.passes import storage
 from erasable.core.tape import Tape
 from erasable.refit._fitting import ask, one_thread
 from erasable.refit._recipe import Recipe
@@ -158,8 +158,9 @@ def carry_out_all(
     Records are sent to the processes and never through files, in which they would stay. Where
     their features are on workers, these learn, and tasks are read as workers have room for them.
     """
-    if isinstance(matrix, Remote):
-        return matrix.call(partial(carry_out, task) for task in tasks)
+    if storage(matrix).n_calls:
+        called: Iterable[dict[int, Tree]] = matrix.call(partial(carry_out, task) for task in tasks)
+        return called
     if n_tasks < 2 or effective_n_jobs(n_jobs) < 2:
         return map(carry_out, tasks)
     first = next(iterator := iter(tasks))

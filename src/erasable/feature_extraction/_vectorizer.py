@@ -29,7 +29,7 @@ from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.messages import refuse_no_texts
-from erasable.core.passes import Block, Pass, Stored, each_block, run
+from erasable.core.passes import Block, Pass, Stored, run, storage
 from erasable.core.records import Records
 from erasable.core.rows import Rows
 from erasable.feature_extraction._analysis import (
@@ -348,7 +348,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         matrix, rows = held.records.matrix, held.live_rows()
         made = self._transform_held(rows)
         if made is None:
-            blocks = each_block(matrix, rows, gaps=True)
+            blocks = storage(matrix).blocks(rows, gaps=True)
             made = vstack(
                 [self._made_of(each.matrix[each.positions, 0].tolist()) for each in blocks],
                 format="csr",

@@ -18,7 +18,7 @@ from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid, GridChange
-from erasable.core.passes import Block, Pass, each_block
+from erasable.core.passes import Block, Pass, storage
 from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow
 from erasable.core.seeds import SEEDS
@@ -79,7 +79,7 @@ class Waves:
 
     def blocks(self, matrix: Any, rows: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield some rows at a time, and the waves at them."""
-        for block in each_block(matrix, rows):
+        for block in storage(matrix).blocks(rows):
             for some in self.portions(block.positions):
                 yield block.first + some, self.at(block.matrix, some)
 
@@ -129,7 +129,7 @@ class WaveDesign(WeightedTargets):
                 parts.append(own.gram)
             wanted.add(own.gram, block, places)
 
-        for block in each_block(table.matrix, rows):
+        for block in storage(table.matrix).blocks(rows):
             portions = self._waves.portions(block.positions)
             for _ in in_threads(partial(add, block), portions, n_jobs):
                 pass

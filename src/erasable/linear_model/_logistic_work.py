@@ -22,7 +22,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
-from erasable.core.matrices import drop_copies
+from erasable.core.passes import storage
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid, tops
 from erasable.core.summaries import Summary
@@ -100,7 +100,7 @@ def from_sample(problem: SoftmaxProblem, training: TrainingClasses, made: type[S
         rows.append(own[::step].copy())
         weights.append(design.weights[rows[-1]] * (own.size / rows[-1].size))
     sample = design.take(np.concatenate(rows), np.concatenate(weights))
-    drop_copies(design.matrix)
+    storage(design.matrix).drop_copies()
     part = SoftmaxProblem(sample, problem.strengths, problem.coupled)
     small = made(part, solver.theta, certifies=False)
     _approach(part, small)

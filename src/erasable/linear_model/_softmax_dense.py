@@ -9,7 +9,7 @@ import numpy as np
 
 from erasable.core._function_kernels import EXP_ERROR
 from erasable.core.arrays import Floats, Ints
-from erasable.core.portions import InOrder, Portion
+from erasable.core.passes import InOrder, Portion
 from erasable.core.tables import Table
 from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import AT_ONCE, exact_gradient

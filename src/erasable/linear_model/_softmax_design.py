@@ -21,9 +21,8 @@ import numpy as np
 
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
-from erasable.core.passes import Block, Pass
+from erasable.core.passes import Block, Pass, Portion, storage
 from erasable.core.persistent import Persistent
-from erasable.core.portions import Portion, in_order, over_portions
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray, Written, padded
 from erasable.core.tables import Table
 from erasable.linear_model import _softmax_kernels as kernels
@@ -269,7 +268,7 @@ class SoftmaxDesign(Persistent, ABC):
                 shares = couplings(logits[rows], self.weights[rows], self.reference)
                 add_products(*self._rows_precisely(portion, rows), *shares, high, low)
 
-        for _ in over_portions(of_portion, self.matrix, self.weights, 1, self.portion):
+        for _ in storage(self.matrix).portions(of_portion, self.weights, 1, self.portion):
             pass
         return mirrored(high), mirrored(low)
 
@@ -295,7 +294,7 @@ class SoftmaxDesign(Persistent, ABC):
 
     def in_order(self, rows: Ints, weights: Floats) -> Self:
         """Return the same, with one sum of all rows; stored ones stay where they are."""
-        made = self._of_rows(in_order(self.matrix, rows), rows, weights, 1)
+        made = self._of_rows(storage(self.matrix).in_order(rows), rows, weights, 1)
         made.portion = rows.size
         return made
 
@@ -334,7 +333,7 @@ class SoftmaxDesign(Persistent, ABC):
     @property
     def _n_blocks(self) -> int:
         """How many blocks are summed up by themselves, at most."""
-        return int((-(-np.diff(Table(self.matrix).starts) // BLOCK)).sum())
+        return int((-(-np.diff(storage(self.matrix).starts) // BLOCK)).sum())
 
     @property
     def hessian_error(self) -> float:
@@ -378,9 +377,9 @@ class SoftmaxDesign(Persistent, ABC):
         table = Table(self.matrix)
         if not table.is_remote:
             arrays = *read, *written
-            every = over_portions(
+            every = storage(self.matrix).portions(
                 lambda portion: function(self, portion, *params, *arrays),
-                self.matrix, self.weights, self.n_jobs, self.portion,
+                self.weights, self.n_jobs, self.portion,
             )  # fmt: skip
             return fold(merge, every)
         sent = self._per_row

@@ -11,7 +11,7 @@ from erasable.core._function_kernels import EXP_ERROR
 from erasable.core._jit import kernel
 from erasable.core._moment_kernels import two_sum
 from erasable.core.arrays import Csr, Floats, Ints
-from erasable.core.portions import Portion
+from erasable.core.passes import Portion
 from erasable.core.sparse import parts
 from erasable.linear_model._exact_gradients import exact_gradient_sparse
 from erasable.linear_model._lattice import Pair

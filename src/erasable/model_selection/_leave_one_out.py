@@ -18,7 +18,6 @@ from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.leave_out import each_without
-from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.records import Records
 from erasable.core.rows import Rows
@@ -245,11 +244,7 @@ def leave_one_out(
     model = _fitted(estimator, X, y, ids, groups, sample_weight)
     held = model._attached()
     try:
-        if isinstance(held.records.matrix, Stored):
-            raise InvalidInputError(
-                "the features of the records lie in files; leave_one_out expected them in memory; "
-                "pass records.in_memory()"
-            )
+        held.records.refuse_stored()
         if not hasattr(model, method):
             raise InvalidInputError(
                 f"method={method!r}, and this {type(model).__name__} has no {method}; expected one "

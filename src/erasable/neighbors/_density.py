@@ -111,8 +111,7 @@ class KernelDensity(WeightedLazy):
 
     A density is one sum over the records in the order of hashes of their ids, and the exponential
     and the cosine are our own: nothing but the records and the row decides. A density takes time in
-    proportion to the number of records within reach, and a little for each of the others; where
-    nearly all records weigh 0, in proportion to the square of their number.
+    proportion to the number of records within reach, and a little for each of the others.
 
     **The saved file holds every record**, with its id and weight: this is what the model is. It is
     to be protected as the data are.
@@ -203,7 +202,9 @@ class KernelDensity(WeightedLazy):
         asked = Weighing(memory, self._inverse, _SHAPES[kernel], bandwidth, self.n_jobs)
         with np.errstate(divide="ignore", over="ignore"):
             if kernel in ("gaussian", "exponential"):
-                nearest = self._nearest(asked, queries)
+                squares, rows = asked.nearest(queries)
+                refuse_far(rows[:, 0] < 0)
+                nearest = squares[:, 0]
                 logs: Floats = np.log(asked.sums(queries, nearest)[0][:, 0])
                 if kernel == "gaussian":
                     logs -= nearest / (2.0 * bandwidth * bandwidth)
@@ -217,19 +218,6 @@ class KernelDensity(WeightedLazy):
         d = self.n_features_in_
         logs -= _LOG_INTEGRALS[kernel](d) + d * math.log(bandwidth) + math.log(total)
         return logs
-
-    def _nearest(self, asked: Weighing, queries: Floats) -> Floats:
-        """Return the squared distance of the nearest record with a weight above 0."""
-        found, left, k = np.empty(len(queries)), np.arange(len(queries)), 1
-        n = self.n_samples_fit_
-        while left.size:
-            squares, rows = asked.nearest(queries[left], k)
-            counts = (rows >= 0) & (self._weights(rows) > 0.0)
-            first, there = counts.argmax(axis=1), counts.any(axis=1)
-            refuse_far(~there & (rows[:, -1] < 0))
-            found[left[there]] = squares[there, first[there]]
-            left, k = left[~there], min(2 * k, n)
-        return found
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the sum of the logarithms of the density over the rows.

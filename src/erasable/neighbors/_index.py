@@ -53,7 +53,8 @@ class Index:
         kernels.fill_blocks(matrix, order, items, starts, self.tree, self._slots)
 
     def remove(self, rows: Ints) -> None:
-        """Take records out, and overwrite what is known of them."""
+        """Take records out, and overwrite what is known of them; others are left."""
+        rows = rows[self._slots[rows] >= 0]
         kernels.forget(rows, self.tree, self._slots)
         self.n_dead += rows.size
 

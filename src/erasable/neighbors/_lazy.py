@@ -28,13 +28,12 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import as_id_array
-from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import refuse_unsuited
 from erasable.core.weighted import Weighted
 
 from ._memory import Memory
-from ._stored import StoredMemory, columns_beyond
+from ._stored import StoredMemory
 from ._targets import LARGEST, StoredLabels, StoredNumbers, StoredWeights
 
 
@@ -146,13 +145,10 @@ class Lazy(Erasable):
 
     def _memory_of(self, held: Attachment) -> Memory:
         records, rows = held.records, held.live_rows()
-        stored = isinstance(records.matrix, Stored)
-        if stored:
-            _refuse_beyond(columns_beyond(records.matrix, rows, self._n_jobs))
-        else:
-            _refuse_large(records.matrix, rows)
+        kind = StoredMemory if records.is_stored else Memory
+        kind.refuse_large(records.matrix, rows, self._n_jobs)
         targets = self._kind_of_targets.fit(self._targets(records), rows)
-        return (StoredMemory if stored else Memory)(records.matrix, records.ids, held.live, targets)
+        return kind(records.matrix, records.ids, held.live, targets)
 
     def _end_change(self) -> None:
         with contextlib.suppress(MemoryError):  # there is no hurry
@@ -167,7 +163,7 @@ class Lazy(Erasable):
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
         records = self._attached().records
-        _refuse_large(records.matrix[rows], np.arange(rows.size))
+        Memory.refuse_large(records.matrix[rows], np.arange(rows.size))
         added = self._accelerator.add(self._targets(records), rows)
         return Outcome("updated") if added else None
 
@@ -281,29 +277,10 @@ class WeightedLazy(Weighted, Lazy):
         self._refuse_weightless(rows)
 
 
-def _refuse_large(matrix: Any, rows: Ints) -> None:
-    flat = matrix.ravel()
-    with np.errstate(over="ignore"):
-        # One pass instead of two: no square is larger than their sum.
-        if flat @ flat <= LARGEST * LARGEST:
-            return
-    if max(float(matrix.max()), -float(matrix.min())) <= LARGEST:
-        return
-    _refuse_beyond(int(np.count_nonzero((np.abs(matrix[rows]) > LARGEST).any(axis=0))))
-
-
 def refuse_far(far: Any) -> None:
     """Raise MagnitudeError if a query has no record at a distance that is a finite number."""
     if far.any():
         raise MagnitudeError(
             f"{int(far.sum())} rows of X are so far from the records that distances overflow; "
             "expected finite distances; scale X, or drop those rows"
-        )
-
-
-def _refuse_beyond(beyond: int) -> None:
-    if beyond:
-        raise MagnitudeError(
-            f"X holds numbers beyond 2**500 in {beyond} columns; expected smaller ones, so that "
-            "squared distances are finite; divide those columns by a power of ten"
         )

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.digest import state_root
 from erasable.core.ids import as_id_array
+from erasable.core.passes import storage
 from erasable.core.tape import Tape
 
 from ._index import TREE_FEATURES, Index
 from ._near import Lists, Near
 from ._row_hash import RowHash, sum_of_hashes
-from ._targets import StoredTargets
+from ._targets import LARGEST, StoredTargets, refuse_beyond
 
 _LEAF_SIZE = 64
 _FEW = 64
@@ -63,6 +64,17 @@ class Memory:
             self._order = self._order[self.live[self._order]]
         return self._order
 
+    @classmethod
+    def refuse_large(cls, matrix: Any, rows: Ints, n_jobs: int | None = None) -> None:
+        """Raise MagnitudeError where rows hold numbers beyond `LARGEST`."""
+        flat = matrix.ravel()
+        with np.errstate(over="ignore"):
+            # One pass instead of two: no square is larger than their sum.
+            if flat @ flat <= LARGEST * LARGEST:
+                return
+        if max(float(matrix.max()), -float(matrix.min())) > LARGEST:
+            refuse_beyond((np.abs(matrix[rows]) > LARGEST).any(axis=0))
+
     def hash(self) -> RowHash:
         """Hash the set of the live records."""
         if self._hash is None:
@@ -77,9 +89,9 @@ class Memory:
         return sum_of_hashes(values, self.targets.bytes_of(rows), self.ids[rows])
 
     def index(self, leaf_size: int | None) -> Index:
-        """Return an index of the live records, with leaves of this size."""
+        """Return an index of the live records that count, with leaves of this size."""
         if self._index is None or self._leaf_size != leaf_size:
-            self._index = Index(self.matrix, self.order, leaf_size)
+            self._index = Index(self.matrix, self.targets.counted(self.order), leaf_size)
             self._leaf_size = leaf_size
         return self._index
 
@@ -124,8 +136,10 @@ class Memory:
 
     def questions(self) -> Iterator[tuple[Ints, Floats]]:
         """Yield all live records, as rows and as queries, in one part or several."""
-        own = np.flatnonzero(self.live)
-        yield own, np.ascontiguousarray(self.matrix[own], dtype=np.float64)
+        for block in storage(self.matrix).blocks(np.flatnonzero(self.live)):
+            if block.size:
+                values = np.ascontiguousarray(block.matrix[block.positions], dtype=np.float64)
+                yield block.first + block.positions, values
 
     def nearest(
         self,

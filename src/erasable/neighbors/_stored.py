@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.passes import Block, Pass, Stored, each_block, run
+from erasable.core.passes import Block, Pass, run, storage
 from erasable.core.row_arrays import PerLiveRow, PerRow
 
 from ._index import FARTHEST, NOBODY, Index
 from ._memory import Memory, leaf_size_for
 from ._near import Lists
 from ._row_hash import RowHash, sum_of_hashes
-from ._targets import LARGEST
+from ._targets import LARGEST, refuse_beyond
 
 _FEW = 64  # queries, for which no tree is made of a block that is read for them alone
 
@@ -32,6 +32,11 @@ Found = tuple[Floats, Ints]
 class StoredMemory(Memory):
     """Live records of a stored matrix."""
 
+    @classmethod
+    def refuse_large(cls, matrix: Any, rows: Ints, n_jobs: int | None = None) -> None:
+        """See `Memory`; where there are gaps, raise."""
+        refuse_beyond(run(_Beyond(), matrix, rows, n_jobs=n_jobs))
+
     def _hash_of_all(self) -> RowHash:
         rows = np.flatnonzero(self.live)
         return run(_SetHash(self.ids[rows], self.targets.bytes_of(rows)), self.matrix, rows)
@@ -40,17 +45,10 @@ class StoredMemory(Memory):
         """Read rows in this order, block by block, so that no others are kept meanwhile."""
         by_row = np.argsort(rows)
         values = np.empty((rows.size, self.matrix.shape[1]))
-        for block in each_block(self.matrix, rows[by_row]):
+        for block in storage(self.matrix).blocks(rows[by_row]):
             places = by_row[block.rank : block.rank + block.size]
             values[places] = block.matrix[block.positions]
         return values
-
-    def questions(self) -> Iterator[tuple[Ints, Floats]]:
-        """Yield all live records, as rows and as queries, a block at a time."""
-        for block in each_block(self.matrix, np.flatnonzero(self.live)):
-            if block.size:
-                values = np.ascontiguousarray(block.matrix[block.positions], dtype=np.float64)
-                yield block.first + block.positions, values
 
     def nearest(
         self,
@@ -62,12 +60,13 @@ class StoredMemory(Memory):
         n_jobs: int | None = None,
     ) -> tuple[Floats, Ints]:
         """Find the nearest records of every query, in one reading; see `Memory.nearest`."""
-        order = self.order
+        order = self.targets.counted(self.order)
         ranks = np.empty(self.live.size, dtype=np.int64)
         ranks[order] = np.arange(order.size)
         leaves = leaf_size if len(queries) > _FEW else None
         wanted = _Nearest(ranks, queries, k, leaves, inverse, metric)
-        distances, found = run(wanted, self.matrix, np.flatnonzero(self.live), n_jobs=n_jobs)
+        rows = self.targets.counted(np.flatnonzero(self.live))
+        distances, found = run(wanted, self.matrix, rows, n_jobs=n_jobs)
         there = found != NOBODY
         return distances, np.where(there, order[np.where(there, found, 0)], -1)
 
@@ -155,8 +154,3 @@ class _Beyond(Pass[Flags]):
 
     def merge(self, one: Flags, other: Flags) -> Flags:
         return one | other
-
-
-def columns_beyond(matrix: Stored, rows: Ints, n_jobs: int | None = None) -> int:
-    """Count the columns that hold numbers beyond `LARGEST`; where there are gaps, raise."""
-    return int(np.count_nonzero(run(_Beyond(), matrix, rows, n_jobs=n_jobs)))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
 
@@ -19,6 +19,16 @@ from ._row_hash import label_bytes
 
 LARGEST = 2.0**500
 """No value may exceed it: squares of differences, and sums of them, stay finite."""
+
+
+def refuse_beyond(beyond: Flags) -> None:
+    """Raise MagnitudeError if there are columns with numbers beyond `LARGEST`."""
+    if beyond.any():
+        raise MagnitudeError(
+            f"X holds numbers beyond 2**500 in {np.count_nonzero(beyond)} columns; expected "
+            "smaller ones, so that squared distances are finite; divide those columns by a power "
+            "of ten"
+        )
 
 
 class StoredNumbers:
@@ -46,6 +56,10 @@ class StoredNumbers:
         """Write those of some rows as bytes."""
         width, data = 8 * self.values.shape[1], self.values[rows].astype("<f8").tobytes()
         return [data[i : i + width] for i in range(0, len(data), width)]
+
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: all of them."""
+        return rows
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Copy those of new rows."""
@@ -93,6 +107,11 @@ class StoredWeights(StoredNumbers):
 
     _source: ClassVar[str] = "sample_weight"
 
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: they have a weight above 0."""
+        counted: Ints = rows[self.values[rows, 0] > 0.0]
+        return counted
+
     def state(self, order: Ints) -> dict[str, Any]:
         """Return the weights."""
         return {"weights": self.values[order, 0]}
@@ -128,6 +147,10 @@ class StoredLabels:
             known = {code: label_bytes(labels[code : code + 1].tolist()[0]) for code in set(codes)}
             data = [one + known[code] for one, code in zip(data, codes, strict=True)]
         return data
+
+    def counted(self, rows: Ints) -> Ints:
+        """Return those of the rows that can be neighbours: all of them."""
+        return rows
 
     def add(self, y: NDArray[Any], rows: Ints) -> bool:
         """Know those of new rows, unless one is new; then anything may be half-done."""

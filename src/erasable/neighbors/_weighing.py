@@ -100,7 +100,8 @@ class Weighing(NamedTuple):
         total: Floats,
     ) -> None:
         """Fill `out` and `total`; every part of the queries reads all blocks."""
-        order, live = memory.order, np.flatnonzero(memory.live)
+        counted = memory.targets.counted
+        order, live = counted(memory.order), counted(np.flatnonzero(memory.live))
         ranks = np.zeros(memory.live.size, dtype=np.int64)
         ranks[order] = np.arange(order.size)
         per_row, by_rank = PerRow(ranks), targets[order]

@@ -24,7 +24,7 @@ from erasable.core.errors import (
     InvalidParameterError,
 )
 from erasable.core.estimator import NEVER, Erasable
-from erasable.core.passes import Stored, each_block
+from erasable.core.passes import storage
 from erasable.core.persistent import Persistent
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
@@ -241,7 +241,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
     def _reattach(self) -> None:
         self._refuse_elsewhere()
         records = self._attached().records
-        n_rows = 0 if isinstance(records.matrix, Stored) else records.n_rows
+        n_rows = 0 if records.is_stored else records.n_rows
         made = np.zeros((n_rows, self._n_outputs), dtype=np.float32)
         self._accelerator = Vectors(made, np.zeros(n_rows, dtype=np.bool_))
 
@@ -306,7 +306,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
         made = self._transform_held(held.live_rows())
         if made is not None:
             return made
-        blocks = each_block(held.records.matrix, held.live_rows(), gaps=True)
+        blocks = storage(held.records.matrix).blocks(held.live_rows(), gaps=True)
         parts = [self._made_of(each.matrix[each.positions]) for each in blocks if each.size]
         return np.concatenate(parts)
 

@@ -508,6 +508,7 @@ class ItemNeighbors(Erasable):
         raise InvalidInputError(
             f"item={shorten(item)} is no column; expected {numbers}"
             + ("" if names is None else ", or a name of a column")
+            + "; pass one"
         )
 
     def _named(self, items: Any) -> NDArray[Any]:
@@ -522,7 +523,7 @@ def _is_integer(value: Any) -> bool:
 
 def _check_n(n: Any) -> None:
     if not _is_integer(n) or n < 1:
-        raise InvalidInputError(f"n={shorten(n)}; expected an integer of 1 or more")
+        raise InvalidInputError(f"n={shorten(n)}; expected an integer of 1 or more; pass one")
 
 
 def _best(values: Floats, n: int) -> Ints:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from erasable.core.arrays import Ints
 from erasable.core.frames import make_frame
-from erasable.core.passes import rows_in_memory
+from erasable.core.passes import storage
 from erasable.refit._names import Known, is_foreign, parts_of
 
 
@@ -45,7 +45,7 @@ def text_columns(matrix: Any, rows: Ints) -> list[int]:
     """Find the columns of a table of objects in which some of the rows have text."""
     if issparse(matrix) or matrix.dtype != object:
         return []
-    matrix, rows = rows_in_memory(matrix, rows)
+    matrix, rows = storage(matrix).in_memory(rows)
     return [
         column
         for column in range(matrix.shape[1])

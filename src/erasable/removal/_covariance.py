@@ -16,12 +16,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
-from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
-from erasable.core.passes import Block, Pass, run
-from erasable.core.record_rows import RecordRows, located
+from erasable.core.passes import Block, Pass
 from erasable.core.seeds import is_number
+from erasable.core.tables import Table
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._passes import RowPass, rows_of, run_row_pass
 from erasable.removal._sets import Sets
@@ -54,7 +54,7 @@ class Scatter:
         grid = sets.grid
         quantum = np.ldexp(1.0, grid.top - BITS)
         pass_ = _Products(grid.origin, quantum)
-        sums, products = run(pass_, *located(matrix))
+        sums, products = Table.over(matrix).run(pass_)
         return cls(matrix.shape[0], grid.origin, quantum, sums, products)
 
     @property
@@ -143,10 +143,8 @@ class Metric:
 
     def distances(self, sets: Sets, rows: Any, centres: list[Floats]) -> list[Floats]:
         """Return the squared distances of dense rows, on the grid of the sets, to each centre."""
-        if isinstance(rows, RecordRows):
-            pass_ = _MetricDistances(self, sets.grid, centres, len(rows))
-            return list(np.ascontiguousarray(run_row_pass(rows, pass_).T))
-        return self.distances_on(sets.grid, rows, centres)
+        pass_ = _MetricDistances(self, sets.grid, centres, rows.shape[0])
+        return list(np.ascontiguousarray(run_row_pass(rows, pass_).T))
 
     def distances_on(self, grid: Any, rows: Any, centres: list[Floats]) -> list[Floats]:
         """Return the squared distances to each centre of rows in memory, on a grid."""
@@ -183,7 +181,7 @@ class _MetricDistances(RowPass):
         super().__init__(n_rows, len(centres))
         self._metric, self._grid, self._centres = metric, grid, centres
 
-    def fill(self, rows: Matrix, out: Floats) -> None:
+    def fill(self, rows: Any, out: Floats) -> None:
         out[:] = np.column_stack(self._metric.distances_on(self._grid, rows, self._centres))
 
 

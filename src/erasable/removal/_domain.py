@@ -16,12 +16,12 @@ from erasable.core.arrays import Floats
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
 from erasable.core.ids import name_some, shorten
-from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
 from erasable.core.seeds import is_number, seed_from
+from erasable.core.tables import RecordRows
 from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
 from erasable.removal._records import certificate_of, read_records, read_sets
-from erasable.removal._sets import Sets, copied
+from erasable.removal._sets import Sets
 from erasable.removal.budgets import Coverage, Curve, as_budget
 from erasable.removal.scores import SCORES, Score, as_score
 from erasable.removal.scores._score import Ranking
@@ -52,7 +52,7 @@ def reliability(sets: Sets, ranking: Ranking, seed: int) -> float:
         factor = sets.retain.shape[0] / other[0].size
         if ranking.learns_from_forget:
             factor = min(factor, sets.forget.shape[0] / own[0].size)
-        rows = copied(sets.forget, judged)
+        rows = sets.forget[judged]
         draw = int(rng.integers(2**32))
         try:
             scores = [

@@ -9,8 +9,8 @@ import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.matrices import to_dense
-from erasable.core.passes import Block, Pass, run
-from erasable.core.record_rows import located
+from erasable.core.passes import Block, Pass
+from erasable.core.tables import Table
 from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import (
     BITS,
@@ -251,7 +251,7 @@ def _diagonal(sets: Sets) -> tuple[Ints, Floats]:
 
 
 def _sum(sets: Sets, matrix: Any, quantum: Floats) -> Floats:
-    return run(_Sum(sets.grid.origin, quantum), *located(matrix))
+    return Table.over(matrix).run(_Sum(sets.grid.origin, quantum))
 
 
 class _Sum(Pass[Floats]):

@@ -13,10 +13,9 @@ from erasable.core.arrays import Flags, Floats
 from erasable.core.errors import InvalidDataError
 from erasable.core.gram import Gram
 from erasable.core.ids import shorten
-from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
 from erasable.core.seeds import is_integer
-from erasable.core.tables import Table
+from erasable.core.tables import RecordRows
 from erasable.removal._inputs import as_numbers, read_dense, read_mask
 
 _BLOCK = 2**20
@@ -113,7 +112,7 @@ class Moments:
     @classmethod
     def of_rows(cls, rows: RecordRows) -> Self:
         """Compute them of stored rows; see `of_records`."""
-        gram = Gram.fit_with_grid(Table(rows.records.matrix, lambda: rows.rows), warn=False)
+        gram = Gram.fit_with_grid(rows.table(), warn=False)
         high, low = gram.centred()
         mean, rest = gram.means()
         quantum = gram.quantum

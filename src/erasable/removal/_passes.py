@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.passes import Block, Pass
-from erasable.core.record_rows import RecordRows
 from erasable.core.row_arrays import Written
+from erasable.core.sparse import parts
+from erasable.core.tables import RecordRows, Table
 from erasable.removal import _row_kernels as kernels
 
 _AT_HAND = 2**24  # values that are read here at a time: 128 MiB
@@ -24,7 +26,7 @@ class RowPass(Pass[None]):
         self.found = Written(np.empty(shape))
 
     @abstractmethod
-    def fill(self, rows: Matrix, out: Floats) -> None:
+    def fill(self, rows: Any, out: Floats) -> None:
         """Fill `out` with the numbers of some rows."""
 
     def of_block(self, block: Block) -> None:
@@ -43,8 +45,11 @@ class DistancesTo(RowPass):
         super().__init__(n_rows)
         self._centre = centre
 
-    def fill(self, rows: Matrix, out: Floats) -> None:
-        kernels.distances(rows, self._centre, out)
+    def fill(self, rows: Any, out: Floats) -> None:
+        if issparse(rows):
+            kernels.sparse_distances(*parts(rows), self._centre, out)
+        else:
+            kernels.distances(rows, self._centre, out)
 
 
 class ProductsWith(RowPass):
@@ -54,13 +59,16 @@ class ProductsWith(RowPass):
         super().__init__(n_rows)
         self._centre = centre
 
-    def fill(self, rows: Matrix, out: Floats) -> None:
-        kernels.products(rows, self._centre, out)
+    def fill(self, rows: Any, out: Floats) -> None:
+        if issparse(rows):
+            kernels.sparse_products(*parts(rows), self._centre, out)
+        else:
+            kernels.products(rows, self._centre, out)
 
 
-def run_row_pass(rows: RecordRows, pass_: RowPass) -> Floats:
-    """Run a pass, and return the numbers that it wrote."""
-    rows.run(pass_)
+def run_row_pass(rows: Any, pass_: RowPass) -> Floats:
+    """Run a pass over a matrix or rows of records, and return the numbers that it wrote."""
+    Table.over(rows).run(pass_)
     found: Floats = pass_.found.values
     return found
 

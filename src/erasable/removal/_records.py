@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator
 
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
-from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
-from erasable.core.ids import as_id_array, name_some, refuse_repeats, shorten
+from erasable.core.frames import as_frame, ids_of_rows, split_ids
+from erasable.core.ids import name_some, shorten
 from erasable.core.inputs import refuse_masked
 from erasable.core.lookup import counts_up
 from erasable.core.mapped.texts import as_array
-from erasable.core.record_rows import RecordRows
 from erasable.core.records import Records
+from erasable.core.tables import RecordRows
 from erasable.core.values import Accepts, read_values
 from erasable.removal._gaussians import Moments
 from erasable.removal._inputs import read_mask
@@ -149,9 +149,9 @@ def read_sets(forget: Any, retain: Any, ids: Any) -> tuple[Sets, NDArray[Any], d
                 f"{name} has 1 record; expected 2 or more, which make a distribution; pass more, "
                 "or delete a single record from a model with delete"
             )
-    names = _labels(own, read["forget"].shape[0], "forget")
+    names = ids_of_rows(own, read["forget"].shape[0], " of forget")
     if other is not None:
-        others = _labels(other, read["retain"].shape[0], "retain")
+        others = ids_of_rows(other, read["retain"].shape[0], " of retain")
         shared = set(names.tolist()) & set(others.tolist()) if own is not None else set()
         if shared:
             some = name_some(sorted(shared, key=str))
@@ -182,29 +182,11 @@ def _pair(ids: Any) -> tuple[Any, Any]:
 
 
 def _split_ids(X: Any, ids: Any, name: str) -> tuple[Any, Any]:
-    """Return X without a column of ids, and the ids: from there, as given, or from an index."""
-    frame = as_frame(X)
-    if isinstance(ids, str):
-        try:
-            refuse_missing_column(X, frame, ids, "ids")
-        except InvalidIdsError as error:
-            raise InvalidIdsError(f"in {name}: {error}") from None
-        return frame.drop(ids).to_native(), frame[ids]
-    refuse_other_index(frame, ids, "ids")
-    return X, index_of(frame) if ids is None and frame is not None else ids
-
-
-def _labels(values: Any, n: int, name: str) -> NDArray[Any]:
-    if values is None:
-        return np.arange(n, dtype=np.int64)
-    read = as_id_array(values, name=f"ids of {name}")
-    if len(read) != n:
-        raise InvalidIdsError(
-            f"{len(read)} ids for the {n} rows of {name}; expected one for each row; pass them in "
-            "the order of the rows"
-        )
-    refuse_repeats(read, name=f"ids of {name}")
-    return read
+    """Split off ids; see `split_ids`."""
+    try:
+        return split_ids(X, ids)
+    except InvalidIdsError as error:
+        raise InvalidIdsError(f"in {name}: {error}") from None
 
 
 def _refuse_other_width(X: Any, reader: Any) -> None:

@@ -15,7 +15,7 @@ from erasable.core.errors import (
     InvalidInputError,
     InvalidParameterError,
 )
-from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
+from erasable.core.frames import as_frame, refuse_other_index, split_ids
 from erasable.core.ids import name_some, shorten
 from erasable.removal._domain import DomainRemoval
 from erasable.removal._inputs import as_array, length_of, refuse_label
@@ -111,7 +111,6 @@ def remove_domain(
             f"forget_label={shorten(forget_label)} is no class of the model; expected one of "
             f"{name_some(np.asarray(classes).tolist())}"
         )
-    refuse_other_index(as_frame(X), ids, "ids")
     refuse_other_index(as_frame(X), forget, "forget")
     refuse_other_index(as_frame(X), features, "features")
     X, ids = _with_ids(X, ids)
@@ -157,11 +156,7 @@ def remove_domain(
 
 def _with_ids(X: Any, ids: Any) -> tuple[Any, Any]:
     """Return X without a column of ids, and the ids: from there, as given, or from an index."""
-    frame = as_frame(X)
-    if isinstance(ids, str):
-        refuse_missing_column(X, frame, ids, "ids")
-        return frame.drop(ids).to_native(), frame[ids].to_numpy()
-    found = index_of(frame) if ids is None and frame is not None else ids
+    X, found = split_ids(X, ids)
     if found is not None and length_of(found) != length_of(X):
         raise InvalidIdsError(
             f"{length_of(found)} ids for {length_of(X)} records; expected one for each; pass those "

@@ -16,12 +16,9 @@ from scipy.sparse import issparse
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.grid import Grid
-from erasable.core.matrices import take_rows
 from erasable.core.moments import Moments
-from erasable.core.record_rows import RecordRows, located
 from erasable.core.sparse_grid import SparseGrid, tops
-from erasable.core.tables import Table
-from erasable.removal import _row_kernels as kernels
+from erasable.core.tables import RecordRows, Table
 from erasable.removal._passes import DistancesTo, ProductsWith, run_row_pass
 
 _HALF = 2.0**13  # as in `Moments`
@@ -67,15 +64,16 @@ class Sets:
             for X in self.present:
                 self.note(_VANISH, _vanishing(sparse, X))
             return sparse
-        grids = [Grid.fit(*located(X), warn=False) for X in self.present]
+        tables = [Table.over(X) for X in self.present]
+        grids = [Grid.fit(each.matrix, each.live_rows(), warn=False) for each in tables]
         d = self.n_features
         origin, top, magic = np.empty(d), np.empty(d, dtype=np.int64), np.empty(d)
         low = np.min([grid.low for grid in grids], axis=0)
         high = np.max([grid.high for grid in grids], axis=0)
         grid_kernels.brackets(low, high, origin, top, magic)
         dense = Grid.from_state({"top": top, "origin": origin})
-        for X in self.present:
-            self.note(_VANISH, dense.skewed(*located(X)))
+        for each in tables:
+            self.note(_VANISH, dense.skewed(each.matrix, each.live_rows()))
         return dense
 
     def note(self, what: str, columns: Ints) -> None:
@@ -113,12 +111,11 @@ class Sets:
         return self._moments(self.retain)
 
     def _moments(self, matrix: Any) -> Moments:
-        where, rows = located(matrix)
-        return Moments.fit(self.grid, Table(where, None if rows is None else lambda: rows))
+        return Moments.fit(self.grid, Table.over(matrix))
 
     def part(self, forget_rows: Ints, retain_rows: Ints) -> Sets:
         """Copy some rows of both sets."""
-        return Sets(copied(self.forget, forget_rows), copied(self.retain, retain_rows))
+        return Sets(self.forget[forget_rows], self.retain[retain_rows])
 
 
 def _vanishing(grid: SparseGrid, matrix: Any) -> Ints:
@@ -134,30 +131,11 @@ def some_of(rows: Any, places: Ints) -> Any:
     return rows.some(places) if isinstance(rows, RecordRows) else rows[places]
 
 
-def copied(rows: Any, places: Ints) -> Any:
-    """Copy rows at some places; stored ones are read."""
-    return rows[places] if isinstance(rows, RecordRows) else take_rows(rows, places)
-
-
 def distances_to(centre: Floats, rows: Any) -> Floats:
     """Return the squared Euclidean distance of each row to a centre."""
-    if isinstance(rows, RecordRows):
-        return run_row_pass(rows, DistancesTo(centre, len(rows)))
-    out = np.empty(rows.shape[0])
-    if issparse(rows):
-        kernels.sparse_distances(rows.data, rows.indices, rows.indptr, centre, out)
-    else:
-        kernels.distances(rows, centre, out)
-    return out
+    return run_row_pass(rows, DistancesTo(centre, rows.shape[0]))
 
 
 def products_with(centre: Floats, rows: Any) -> Floats:
     """Return the scalar product of each row with a centre."""
-    if isinstance(rows, RecordRows):
-        return run_row_pass(rows, ProductsWith(centre, len(rows)))
-    out = np.empty(rows.shape[0])
-    if issparse(rows):
-        kernels.sparse_products(rows.data, rows.indices, rows.indptr, centre, out)
-    else:
-        kernels.products(rows, centre, out)
-    return out
+    return run_row_pass(rows, ProductsWith(centre, rows.shape[0]))

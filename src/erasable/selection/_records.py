@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.errors import InvalidIdsError, InvalidInputError
-from erasable.core.frames import as_frame, index_of, refuse_missing_column, refuse_other_index
+from erasable.core.frames import as_frame, ids_of_rows, refuse_other_index, split_ids
 from erasable.core.ids import as_id_array, is_missing, name_some, refuse_repeats, shorten
 from erasable.core.records import Records
 
@@ -28,24 +28,8 @@ def read_ids(X: Any, ids: Any, **others: Any) -> tuple[Any, NDArray[Any]]:
     frame = as_frame(X)
     for name, other in others.items():
         refuse_other_index(frame, other, name)
-    if isinstance(ids, str):
-        refuse_missing_column(X, frame, ids, "ids")
-        values: Any = frame[ids]
-        X = frame.drop(ids).to_native()
-    else:
-        refuse_other_index(frame, ids, "ids")
-        values = index_of(frame) if ids is None and frame is not None else ids
-    n = n_rows(X)
-    if values is None:
-        return X, np.arange(n, dtype=np.int64)
-    read = as_id_array(values)
-    if len(read) != n:
-        raise InvalidIdsError(
-            f"{len(read)} ids for {n} rows; expected one for each row; pass them in the order of "
-            "the rows"
-        )
-    refuse_repeats(read)
-    return X, read
+    X, values = split_ids(X, ids)
+    return X, ids_of_rows(values, n_rows(X))
 
 
 def n_rows(X: Any) -> int:

@@ -33,15 +33,14 @@ from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, MagnitudeError
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.params import decode_params
-from erasable.core.passes import Stored, run
+from erasable.core.passes import storage
 from erasable.core.threads import in_threads
 from erasable.core.weighted import Weighted, weight_units
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
-from erasable.tree._forest import NO_UNITS, Draws, Forest
+from erasable.tree._forest import NO_UNITS, Draws, Forest, ForestRecords
 from erasable.tree._layout import SQUARES, TreeRules
-from erasable.tree._level_passes import Everything, put_together
 from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
 from erasable.tree._targets import ClassTargets, NumberTargets, TreeTargets
@@ -158,30 +157,16 @@ class TreeModel(Weighted):
         if rules.weighted:
             units = np.zeros(n_rows, dtype=np.int64)
             units[live] = self._units_of(live)
-        if isinstance(matrix, Stored) and n_rows > self._gathered:
-            forest = StoredForest(
-                matrix, targets.values(n_rows), live, self._owner_keys(live), self._tape,
-                rules, draws, targets.n_stats, targets.class_weight, self._gathered,
-                self._n_jobs, units,
-            )  # fmt: skip
+        records = ForestRecords(
+            targets.values(n_rows), live, self._owner_keys(live), units, rules, draws,
+            targets.n_stats, targets.class_weight, self._n_jobs,
+        )  # fmt: skip
+        if held.records.is_stored and n_rows > self._gathered:
+            forest = StoredForest(matrix, records, self._tape, self._gathered)
             return forest if known is None else forest.matching(known)
-        if isinstance(matrix, Stored):
-            rows, values = put_together(run(Everything(), matrix, live, n_jobs=self._n_jobs))
-            matrix = np.zeros(matrix.shape, dtype=matrix.dtype)
-            matrix[rows] = values
-        return Forest.fit(
-            TreeColumns.fit(matrix, live, self._tape, self._n_jobs),
-            targets.values(n_rows),
-            live,
-            self._owner_keys(live),
-            rules,
-            draws,
-            targets.n_stats,
-            targets.class_weight,
-            known,
-            self._n_jobs,
-            units,
-        )
+        matrix = storage(matrix).whole_in_memory(live, self._n_jobs)
+        columns = TreeColumns.fit(matrix, live, self._tape, self._n_jobs)
+        return Forest.fit(columns, records, known)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, forest, targets = self._attached(), self._accelerator, self._targets
@@ -189,11 +174,9 @@ class TreeModel(Weighted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
             anew = targets.remove(held, rows) or self._rules() != forest.rules
-            if anew or (isinstance(forest, StoredForest) and forest.has_to_learn_again):
+            if anew or forest.has_to_learn_again:
                 return self._learn_again()
-        nodes, records = forest.remove(
-            rows, self._owner_keys(rows), held.live, held.live_rows, self._n_jobs
-        )
+        nodes, records = forest.remove(rows, self._owner_keys(rows), held, self._n_jobs)
         kept = targets.kept()
         if kept is not None:
             forest.keep_classes(kept, targets.class_weight)
@@ -202,7 +185,7 @@ class TreeModel(Weighted):
 
     def _can_add(self) -> bool:
         forest = self._accelerator
-        return isinstance(forest, Forest) and forest.rules.min_decrease == 0
+        return forest is not None and forest.can_add
 
     def _add_rows(self, rows: Ints) -> Outcome | None:
         held, forest, targets = self._attached(), self._accelerator, self._targets

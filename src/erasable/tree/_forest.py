@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
@@ -59,6 +60,20 @@ class Draws:
         return weights
 
 
+class ForestRecords(NamedTuple):
+    """Records as a forest learns from them, but for their values, and how it learns."""
+
+    y: Ints  # (n_rows,)
+    live: Ints  # rows that count, ascending
+    keys: Words  # of the live rows, by which they get their weights in the bags
+    units: Ints  # (n_rows,); weights, see `TreeRecords`
+    rules: TreeRules
+    draws: Draws
+    n_stats: int
+    class_weight: Floats
+    n_jobs: int | None
+
+
 @dataclass(eq=False, slots=True)
 class Forest:
     """Trees over records; an accelerator, of which nothing but `flats` is in the state."""
@@ -69,26 +84,19 @@ class Forest:
     rules: TreeRules
     draws: Draws
     whole: NDArray[np.bool_]  # (n_trees,); trees whose bag was empty: they learn from all records
+    has_to_learn_again: ClassVar[bool] = False
+
+    @property
+    def can_add(self) -> bool:
+        """Whether rows that come change no decision of nodes that do not get them."""
+        return self.rules.min_decrease == 0
 
     @classmethod
     def fit(
-        cls,
-        columns: TreeColumns,
-        y: Ints,
-        live: Ints,
-        record_keys: Words,
-        rules: TreeRules,
-        draws: Draws,
-        n_stats: int,
-        class_weight: Floats,
-        known: list[FlatTree] | None = None,
-        n_jobs: int | None = None,
-        units: Ints = NO_UNITS,
+        cls, columns: TreeColumns, records: ForestRecords, known: list[FlatTree] | None = None
     ) -> Self | None:
-        """Grow all trees, or lay out those that are known; None if they do not fit.
-
-        `record_keys` has a key for each of the live rows; `units` are those of `TreeRecords`.
-        """
+        """Grow all trees, or lay out those that are known; None if they do not fit."""
+        y, live, keys, units, rules, draws, n_stats, class_weight, n_jobs = records
         n_trees = draws.keys.size
         several = known is None and n_trees > 1 and live.size > _MANY
         wide = table_of(columns, y, draws, class_weight, several, n_jobs, units)
@@ -99,7 +107,7 @@ class Forest:
 
         def grown(t: int) -> UpdatableTree | None:
             local.work = work = getattr(local, "work", None) or forest._scratch(n_stats)
-            weights = draws.weights(record_keys, slice(t, t + 1))[0]
+            weights = draws.weights(keys, slice(t, t + 1))[0]
             bag = forest._bag(live, weights)
             forest.whole[t] = bag.size == 0
             if forest.whole[t]:
@@ -126,12 +134,7 @@ class Forest:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def remove(
-        self,
-        rows: Ints,
-        keys: Words,
-        live: NDArray[np.bool_],
-        live_rows: Callable[[], Ints],
-        n_jobs: int | None = None,
+        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them.
 
@@ -151,10 +154,9 @@ class Forest:
             if gone.size == 0:
                 return 0, 0
             if gone.size < tree.n_records:
-                return tree.remove(gone, live, self.table, self.rules, work)
+                return tree.remove(gone, held.live, self.table, self.rules, work)
             self.whole[t] = True
-            left = live_rows()
-            bag = self._bag(left)
+            bag = self._bag(held.live_rows())
             self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
             return 1, bag.size
 

@@ -208,18 +208,6 @@ class Gathering(Sending[Rows]):
         return one + other
 
 
-class Everything(Pass[Rows]):
-    """All records, and their values: of few records."""
-
-    finds_records = True
-
-    def of_block(self, block: Block) -> Rows:
-        return [(block.first + block.positions, block.matrix[block.positions])]
-
-    def merge(self, one: Rows, other: Rows) -> Rows:
-        return one + other
-
-
 def put_together(found: Rows) -> tuple[Ints, Matrix]:
     """Return rows, ascending, and their values."""
     rows = np.concatenate([each for each, _ in found])

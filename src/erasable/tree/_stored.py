@@ -8,7 +8,7 @@ records in memory grows it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Self
@@ -16,14 +16,15 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
+from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
-from erasable.core.passes import Remote, Stored, run
+from erasable.core.passes import Stored, run, storage
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
-from erasable.tree._forest import Draws, table_of
+from erasable.tree._forest import Draws, ForestRecords, table_of
 from erasable.tree._grown import Bag, UpdatableTree, bag_of, bag_rows, moved
 from erasable.tree._layout import NOTHING, TreeRules, work_for
 from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
@@ -111,7 +112,7 @@ def grow_where(
     matrix: Stored, gathered: GatheredRecords, n_jobs: int | None
 ) -> Iterator[tuple[int, FlatTree]]:
     """Grow all nodes, on workers if there are any; yield the place of each, and its tree."""
-    if not isinstance(matrix, Remote):
+    if not storage(matrix).n_calls:
         yield from enumerate(gathered.grow(n_jobs))
         return
     shares = dealt(
@@ -147,21 +148,8 @@ Open = list[tuple[int, UpperNode]]
 class StoredForest:
     """Trees over stored records; an accelerator, of which nothing but `flats` is in the state."""
 
-    def __init__(
-        self,
-        matrix: Stored,
-        y: Ints,
-        live: Ints,
-        live_keys: Words,
-        tape: Tape,
-        rules: TreeRules,
-        draws: Draws,
-        n_stats: int,
-        class_weight: Floats,
-        gathered: int,
-        n_jobs: int | None,
-        units: Ints,
-    ) -> None:
+    def __init__(self, matrix: Stored, records: ForestRecords, tape: Tape, gathered: int) -> None:
+        y, live, live_keys, units, rules, draws, n_stats, class_weight, n_jobs = records
         n_trees = draws.keys.size
         keys = np.zeros(matrix.shape[0], dtype=np.uint64)
         keys[live] = live_keys
@@ -178,6 +166,8 @@ class StoredForest:
     def rules(self) -> TreeRules:
         """Rules by which the trees were grown."""
         return self._records.rules
+
+    can_add = False
 
     @property
     def has_to_learn_again(self) -> bool:
@@ -329,18 +319,13 @@ class StoredForest:
     # -- forgetting ----------------------------------------------------------------------------
 
     def remove(
-        self,
-        rows: Ints,
-        keys: Words,
-        live: Flags,
-        live_rows: Callable[[], Ints],
-        n_jobs: int | None = None,
+        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
     ) -> tuple[int, int]:
         """Take rows out of all trees that learned from them; see `Forest.remove`.
 
         Return how many nodes were grown again, and how many records are in them.
         """
-        matrix, left = self._matrix[rows], live_rows()
+        matrix, left = self._matrix[rows], held.live_rows()
         waiting: Open = []
         for tree, root in enumerate(self._roots):
             weights = self._weights(rows, keys, tree)

@@ -302,7 +302,11 @@ class RemoteMatrix(Remote):
     # -- passes --------------------------------------------------------------------------------
 
     def run(
-        self, pass_: Pass[Partial], live_rows: Ints | None, columns: Sequence[int] | None
+        self,
+        pass_: Pass[Partial],
+        live_rows: Ints | None = None,
+        columns: Sequence[int] | None = None,
+        n_jobs: int | None = None,
     ) -> Partial:
         """See `erasable.core.passes.run`."""
         arrays = pass_.row_arrays()

@@ -20,7 +20,7 @@ from erasable.core.estimator import NEVER
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.ids import shorten
 from erasable.core.params import decode_params
-from erasable.core.passes import rows_in_memory
+from erasable.core.passes import storage
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted, power_below, weight_units
 from erasable.ensemble._boosting._bins import Binned, Features, without_negative
@@ -217,7 +217,7 @@ class Boosting(Weighted):
             if anew or loss.scales != self._loss.scales:
                 self._fit_rows()
                 return Outcome("refit", held.n_live, {"rounds": self._accelerator.n_rounds})
-        values, at = rows_in_memory(held.records.matrix, rows)
+        values, at = storage(held.records.matrix).in_memory(rows)
         lost = boosted.binned.remove(values[at[boosted.use[rows] == LEARNED]])
         if lost.size or not np.array_equal(loss.start, self._loss.start):
             self._loss = boosted.loss = loss

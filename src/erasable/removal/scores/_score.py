@@ -52,7 +52,7 @@ class Score(BaseEstimator):
         Whether it uses the retain set; otherwise `sets.retain` may be None.
     by_passes : bool
         Whether it scores stored `Records`: rows of the sets are then
-        `erasable.core.record_rows.RecordRows`.
+        `erasable.core.tables.RecordRows`.
 
     Examples
     --------

@@ -16,10 +16,10 @@ import numpy as np
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.extremes import Extremes
-from erasable.core.passes import Block, Pass, Remote
-from erasable.core.record_rows import RecordRows
+from erasable.core.passes import Block, Pass, storage
 from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow, Scratch
+from erasable.core.tables import RecordRows
 from erasable.core.tape import Tape
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection._memory import check_memory
@@ -215,7 +215,7 @@ class StoredNearest(Problem):
     def run(self, pass_: Any) -> Any:
         """Read the records once."""
         self.n_passes += 1
-        return self.rows.run(pass_, self._n_jobs)
+        return self.rows.table(self._n_jobs).run(pass_)
 
     def points(self, items: Ints) -> Any:
         """Read some candidates from where they are stored; they are not kept."""
@@ -239,14 +239,14 @@ class StoredNearest(Problem):
 
     def check_passes(self, k: int, n_ranks: int) -> None:
         """Refuse a selection that would take too many passes or too much memory."""
-        matrix = self.rows.records.matrix
+        matrix = storage(self.rows.records.matrix)
         n, width = self.rows.shape
-        if not isinstance(matrix, Remote):
+        if not matrix.n_calls:  # else the workers keep it
             check_memory(
                 8.0 * n * (n_ranks + 1), "the nearest of the chosen", "choose from fewer records"
             )
-        read = float(k) * n * width * matrix.dtype.itemsize
-        if self.rows.is_read and not isinstance(matrix, Remote) and read > _MOST_READ:
+        read = float(k) * n * width * self.rows.dtype.itemsize
+        if self.rows.records.is_stored and not matrix.n_calls and read > _MOST_READ:
             raise InvalidInputError(
                 f"k={k:,} reads the files of {n:,} records {k:,} times, {read / 2**40:,.0f} TiB; "
                 f"expected {_MOST_READ / 2**40:,.0f} TiB at most; choose fewer, or hold the "

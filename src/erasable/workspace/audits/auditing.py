@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from erasable.audit import RMIA, AuditReport, LiRA, audit_deletion, audit_membership
+from erasable.audit._deletion_verdicts import ELSEWHERE
 from erasable.core.errors import ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.ids import shorten
 from erasable.workspace import locking
@@ -61,7 +62,6 @@ _EQUAL = (
 )
 _WHAT = {"erasure": ("records", "erased"), "correction": ("values", "corrected")}
 """Things that a request of a kind takes out of a model, and the verb for it."""
-_ELSEWHERE = "It says nothing of copies of the records elsewhere: backups, logs, other models."
 
 
 def audit(
@@ -151,7 +151,7 @@ def _of_deletion(
     remarks = [verdict.detail] if verdict.detail else []
     if verdict.verdict == "equal":
         return AuditReport(
-            "deletion", "equal", _EQUAL.format(what=what, verb=verb), _ELSEWHERE, judged="model",
+            "deletion", "equal", _EQUAL.format(what=what, verb=verb), ELSEWHERE, judged="model",
             access="recipe and data", attack="digest", level=level, notes=tuple(remarks),
             parameters={"request": request}, seconds=verdict.seconds,
         ), version  # fmt: skip
