@@ -168,6 +168,15 @@ class InMemory:
     def drop_copies(self) -> None:
         """Do nothing: there are none."""
 
+    @property
+    def starts(self) -> Ints:
+        """See `Stored`: all rows are one block."""
+        return np.array([0, self.matrix.shape[0]])
+
+    def in_order(self, rows: Ints) -> Any:
+        """Copy rows, in this order."""
+        return self.matrix[rows]
+
     def portions(
         self,
         function: Callable[[Portion], Made],
@@ -309,6 +318,10 @@ class Stored:
             at for at in range(len(starts) - 1) if weights[starts[at] : starts[at + 1]].any()
         )
         return in_threads(of_block, numbers, n_jobs)
+
+    def in_order(self, rows: Ints) -> InOrder:
+        """Return rows in an order of their own, read as they are needed."""
+        return InOrder(self, rows)
 
     @property
     def n_calls(self) -> int:

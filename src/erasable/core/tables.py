@@ -124,12 +124,6 @@ class Table:
         return isinstance(self.matrix, Remote)
 
     @property
-    def starts(self) -> Ints:
-        """Where the blocks that rows lie in begin, and at last the number of rows."""
-        starts: Ints = self.matrix.starts if self.is_stored else np.array([0, self.matrix.shape[0]])
-        return starts
-
-    @property
     def codes(self) -> Ints32:
         """The codes of the rows' classes."""
         codes: Ints32 = self.classes.codes

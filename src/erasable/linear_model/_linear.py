@@ -151,7 +151,7 @@ class LinearModel(RegressorMixin, Weighted):
         held = self._attached()
         design = self._accelerator
         self._derived.solution = None
-        read_again = design.subtract(Table.of(held), rows)
+        read_again = design.subtract(Table(held.records.matrix, held.live_rows), rows)
         if read_again is None:
             self._learn_from(self._new_design())
             return Outcome("refit", held.n_live)
@@ -170,7 +170,7 @@ class LinearModel(RegressorMixin, Weighted):
     def _add_rows(self, rows: Ints) -> Outcome | None:
         held = self._attached()
         self._derived.solution = None
-        read_again = self._accelerator.add(Table.of(held), rows)
+        read_again = self._accelerator.add(Table(held.records.matrix, held.live_rows), rows)
         if read_again is None:
             return None
         if read_again:

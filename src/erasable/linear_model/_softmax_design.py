@@ -333,7 +333,7 @@ class SoftmaxDesign(Persistent, ABC):
     @property
     def _n_blocks(self) -> int:
         """How many blocks are summed up by themselves, at most."""
-        return int((-(-np.diff(Table(self.matrix).starts) // BLOCK)).sum())
+        return int((-(-np.diff(storage(self.matrix).starts) // BLOCK)).sum())
 
     @property
     def hessian_error(self) -> float:
