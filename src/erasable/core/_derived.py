@@ -6,7 +6,7 @@ The law kept here: rows that do not count are not made, as a model must not depe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -115,8 +115,7 @@ class RemoteDerived(Derived, Remote):
 
     @property
     def _remote(self) -> Remote:
-        assert isinstance(self._source, Remote)
-        return self._source
+        return cast(Remote, self._source)
 
 
 class Making:

@@ -32,14 +32,14 @@ from erasable.core._grid_passes import (
 )
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.extremes import Extremes
-from erasable.core.matrices import bounds_of, contiguous
+from erasable.core.matrices import contiguous
 from erasable.core.messages import (
     name_columns,
     refuse_huge_columns,
     refuse_many_rows,
     refuse_no_columns,
 )
-from erasable.core.passes import Pass, Together, run
+from erasable.core.passes import Pass, Together, run, storage
 from erasable.core.tables import Table
 
 __all__ = ["MAX_ROWS", "Grid", "GridChange", "PrecisionWarning", "warn_of_skew"]
@@ -232,7 +232,7 @@ class Grid:
         # Files may state their extremes. If these are right, one pass suffices.
         extremes: Extremes | None = None
         found: Any = None
-        guess = bounds_of(matrix)
+        guess = storage(matrix).bounds()
         if guess is not None and not _huge(*guess).any():
             grid = cls._between(Extremes(*guess, np.zeros((2, guess[0].size), np.int64)), n_rows)
             first, *found = run(Together(Find(), *passes(grid)), matrix, live_rows, n_jobs=n_jobs)

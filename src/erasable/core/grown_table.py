@@ -135,5 +135,5 @@ def grown(matrix: Stored, rows: Any) -> Grown:
         both = [matrix.added, added]
         joined = stacked(both) if matrix.dtype == object else np.concatenate(both)
         return type(matrix)(matrix.stored, joined, matrix.gone)
-    kind = RemoteGrown if isinstance(matrix, Remote) else Grown
+    kind = RemoteGrown if matrix.is_remote else Grown
     return kind(matrix, added, matrix.gone)

@@ -16,19 +16,17 @@ from scipy.sparse import csr_array, issparse, vstack
 
 from erasable.core import _sparse_kernels as kernels
 from erasable.core._mixed import Mixed
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Ints
 from erasable.core.mapped.texts import Texts
-from erasable.core.passes import Some, Stored
+from erasable.core.passes import Stored
 from erasable.core.sparse import canonical, parts
 
 __all__ = [
     "blank_of",
     "blank_rows",
-    "bounds_of",
     "contiguous",
     "copy_rows",
     "entries",
-    "in_memory",
     "memory_of",
     "overwrite",
     "stacked",
@@ -65,7 +63,14 @@ def _(matrix: Stored, rows: Any) -> Any:
 
 @singledispatch
 def copy_rows(matrix: Any, rows: Ints) -> Any:
-    """Copy rows into memory, in any order; text among numbers as objects."""
+    """Copy rows into memory, in any order; text among numbers as objects.
+
+    Examples
+    --------
+    >>> copy_rows(np.array([[5.0], [7.0]]), np.array([1, 0]))
+    array([[7.],
+           [5.]])
+    """
     return take_rows(matrix, rows)
 
 
@@ -73,17 +78,6 @@ def copy_rows(matrix: Any, rows: Ints) -> Any:
 def _(matrix: Stored, rows: Ints) -> Any:
     found = matrix[rows]
     return found.objects() if isinstance(found, Mixed) else found
-
-
-@singledispatch
-def in_memory(matrix: Any, rows: Ints) -> Any:
-    """Copy rows into memory, ascending; many stored ones are read block by block."""
-    return take_rows(matrix, rows)
-
-
-@in_memory.register
-def _(matrix: Stored, rows: Ints) -> Any:
-    return Some(matrix, rows).whole()
 
 
 # -- overwriting -----------------------------------------------------------------------------------
@@ -119,7 +113,13 @@ def blank_of(array: Any) -> Any:
 
 
 def memory_of(values: Any) -> Sequence[NDArray[Any]]:
-    """Return the arrays of this process that hold the values of an array, a matrix or texts."""
+    """Return the arrays of this process that hold the values of an array, a matrix or texts.
+
+    Examples
+    --------
+    >>> len(memory_of(csr_array([[0.0, 5.0]]))), len(memory_of(np.zeros(2)))
+    (3, 1)
+    """
     if isinstance(values, np.ndarray):
         return [values]
     if isinstance(values, Texts):
@@ -168,19 +168,14 @@ def _(value: csr_array) -> Any:
 
 
 @singledispatch
-def bounds_of(matrix: Any) -> tuple[Floats, Floats] | None:
-    """Return the stated extremes of each column, which may be wrong; None where none are."""
-    return None
-
-
-@bounds_of.register
-def _(matrix: Stored) -> tuple[Floats, Floats] | None:
-    return matrix.bounds()
-
-
-@singledispatch
 def contiguous(matrix: Any) -> Any:
-    """Return an array that is C-contiguous, or a copy of it that is; else the matrix."""
+    """Return an array that is C-contiguous, or a copy of it that is; else the matrix.
+
+    Examples
+    --------
+    >>> contiguous(np.zeros((2, 3)).T).flags.c_contiguous
+    True
+    """
     return matrix
 
 

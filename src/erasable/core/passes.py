@@ -130,6 +130,7 @@ class InMemory:
 
     __slots__ = ("matrix",)
     n_calls = 0
+    is_remote = False
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
@@ -161,12 +162,15 @@ class InMemory:
         """Return the matrix itself."""
         return self.matrix
 
-    def in_order(self, rows: Ints) -> Any:
-        """Copy rows."""
-        return self.matrix[rows]
-
     def drop_copies(self) -> None:
         """Do nothing: there are none."""
+
+    def whole(self) -> Any:
+        """Return the matrix itself."""
+        return self.matrix
+
+    def bounds(self) -> None:
+        """Return None: nothing states them."""
 
     @property
     def starts(self) -> Ints:
@@ -203,6 +207,8 @@ class Stored:
         Where blocks begin, and at last the number of rows.
     lasting : bool
         Whether a model's files may refer to what it reads, in the place of a copy.
+    is_remote : bool
+        Whether its rows are in other processes, which run whole passes.
     gone : ndarray of shape (n_rows,), bool, or None
         Rows that were forgotten; None while there are none.
 
@@ -218,6 +224,7 @@ class Stored:
 
     ndim = 2
     lasting = False
+    is_remote = False
     gone: Flags | None = None
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -290,10 +297,6 @@ class Stored:
         for rows, values in self.run(_Everything(), live_rows, n_jobs=n_jobs):
             found[rows] = values
         return found
-
-    def in_order(self, rows: Ints) -> Any:
-        """Return rows in an order of their own, read as they are needed."""
-        return InOrder(self, rows)
 
     def portions(
         self,
@@ -520,6 +523,8 @@ class Remote(Stored):
     >>> issubclass(Remote, Stored)
     True
     """
+
+    is_remote = True
 
     @abstractmethod
     def run(

@@ -29,8 +29,8 @@ from erasable.core.errors import InvalidIdsError, InvalidInputError
 from erasable.core.inputs import RecordArrays, read_table
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
-from erasable.core.matrices import blank_of, blank_rows, in_memory, take_rows, writeable
-from erasable.core.passes import Remote, Stored
+from erasable.core.matrices import blank_of, blank_rows, take_rows, writeable
+from erasable.core.passes import Stored, storage
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.values import cells_of
@@ -132,7 +132,7 @@ class Records(Persistent):
         (2, 1)
         """
         rows = np.flatnonzero(~self._withdrawn) if rows is None else rows
-        made = self._with(in_memory(self.matrix, rows), rows)
+        made = self._with(storage(take_rows(self.matrix, rows)).whole(), rows)
         made.ids, made.groups = as_array(made.ids), as_array(made.groups)
         return made
 
@@ -181,7 +181,7 @@ class Records(Persistent):
     @property
     def is_remote(self) -> bool:
         """Whether the features are in other processes."""
-        return isinstance(self.matrix, Remote)
+        return storage(self.matrix).is_remote
 
     @property
     def n_features(self) -> int:

@@ -22,7 +22,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.errors import DetachedError, InvalidDataError
 from erasable.core.messages import refuse_not_finite
-from erasable.core.passes import Block, Partial, Pass, Remote, Stored, run, storage
+from erasable.core.passes import Block, Partial, Pass, Stored, run, storage
 from erasable.core.row_arrays import PerLiveRow, PerRow
 from erasable.core.threads import several
 
@@ -121,7 +121,7 @@ class Table:
     @property
     def is_remote(self) -> bool:
         """Whether rows are in other processes, which run whole passes."""
-        return isinstance(self.matrix, Remote)
+        return storage(self.matrix).is_remote
 
     @property
     def codes(self) -> Ints32:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
@@ -24,7 +24,6 @@ from erasable.core.frames import is_numeric, of_numbers, texts_of
 from erasable.core.ids import is_gap, name_some
 from erasable.core.matrices import entries
 from erasable.core.messages import as_our_error, refuse_dates, refuse_no_columns, refuse_no_texts
-from erasable.core.passes import Stored
 from erasable.core.protocol import Learner
 from erasable.core.sparse import canonical
 from erasable.core.threads import over_rows, several
@@ -187,8 +186,8 @@ def refuse_unsuited(
             "a ColumnTransformer that gives it one of them"
         )
     # Stored values are checked when they are read.
-    plain = matrix.dtype != object and not isinstance(matrix, Stored)
-    if plain and not _is_finite(matrix):
+    in_memory = isinstance(matrix, np.ndarray | csr_array)
+    if in_memory and matrix.dtype != object and not _is_finite(matrix):
         _refuse_not_finite(matrix[live], names, accepts.missing)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from erasable.core.attachment import Attachment
-from erasable.core.passes import Stored
 from erasable.core.records import Records
 from erasable.core.values import Values
 
@@ -41,7 +41,7 @@ class _Table(Records):
     def made(self) -> Values | None:
         """The values, where they were made and are not read from elsewhere."""
         matrix = self._matrix
-        return None if callable(matrix) or isinstance(matrix, Stored) else matrix
+        return matrix if isinstance(matrix, np.ndarray | csr_array) else None
 
 
 class View(Attachment):

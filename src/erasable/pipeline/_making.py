@@ -10,7 +10,7 @@ import numpy as np
 from erasable.core._derived import Derived, RemoteDerived
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError, UnsupportedStepError
-from erasable.core.passes import Remote, Stored
+from erasable.core.passes import Stored
 from erasable.core.values import Values
 from erasable.pipeline._layout import Learning
 from erasable.pipeline._nested import Nested
@@ -46,7 +46,7 @@ def derived(held: Attachment, table: GraphNode, source: RecordsNode) -> Derived:
     stateless = [node.name for node in _all_above(table) if isinstance(node, Stateless)]
     if stateless:
         refuse_joint(stateless, make(some[:1]), probe[:1])
-    kind = RemoteDerived if isinstance(matrix, Remote) else Derived
+    kind = RemoteDerived if matrix.is_remote else Derived
     return kind(matrix, make, probe, held.live)
 
 
