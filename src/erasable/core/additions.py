@@ -38,7 +38,7 @@ def read_addition(
     _refuse_missing_parts(records, y, groups)
     if _are_plain(records, X, ids, groups):
         return _plain_table(records, X, y, sample_weight, ids, groups)
-    objects = not issparse(records.matrix) and records.matrix.dtype == object
+    objects = records.matrix.dtype == object
     listed = objects and isinstance(X, list | tuple) and not _is_text(X)
     if listed or (objects and isinstance(X, np.ndarray) and X.ndim == 2):
         X = np.array(X, dtype=object)

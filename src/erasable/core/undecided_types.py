@@ -122,7 +122,7 @@ def refuse_rows_without_text(name: str) -> None:
 
 
 def _has_rows_without_text(X: Any, frame: Any, matrix: Values, accepts: Accepts) -> bool:
-    if issparse(matrix) or matrix.dtype != object or frame is not None or accepts.documents:
+    if matrix.dtype != object or frame is not None or accepts.documents:
         return False
     if isinstance(X, np.ndarray) and (accepts is not ANYTHING or X.dtype != object):
         return False

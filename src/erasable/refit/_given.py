@@ -43,7 +43,7 @@ def needs_frame(estimator: BaseEstimator, known: Known, names: list[str] | None)
 
 def text_columns(matrix: Any, rows: Ints) -> list[int]:
     """Find the columns of a table of objects in which some of the rows have text."""
-    if issparse(matrix) or matrix.dtype != object:
+    if matrix.dtype != object:
         return []
     matrix, rows = storage(matrix).in_memory(rows)
     return [

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.sparse import issparse
 
 from erasable.core.arrays import Floats
 from erasable.core.matrices import take_rows, to_dense
@@ -23,7 +22,7 @@ _NOTHING = 1e-9  # of what a pursuit began with: below it is rounding
 
 def _row(rows: Any, place: int) -> Floats:
     row = rows[[place]]
-    dense = row.toarray() if issparse(rows) else row
+    dense = to_dense(row)
     return np.asarray(dense[0], dtype=np.float64)
 
 

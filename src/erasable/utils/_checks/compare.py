@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone
 
 from erasable.core.errors import ErasableError, InvalidDataError, TooFewRecordsError
+from erasable.core.matrices import to_dense
 from erasable.utils._checks.data_sets import STANDARD, DataSet, suited
 
 _METHODS = (
@@ -208,7 +208,7 @@ def outputs(model: Any, data: DataSet) -> dict[str, Any]:
             except InvalidDataError as error:  # a category that was deleted is unknown
                 told[name] = type(error).__name__
                 continue
-            told[name] = made.toarray() if issparse(made) else np.asarray(made)
+            told[name] = np.asarray(to_dense(made))
     if hasattr(model, "score"):
         told["score"] = float(model.score(data.X, data.y))
     return told
