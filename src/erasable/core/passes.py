@@ -161,10 +161,6 @@ class InMemory:
         """Return the matrix itself."""
         return self.matrix
 
-    def in_order(self, rows: Ints) -> Any:
-        """Copy rows."""
-        return self.matrix[rows]
-
     def drop_copies(self) -> None:
         """Do nothing: there are none."""
 
@@ -290,10 +286,6 @@ class Stored:
         for rows, values in self.run(_Everything(), live_rows, n_jobs=n_jobs):
             found[rows] = values
         return found
-
-    def in_order(self, rows: Ints) -> Any:
-        """Return rows in an order of their own, read as they are needed."""
-        return InOrder(self, rows)
 
     def portions(
         self,
