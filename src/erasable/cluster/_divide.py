@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import Array, DictOf, Fields, Integer, Sizes, grid, refuse, refuse_many
+from erasable.core.arrays import Ints
+from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
-from erasable.core.passes import Stored
-from erasable.core.threads import N_JOBS
 
-from ._centroids import SEED_CONSTRAINT, CentroidModel
+from ._centroids import CentroidModel
 from ._run import FARTHEST, NodeSchema
-from ._tree import MOST_LEAVES, ClusterTree, GriddedTree, StoredTree
+from ._tree import MOST_LEAVES, ClusterTree
 
 
 class DivideAndConquerKMeans(CentroidModel):
@@ -83,16 +83,12 @@ class DivideAndConquerKMeans(CentroidModel):
 
     algorithm_version: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **CentroidModel._parameter_constraints,
         "width": [None, Interval(Integral, 1, None, closed="left")],
         "height": [Interval(Integral, 1, None, closed="left")],
         "weight_by_mass": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
-        "random_state": SEED_CONSTRAINT,
     }
 
-    _reads_blocks: ClassVar[bool] = True
     _restored: Any  # of a file or a pickle, until the tree is made
 
     def __init__(
@@ -118,11 +114,22 @@ class DivideAndConquerKMeans(CentroidModel):
         return super()._learns_from() | {"groups"}
 
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ClusterTree:
-        stored = isinstance(self._attached().records.matrix, Stored)
-        return StoredTree(self, names, warn) if stored else GriddedTree(self, names, warn)
+        return ClusterTree(self, names, warn)
 
-    def _can_add(self) -> bool:
-        return isinstance(self._accelerator, GriddedTree)
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        outcome: Outcome | None = self._accelerator.remove(self, rows)
+        if outcome is not None:
+            self._publish()
+            return outcome
+        self._learn()
+        leaves = len(self._accelerator.leaves)
+        return Outcome("refit", self._attached().n_live, {"leaves": leaves})
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        outcome: Outcome | None = self._accelerator.add(self, rows)
+        if outcome is not None:
+            self._publish()
+        return outcome
 
     def _publish(self) -> None:
         tree: ClusterTree = self._accelerator

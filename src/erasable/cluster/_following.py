@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._copying import copy
-from erasable.core._jit import subroutine
+from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
 
 from ._distances import TILE, DistanceScratch, Points, load_tile, rank_nearest, tile_distances
 from ._filing import rounded_down, tile_bounds
 from ._layout import Levels
 from ._lloyd_kernels import shift_cluster
+from ._movement import MOST_GROWTH, Moves, movement, new_moves
 
 _READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
 _RANK = 32
@@ -138,3 +139,47 @@ def assign(
             labels[j] = a
         examined += m
     return examined, flips
+
+
+# -- for threads: see `_run.assign_in_threads` ----------------------------------------------------
+
+
+@kernel
+def movement_to(t: int, weights: Floats, pairs: bool, levels: Levels) -> tuple[Moves, float]:
+    """Return how far centroids have moved since the level before, and what distances grew by."""
+    k, d = levels.centers[t].shape
+    moves = new_moves(k, d, pairs)
+    stretch = movement(levels.centers[t], levels.centers[t - 1], weights, weights, pairs, moves)
+    return moves, 1.0 if weights.size == 0 else stretch
+
+
+@kernel
+def count_at_risk(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> int:
+    """See `at_risk_of`."""
+    return at_risk_of(live, limits, bounds, groups)
+
+
+@kernel
+def pays(at_risk: int, n: int, k: int, n_features: int, growth: float) -> bool:
+    """Tell whether to examine those at risk alone, from one level to the next."""
+    return growth <= MOST_GROWTH and pays_for(at_risk, n, k, n_features, 0.5)
+
+
+@kernel
+def assign_block(
+    points: Points,
+    live: Ints,
+    weights: Floats,
+    pairs: bool,
+    limits: Floats,
+    factor: float,
+    was_labels: Labels,
+    source: int,
+    t: int,
+    levels: Levels,
+    scratch: DistanceScratch,
+) -> int:
+    """Assign some positions, see `assign`; return how many were examined."""
+    return assign(
+        points, live, weights, pairs, limits, factor, was_labels, source, t, levels, scratch
+    )[0]

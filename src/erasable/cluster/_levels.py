@@ -1,13 +1,20 @@
-"""The levels of a Lloyd run, and how a deletion or an addition passes through them.
+"""Lloyd's iteration, and the levels of a run that are not filed.
 
 Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums of level
-``t - 1`` give. Every level keeps its labels, and the exact sums and masses of its clusters.
+``t - 1`` give. Every level keeps the exact sums and masses of its clusters, and the labels of
+records in memory.
 
-Here levels are not filed: see `_filed_levels` for those that are. A first fit has no need of them,
-and what compiles is what it waits for.
+`lloyd` processes the levels; a function that it is given assigns the records of one: those here,
+of `_filed_levels`, in threads (`_run`), or block by block (`_stored`).
+
+For filed levels see `_filed_levels`. A first fit does not need them, and does not wait for their
+compilation.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,19 +39,21 @@ def same(a: Floats, b: Floats) -> bool:
     return equal
 
 
-@subroutine
-def update_centroids(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
-    """Compute the centroids of level `t` from the sums of the level before; tell if they moved.
+@kernel
+def begin_level(
+    t: int, moved: bool, rule: Rule, levels: Levels, before: Floats
+) -> tuple[bool, bool]:
+    """Write the centroids of level `t`, and what they were into `before`; those of level 0 stay.
 
-    They have if `moved` is set. `fresh` is overwritten; the centroids of level 0 are given.
+    Return whether they moved, which is True if `moved` is, and whether the level before has them.
     """
-    if t > 0:
-        next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
-                     rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
-        if moved or not same(fresh, levels.centers[t]):
-            copy(fresh, levels.centers[t])
-            return True
-    return moved
+    now = levels.centers[t]
+    copy(now, before)
+    if t == 0:
+        return moved, False
+    next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
+                 rule.floor_mass, rule.step, rule.phases[t], now)  # fmt: skip
+    return moved or not same(now, before), same(now, levels.centers[t - 1])
 
 
 @subroutine
@@ -91,19 +100,20 @@ def put_in(
 
 
 @subroutine
-def positions_of(alive: Flags) -> Ints:
-    """Return the positions that are left, as `numpy.flatnonzero` does."""
-    live = np.empty(alive.shape[0], np.int64)
-    n_live = 0
-    for j in range(alive.shape[0]):
-        if alive[j]:
-            live[n_live] = j
-            n_live += 1
-    return live[:n_live]
+def positions_of(alive: Flags, out: Ints) -> Ints:
+    """Return the positions that are left, which `out` holds; its last is their number, or -1."""
+    if out[-1] < 0:
+        n_live = 0
+        for j in range(alive.shape[0]):
+            if alive[j]:
+                out[n_live] = j
+                n_live += 1
+        out[-1] = n_live
+    return out[: out[-1]]
 
 
-@subroutine
-def stop_at(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
+@kernel
+def end_level(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
     """Return the level whose centroids are the model, if `rule` stops the run at `t`; or -1."""
     if rule.squares.size > 0:
         levels.losses[t] = loss_of(
@@ -124,13 +134,68 @@ def stop_at(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
     return -1
 
 
-@subroutine
+@kernel
 def first_still(final: int, last: int, levels: Levels) -> int:
     """Return the first level whose centroids the next one repeats; `final` if none does."""
     for t in range(last):
         if same(levels.centers[t + 1], levels.centers[t]):
             return t
     return final
+
+
+def lloyd(
+    assign_level: Callable[..., tuple[int, int, int]],
+) -> Callable[..., tuple[int, int, int, int, int]]:
+    """Return Lloyd's algorithm, given a function that assigns the records of a level.
+
+    A subroutine is made of it for kernels; functions that assign in several threads or blocks call
+    kernels themselves, and it runs in Python. (numba does not cache kernels that pass functions.)
+
+    ``assign_level(t, new, moved, before, rule, weights, levels, *work)`` brings the sums of level
+    `t` up to date with its centroids, which were `before`, and returns how many distances were
+    examined, labels changed, and levels assigned anew.
+    """
+
+    def run_down(
+        start: int,
+        built: int,
+        turned: bool,
+        rule: Rule,
+        weights: Floats,
+        levels: Levels,
+        *work: Any,
+    ) -> tuple[int, int, int, int, int]:
+        """Process the levels from `start` on.
+
+        `built` is the last level of the former run, -1 without one; `turned` tells whether its
+        metric was another. Return the last level built, the final one (-1 if the run needs more
+        levels), and the totals of `assign_level`.
+        """
+        n_levels = levels.centers.shape[0]
+        before = np.empty_like(levels.centers[0])
+        examined, flips, passes = 0, 0, 0
+        last, final = n_levels - 1, -1
+        plain = rule.shift < 0.0 and rule.squares.size == 0
+        for t in range(start, n_levels):
+            new = t > built
+            moved, still = begin_level(t, turned or new, rule, levels, before)
+            if new and plain and still:
+                # Nothing moves any more: the levels to come are all the one before.
+                last = final = t - 1
+                break
+            counts = assign_level(t, new, moved, before, rule, weights, levels, *work)
+            examined += counts[0]
+            flips += counts[1]
+            passes += counts[2]
+            found = end_level(t, rule, weights, levels)
+            if found >= 0:
+                last, final = t, found
+                break
+        if plain:
+            final = first_still(final, last, levels)
+        return last, final, examined, flips, passes
+
+    return run_down
 
 
 @subroutine
@@ -144,27 +209,40 @@ def start_level(t: int, levels: Levels) -> None:
 @subroutine
 def _assign_level(
     t: int,
-    source: int,
-    whole: bool,
-    points: Points,
-    live: Ints,
+    new: bool,
+    moved: bool,
     before: Floats,
-    former: Floats,
+    rule: Rule,
     weights: Floats,
-    pairs: bool,
     levels: Levels,
+    points: Points,
+    alive: Flags,
+    live: Ints,
+    gone: Ints,
+    come: Ints,
+    former: Floats,
+    pairs: bool,
     scratch: DistanceScratch,
-) -> tuple[int, int]:
-    """Assign level `t` from what it was, or from the level before it (`source`).
+) -> tuple[int, int, int]:
+    """Assign level `t` from what it was, or from the level before it; see `lloyd`.
 
-    That was with the centroids `before` and the metric `former`. Where that does not pay, or with
-    `whole`, all live positions are examined.
+    It was assigned in the metric `former`. Where following does not pay, as in a first level, all
+    live positions are examined. `live` is scratch space for these, see `positions_of`.
     """
+    if not new:
+        take_out(t, points, gone, levels)
+        put_in(t, points, come, before, former, pairs, levels, scratch)
+    if not moved:
+        return 0, 0, 0
+    own = positions_of(alive, live)
     k, d = before.shape
     moves = new_moves(k, d, pairs)
+    whole, source, then, metric = new and t == 0, t, before, former
+    if new and t > 0:
+        source, then, metric = t - 1, levels.centers[t - 1], weights
     limits, factor, previous = moves.limits, 1.0, levels.labels[source]
     if not whole:
-        stretch = movement(levels.centers[t], before, weights, former, pairs, moves)
+        stretch = movement(levels.centers[t], then, weights, metric, pairs, moves)
         if weights.size == 0:
             stretch = 1.0
         levels.growth[t] = levels.growth[source] * stretch
@@ -172,7 +250,7 @@ def _assign_level(
         # From level to level centroids move by far more than in a deletion, and bounds get loose.
         most = 0.5 if source < t else 1.0
         whole = levels.growth[t] > MOST_GROWTH or not pays_to_follow(
-            live, limits, levels.bounds[source], levels.links[source], k, d, most
+            own, limits, levels.bounds[source], levels.links[source], k, d, most
         )
     if whole or source < t:
         start_level(t, levels)
@@ -182,9 +260,12 @@ def _assign_level(
         source = t
         levels.growth[t] = 1.0
     examined, flips = assign(
-        points, live, weights, pairs, limits, factor, previous, source, t, levels, scratch
+        points, own, weights, pairs, limits, factor, previous, source, t, levels, scratch
     )
-    return examined, 0 if whole else flips
+    return examined, 0 if whole or new else flips, 1 if new else 0
+
+
+_run_down = subroutine(lloyd(_assign_level))
 
 
 @kernel
@@ -203,50 +284,14 @@ def descend(
     scratch: DistanceScratch,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels, following in whole passes those that are built.
+    """Run Lloyd's algorithm (`lloyd`), following in whole passes the levels that are built.
 
-    The positions `gone` are no longer alive, and `come` already are. `built` is the last level of
-    the former run, -1 without one; `former` are the weights it had, and `turned` tells whether they
-    differ. Levels before `start` are taken as they are. Return the last level built, the final one
-    (-1 if the run needs more levels), and how many distances were examined, labels changed, and
-    levels assigned anew.
+    The positions `gone` are no longer alive, and `come` already are. `former` are the weights of
+    the metric of the former run.
     """
-    n_levels = levels.centers.shape[0]
-    fresh = np.empty_like(levels.centers[0])
-    before = np.empty_like(fresh)
-    live = np.empty(0, np.int64)
-    examined, flips, passes = 0, 0, 0
-    last, final = n_levels - 1, -1
-    plain = rule.shift < 0.0 and rule.squares.size == 0
-    for t in range(start, n_levels):
-        new = t > built
-        copy(levels.centers[t], before)
-        moved = update_centroids(t, turned or new, rule, levels, fresh)
-        if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
-            # Nothing moves any more: the levels to come are all the one before.
-            last = final = t - 1
-            break
-        if not new:
-            take_out(t, points, gone, levels)
-            put_in(t, points, come, before, former, pairs, levels, scratch)
-        if moved:
-            if live.size == 0:
-                live = positions_of(alive)
-            source, metric = t, former
-            if new and t > 0:
-                source, metric = t - 1, weights
-                copy(levels.centers[t - 1], before)
-            n_examined, flipped = _assign_level(
-                t, source, new and t == 0, points, live, before, metric, weights, pairs,
-                levels, scratch,
-            )  # fmt: skip
-            examined += n_examined
-            passes += 1 if new else 0
-            flips += 0 if new else flipped
-        found = stop_at(t, rule, weights, levels)
-        if found >= 0:
-            last, final = t, found
-            break
-    if plain:
-        final = first_still(final, last, levels)
-    return last, final, examined, flips, passes
+    live = np.empty(alive.shape[0] + 1, np.int64)
+    live[-1] = -1
+    return _run_down(
+        start, built, turned, rule, weights, levels,
+        points, alive, live, gone, come, former, pairs, scratch,
+    )  # fmt: skip

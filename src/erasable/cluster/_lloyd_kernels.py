@@ -101,3 +101,25 @@ def loss_of(squares: Floats, sums: Floats, counts: Ints, centers: Floats) -> flo
             part += x * (float(counts[c]) * x - 2.0 * sums[c, f])
         total += part
     return total
+
+
+@kernel
+def add_to_nearest(
+    points: Points,
+    centers: Floats,
+    weights: Floats,
+    scratch: DistanceScratch,
+    sums: Floats,
+    counts: Ints,
+) -> None:
+    """Add every point to the sum and the count of its nearest centroid, ties to the lower index.
+
+    Nothing is kept of the points.
+    """
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    for start in range(0, points.rows.shape[0], TILE):
+        m = measure(points, points.rows, start, centers, weights, scratch)
+        rank_nearest(scratch.distances, m, near, who)
+        for r in range(m):
+            shift_cluster(sums, counts, points.X[points.rows[start + r]], who[0, r], 1.0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from erasable.core.arrays import Ints, Words
 from erasable.core.attachment import Attachment
-from erasable.core.grid import Grid
+from erasable.core.grid import Grid, GridChange
 from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
 from erasable.core.tape import Tape
@@ -21,8 +21,35 @@ from ._distances import Points
 _FEW = 16  # keys that are compared with all others one by one
 
 
-class GriddedTable:
-    """Records on the grid, with their keys."""
+def chosen_rows(held: Attachment) -> Ints | None:
+    """Return the rows that are live, None for all: they are not sent to where records are."""
+    return None if held.n_live == held.records.n_rows else held.live_rows()
+
+
+class RecordGrid:
+    """The grid of a model's records, which are put on it when they are read."""
+
+    in_memory: ClassVar[bool] = False
+
+    def __init__(self, held: Attachment, grid: Grid) -> None:
+        self._held, self.grid = held, grid
+
+    def remove(self, rows: Ints, live_rows: Callable[[], Ints] | None = None) -> GridChange:
+        """Take rows off the grid.
+
+        `live_rows` returns those that are left; by default those that are live.
+        """
+        live_rows = self._held.live_rows if live_rows is None else live_rows
+        return self.grid.subtract(Table(self._held.records.matrix, live_rows), rows)
+
+    def wipe(self, rows: Ints) -> None:
+        """Overwrite the gridded values of rows that are deleted, where there are any."""
+
+
+class GriddedTable(RecordGrid):
+    """Records on the grid in memory, with their keys."""
+
+    in_memory = True
 
     def __init__(
         self,
@@ -35,16 +62,10 @@ class GriddedTable:
         matrix = held.records.matrix
         # (n_records,); rows of the records that were live when the table was made
         self.rows = held.live_rows()
-        self.grid = Grid.fit(
-            matrix,
-            None if self.rows.size == matrix.shape[0] else self.rows,
-            names=names,
-            warn=warn,
-            n_jobs=n_jobs,
-        )
+        chosen = None if self.rows.size == matrix.shape[0] else self.rows
+        super().__init__(held, Grid.fit(matrix, chosen, names=names, warn=warn, n_jobs=n_jobs))
         # (n_rows,); their keys; shared with the model, which blanks those of deleted records
         self.keys = keys
-        self._held = held
         self._shared = self.grid.lossless and not self.grid.origin.any()
         dtype = np.float32 if self.grid.narrow else np.float64
         # (n_rows, n_features); gridded values; the records' own matrix where rounding changes
@@ -68,15 +89,6 @@ class GriddedTable:
     def points(self) -> Points:
         """Return the records as a k-means problem."""
         return Points(self.X, self.keys, self.rows)
-
-    def remove(self, rows: Ints, live_rows: Callable[[], Ints] | None = None) -> bool:
-        """Take rows off the grid; return whether gridded values of other rows changed.
-
-        `live_rows` returns those that are left; by default those that are live.
-        """
-        live_rows = self._held.live_rows if live_rows is None else live_rows
-        change = self.grid.subtract(Table(self._held.records.matrix, live_rows), rows)
-        return bool(change.values.any())
 
     def take_arrays(self, held: Attachment) -> None:
         """Refer to the records where they are now, with room for new ones."""
@@ -115,7 +127,7 @@ class GriddedTable:
         return self.X.dtype == np.float64 or self.grid.narrow
 
     def wipe(self, rows: Ints) -> None:
-        """Overwrite the gridded values of rows that are deleted."""
+        """See `RecordGrid`."""
         self.keys[rows] = 0
         if not self._shared:
             self.X[rows] = 0.0
