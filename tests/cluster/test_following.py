@@ -7,7 +7,7 @@ import pytest
 
 from cluster import oracles
 from cluster.files import fresh_run, label_errors, make_run, same_state
-from erasable.cluster._following import pays_to_follow
+from erasable.cluster._levels import pays_to_follow
 from erasable.cluster._run import _PATIENCE, LloydRun, Terms
 from subroutines import standalone
 

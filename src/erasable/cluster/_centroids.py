@@ -20,7 +20,7 @@ from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS, over_rows
 
 from ._distances import Points, distances_to, new_scratch
-from ._lloyd_kernels import assign_some
+from ._lloyd import assign_some
 from ._stored import find_nearest
 
 _BEYOND = 8

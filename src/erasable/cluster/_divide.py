@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from erasable.core.grid import Grid
 
 from ._centroids import CentroidModel
 from ._run import FARTHEST, NodeSchema
-from ._tree import MOST_LEAVES, ClusterTree
+from ._tree import MOST_LEAVES, ClusterNode, ClusterTree
 
 
 class DivideAndConquerKMeans(CentroidModel):
@@ -89,7 +90,7 @@ class DivideAndConquerKMeans(CentroidModel):
         "weight_by_mass": ["boolean"],
     }
 
-    _restored: Any  # of a file or a pickle, until the tree is made
+    _restored: dict[str, Any] | None  # nodes of a file or a pickle, until the tree is made
 
     def __init__(
         self,
@@ -166,33 +167,22 @@ class DivideAndConquerKMeans(CentroidModel):
         }
         return Fields(parts, relations=(make_a_tree,))
 
-    def _state(self) -> dict[str, Any]:
-        if self._accelerator is None:
-            return {"grid": self._grid.state(), "centers": self._centers, **self._restored}
-        nodes = {node.name: node.state() for node in self._accelerator.nodes()}
-        return self._with_nodes(nodes)
+    def _state(self, state_of: Callable[[ClusterNode], Any] = ClusterNode.state) -> dict[str, Any]:
+        nodes = self._restored
+        if nodes is None:
+            nodes = {node.name: state_of(node) for node in self._accelerator.nodes()}
+        grid = self._grid.state()
+        return {"grid": grid, "centers": self._centers, "width": self._width, "nodes": nodes}
 
     def _digest_state(self) -> dict[str, Any]:
-        if self._accelerator is None:
-            return self._state()
-        return self._with_nodes(
-            {node.name: node.hashed_state() for node in self._accelerator.nodes()}
-        )
-
-    def _with_nodes(self, nodes: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "grid": self._grid.state(),
-            "centers": self._centers,
-            "width": self._width,
-            "nodes": nodes,
-        }
+        return self._state(ClusterNode.hashed_state)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._grid = Grid.from_state(state["grid"])
         self._centers = state["centers"]
         self._width = int(state["width"])
         self._inertia = None
-        self._restored = {"width": self._width, "nodes": state["nodes"]}
+        self._restored = state["nodes"]
 
     @property
     def n_leaves_(self) -> int:
@@ -204,8 +194,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def n_iter_(self) -> int:
         """Iterations of the root until its centroids stood still, or all of them."""
         self._check_fitted()
-        if self._accelerator is None:
-            path = self._restored["nodes"]["root"]["path"]["centers"]
-        else:
-            path = self._accelerator.root.state()["path"]["centers"]
+        nodes = self._restored
+        root = self._accelerator.root.state() if nodes is None else nodes["root"]
+        path = root["path"]["centers"]
         return min(int(path.shape[0]), int(self._at_fit("max_iter")))

@@ -21,12 +21,11 @@ from erasable.core.grid import MAX_ROWS
 from erasable.core.persistent import Persistent
 from erasable.core.threads import over_rows, several
 
-from . import _following as following
 from ._distances import DistanceScratch, Points, new_scratch
-from ._filed_levels import descend_filed, file_all, renumber_files
-from ._filing import hide
+from ._filed_levels import descend_filed, file_all, hide, renumber_files
 from ._layout import Levels, RecordFiles, Rule, grown, new_files, new_levels
-from ._levels import descend, lloyd
+from ._levels import assign_block, count_at_risk, descend, movement_to, pays
+from ._lloyd import lloyd
 from ._seeding import Seeding
 
 _SPARE = 8  # one position in so many is free after an enlargement
@@ -60,16 +59,16 @@ def assign_in_threads(
     limits, factor = _NO_FLOATS, 1.0
     labels: NDArray[np.uint16] = levels.labels[source][: 0 if t == 0 else None]
     if t > 0:
-        moves, stretch = following.movement_to(t, weights, pairs, levels)
+        moves, stretch = movement_to(t, weights, pairs, levels)
 
         def at_risk(rows: slice) -> int:
-            return following.count_at_risk(
+            return count_at_risk(
                 live[rows], moves.limits, levels.bounds[source], levels.links[source]
             )
 
         growth = levels.growth[source] * stretch
         k, d = levels.centers.shape[1:]
-        if following.pays(sum(over_rows(at_risk, n, n_jobs)), n, k, d, growth):
+        if pays(sum(over_rows(at_risk, n, n_jobs)), n, k, d, growth):
             limits, factor = moves.limits, (1.0 - 1e-12) / stretch
         levels.growth[t] = growth if limits.size else 1.0
 
@@ -77,7 +76,7 @@ def assign_in_threads(
         k, d = levels.centers.shape[1:]
         sums, counts = np.zeros((t + 1, k, d)), np.zeros((t + 1, k), np.int64)
         own = levels._replace(sums=sums, counts=counts)
-        examined = following.assign_block(
+        examined = assign_block(
             points, live[rows], weights, pairs, limits, factor, labels, source, t, own,
             new_scratch(d, k),
         )  # fmt: skip

@@ -22,8 +22,7 @@ from erasable.core.tape import Stream
 
 from ._distances import Points, new_scratch
 from ._layout import Levels, Rule
-from ._levels import lloyd
-from ._lloyd_kernels import add_to_nearest, assign_some
+from ._lloyd import add_to_nearest, assign_some, lloyd
 from ._run import Path, RunReport, Terms
 from ._seeding import Seeding
 from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
