@@ -17,6 +17,7 @@ from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans, _t
 from erasable.cluster._run import SAME
 from erasable.cluster._seeding import Seeding, metric_for
 from erasable.cluster._stored import StoredRun
+from erasable.cluster._table import RecordGrid
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
 from erasable.core.inputs import RecordArrays
@@ -179,11 +180,12 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
     keys = Tape(9).record_keys(np.arange(300))
     matrix = Blocks(X, [50, 51, 200])
     held = KMeans(3, random_state=9).fit(records_of(matrix))._attached()
-    lloyd = StoredRun(held, Seeding(3, 9, 1.0), 1, np.empty(0))
-    first = lloyd.begin(keys, lambda grid: metric_for(grid.top, np.empty(0)))
-    grid = Grid.fit(matrix)
+    records = RecordGrid(held, keys)
+    lloyd = StoredRun(records, Seeding(3, 9, 1.0), 1, np.empty(0))
+    first = lloyd.begin(lambda grid: metric_for(grid.top, np.empty(0)))
+    records.grid = grid = Grid.fit(matrix)
     sums, winners = run(first(grid), matrix)
-    lloyd.seed(grid, (sums, winners), 1)
+    lloyd.seed((sums, winners), 1)
     lloyd.fit(SAME)
     gridded = grid.apply(X)
     nearest = np.full(300, np.inf)

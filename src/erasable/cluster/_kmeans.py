@@ -45,7 +45,8 @@ class ModelRun:
         # exact second moments of the records, where the model's rule needs them
         self.moments: Moments | None = None
         if model._is_stored():
-            self.run = run = StoredRun(held, seeding, max_iter, weights)
+            self.table = RecordGrid(held, model._record_keys())
+            self.run = run = StoredRun(self.table, seeding, max_iter, weights)
             self._read_stored(run, model, names, warn)
         else:
             self.table = table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
@@ -61,25 +62,23 @@ class ModelRun:
     ) -> None:
         """Find the grid, the moments and the first seed in one pass, then the other seeds."""
         held, n_jobs, weights = model._attached(), model._n_jobs, model._metric()
-        first = run.begin(model._record_keys(), lambda grid: metric_for(grid.top, weights))
+        first = run.begin(lambda grid: metric_for(grid.top, weights))
 
         def further(grid: Grid) -> Pass[Any]:
             return Together(first(grid), *([SumsOf(grid)] if model._needs_moments() else []))
 
-        grid, found = Grid.fit_with(
+        self.table.grid, found = Grid.fit_with(
             further, held.records.matrix, chosen_rows(held), names=names, warn=warn, n_jobs=n_jobs
         )
-        self.table = RecordGrid(held, grid)
         if model._needs_moments():
-            self.moments = Moments(grid, grid.n_rows, found[1])
-        run.seed(grid, found[0], n_jobs)
+            self.moments = Moments(self.grid, self.grid.n_rows, found[1])
+        run.seed(found[0], n_jobs)
 
     def take_arrays(self, held: Attachment) -> None:
         """See `erasable.core.estimator.Erasable._take_arrays`."""
-        assert isinstance(self.table, GriddedTable)
-        assert isinstance(self.run, LloydRun)
         self.table.take_arrays(held)
-        self.run.show(self.table.X, self.table.keys)
+        if isinstance(self.table, GriddedTable) and isinstance(self.run, LloydRun):
+            self.run.show(self.table.X, self.table.keys)
 
     def exchange(self, model: SingleRunModel, leaving: Ints, rows: Ints) -> Outcome | None:
         """Delete rows and take others in, in one go; None where all has to be learned again."""
@@ -93,7 +92,6 @@ class ModelRun:
             if (change.values if self.table.in_memory else change.columns).any():
                 return None
         if rows.size:
-            assert isinstance(self.table, GriddedTable)
             self.table.keys[leaving] = 0  # who comes may have the same
             if not self.table.add(rows, model._tape):
                 return None
@@ -134,6 +132,8 @@ class SingleRunModel(CentroidModel):
     can be carried through and the run is made anew.
     """
 
+    _adds_stored: ClassVar[bool] = True
+
     _restored: dict[str, Any] | None
 
     def _needs_moments(self) -> bool:
@@ -147,6 +147,9 @@ class SingleRunModel(CentroidModel):
 
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ModelRun:
         return ModelRun(self, names, warn)
+
+    def _can_add(self) -> bool:
+        return self._accelerator is not None
 
     def _can_exchange(self) -> bool:
         return True

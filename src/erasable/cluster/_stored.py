@@ -7,7 +7,7 @@ seeding and of the levels above the first that changes, and runs the other level
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.attachment import Attachment
+from erasable.core.deletion import Action
 from erasable.core.grid import Grid
 from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerRow, Scratch, Written
@@ -25,8 +26,8 @@ from ._layout import Levels, Rule
 from ._lloyd import add_to_nearest, assign_some, lloyd
 from ._run import Path, RunReport, Terms
 from ._seeding import Seeding
-from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
-from ._table import chosen_rows
+from ._seeding_kernels import admit, lower_and_sum, nearest_distance, race, retract
+from ._table import RecordGrid, chosen_rows
 
 _AT_ONCE = 2**17  # values on the grid, which stay in cache
 _NO_VALUES, _NO_KEYS = np.empty((0, 1)), np.empty(0, np.uint64)
@@ -264,16 +265,17 @@ def find_nearest(
 class StoredRun(Path):
     """A k-means run over records that are read block by block, whose levels have no positions."""
 
-    def __init__(self, held: Attachment, seeding: Seeding, max_iter: int, weights: Floats) -> None:
-        super().__init__(seeding, max_iter, weights, 0, held.records.matrix.shape[1])
-        self._held = held
+    def __init__(self, table: RecordGrid, seeding: Seeding, max_iter: int, weights: Floats) -> None:
+        super().__init__(seeding, max_iter, weights, 0, table.held.records.matrix.shape[1])
+        self._table = table
 
-    def begin(self, keys: Words, metric_of: Callable[[Grid], tuple[float, Floats]]) -> Any:
+    def begin(self, metric_of: Callable[[Grid], tuple[float, Floats]]) -> Any:
         """Find who wins the first race; return what makes the first step's pass of a grid.
 
         `metric_of` returns the quantum and the weights of the seeding.
         """
-        seeding, matrix, live = self.seeding, self._held.records.matrix, chosen_rows(self._held)
+        seeding, held, keys = self.seeding, self._table.held, self._table.keys
+        matrix, live = held.records.matrix, chosen_rows(held)
         k, tries, d = seeding.n_clusters, seeding.n_candidates, matrix.shape[1]
         self._keys, self._values = np.zeros((k, tries), np.uint64), np.zeros((k, tries, d))
         row = np.array([first_winner(seeding, keys, live)])
@@ -293,9 +295,9 @@ class StoredRun(Path):
         self.seeding.candidates[step, : rows.size] = rows
         self._keys[step, : rows.size], self._values[step, : rows.size] = keys, values
 
-    def seed(self, grid: Grid, found: tuple[Ints, Winners], n_jobs: int | None) -> None:
+    def seed(self, found: tuple[Ints, Winners], n_jobs: int | None) -> None:
         """Run the steps of the seeding; `found` is what the first of them has found."""
-        seeding, self._grid = self.seeding, grid
+        seeding, grid, held = self.seeding, self._table.grid, self._table.held
         for step in range(seeding.n_clusters):
             sums, winners = found
             seeding.potentials[step, : sums.size] = sums
@@ -307,25 +309,28 @@ class StoredRun(Path):
                 self._note(step + 1, winners.rows[best], winners.keys[best], values)
                 seeds = self.levels.centers[0, : step + 1]
                 further = SeedingStep(grid, seeding, step + 1, seeds, values, *self._per_row)
-                live = chosen_rows(self._held)
-                found = run(further, self._held.records.matrix, live, n_jobs=n_jobs)
+                found = run(further, held.records.matrix, chosen_rows(held), n_jobs=n_jobs)
         del self._per_row
 
     def fit(self, terms: Terms) -> None:
         """Run from the seeds on."""
-        self._descend(terms, chosen_rows(self._held), None)
+        self._descend(terms, chosen_rows(self._table.held), None)
 
     def exchange(self, leaving: Ints, rows: Ints, terms: Terms) -> RunReport | None:
-        """Delete rows; None where all has to be learned again. No others can be taken in."""
-        raw = self._held.records.matrix[leaving]
-        if not self._stands_without(leaving, raw, terms):
+        """Delete rows and take others in, in one go; None where all has to be learned again."""
+        matrix, held = self._table.held.records.matrix, self._table.held
+        left, came = (
+            matrix[some] if some.size else np.empty((0, matrix.shape[1]))
+            for some in (leaving, rows)
+        )
+        if not self._stands(leaving, left, rows, came, terms):
             return None
         turned = terms.weights is not None and not np.array_equal(terms.weights, self._weights)
         self._weights = self._weights if terms.weights is None else terms.weights
-        gone = None if turned else Block(raw, NO_ROWS, every=True)
-        passes = self._descend(terms, self._held.live_rows(), gone)
-        examined = self._held.n_live * passes
-        return RunReport("resumed" if passes else "updated", examined, 0, passes, 0)
+        changes = [(Block(left, NO_ROWS, every=True), -1), (Block(came, NO_ROWS, every=True), 1)]
+        passes = self._descend(terms, held.live_rows(), None if turned else changes)
+        action: Action = "resumed" if passes else "updated"
+        return RunReport(action, held.n_live * passes, 0, passes, 0)
 
     @property
     def n_passes(self) -> int:
@@ -340,48 +345,61 @@ class StoredRun(Path):
         leading: Ints = self.seeding.potentials.argmin(axis=1)
         return leading
 
-    def _stands_without(self, rows: Ints, raw: Floats, terms: Terms) -> bool:
-        """Take rows out of all potentials; tell whether every step chooses what it did.
+    def _stands(self, leaving: Ints, left: Floats, rows: Ints, came: Floats, terms: Terms) -> bool:
+        """Correct all potentials for rows and their values; tell if every step chooses the same.
 
         Where it does not, as in another metric of the seeding, all has to be learned again.
         """
-        seeding = self.seeding
+        seeding, table = self.seeding, self._table
         same = terms.quantum is None or terms.quantum == seeding.quantum
         if terms.seeding_weights is not None:
             same = same and np.array_equal(terms.seeding_weights, seeding.weights)
-        if not same or np.isin(seeding.candidates, rows).any():
+        if not same or np.isin(seeding.candidates, leaving).any():
             return False
         k, tries = seeding.candidates.shape
-        gone = self._grid.apply(raw)
-        X = np.concatenate([self._values.reshape(k * tries, -1), gone])
-        points = Points(X, np.empty(0, np.uint64), np.arange(len(X)))
+        known = self._values.reshape(k * tries, -1)
+        X = np.concatenate([known, *(table.grid.apply(some) for some in (left, came))])
+        keys = np.concatenate([self._keys.ravel(), table.keys[leaving], table.keys[rows]])
+        points = Points(X, keys, np.arange(len(X)))
+        gone, come = np.split(points.rows[k * tries :], [leaving.size])
         places = np.arange(k * tries).reshape(k, tries)
         chosen = places[np.arange(k), self._leading()]
-        potentials = seeding.potentials.copy()
-        stands = retract(
-            points, points.rows[k * tries :], seeding.weights, seeding.quantum, chosen,
-            np.where(seeding.candidates < 0, -1, places), potentials,
-        )  # fmt: skip
+        tried = np.where(seeding.candidates < 0, -1, places)
+        potentials, scores = seeding.potentials.copy(), seeding.scores.copy()
+        stands = True
+        if come.size:
+            stands = admit(
+                points, come, seeding.seed, np.uint32(Stream.RACE), seeding.weights,
+                seeding.quantum, chosen, tried, potentials, scores, np.zeros(k, np.bool_),
+            )  # fmt: skip
+        if stands and gone.size:
+            stands = retract(
+                points, gone, seeding.weights, seeding.quantum, chosen, tried, potentials
+            )
         if stands:
-            seeding.potentials[:] = potentials
+            seeding.potentials[:], seeding.scores[:] = potentials, scores
         return stands
 
-    def _descend(self, terms: Terms, live: Ints | None, gone: Block | None) -> int:
+    def _descend(
+        self, terms: Terms, live: Ints | None, changes: Sequence[tuple[Block, int]] | None
+    ) -> int:
         """Process the levels; return how many were assigned in a pass over all records.
 
-        `gone` are the records that have left since the levels were built, if these still hold.
+        `changes` are the records that left or came since the levels were built, with their signs,
+        if these still hold.
         """
-        matrix, built = self._held.records.matrix, self.built
+        matrix, grid, built = self._table.held.records.matrix, self._table.grid, self.built
 
         def assign_level(
             t: int, new: bool, moved: bool, before: Floats, rule: Rule, weights: Floats,
             levels: Levels,
         ) -> tuple[int, int, int]:  # fmt: skip
-            level = Level(self._grid, levels.centers[t], weights)
-            if gone is not None and t <= built and np.array_equal(before, levels.centers[t]):
-                sums, counts = level.of_block(gone)
-                levels.sums[t] -= sums
-                levels.counts[t] -= counts
+            level = Level(grid, levels.centers[t], weights)
+            if changes is not None and t <= built and np.array_equal(before, levels.centers[t]):
+                for block, sign in changes:
+                    sums, counts = level.of_block(block)
+                    levels.sums[t] += sign * sums
+                    levels.counts[t] += sign * counts
                 return 0, 0, 0
             levels.sums[t], levels.counts[t] = run(level, matrix, live, n_jobs=terms.n_jobs)
             return 0, 0, 1

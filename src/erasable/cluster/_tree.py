@@ -235,8 +235,8 @@ class ClusterTree:
         self._weighted = bool(model._at_fit("weight_by_mass"))
         if model._is_stored():
             matrix, live = held.records.matrix, chosen_rows(held)
-            found = Grid.fit(matrix, live, names=names, warn=warn, n_jobs=n_jobs)
-            self.table = RecordGrid(held, found)
+            self.table = RecordGrid(held, model._record_keys())
+            self.table.grid = Grid.fit(matrix, live, names=names, warn=warn, n_jobs=n_jobs)
         else:
             self.table = GriddedTable(held, model._record_keys(), names, warn, n_jobs)
         self._quantum = quantum_for(self.grid.top)
