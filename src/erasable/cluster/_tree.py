@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,11 @@ from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 
+from ._centroids import CentroidModel
 from ._distances import Points
 from ._run import LloydRun, RunReport
 from ._seeding import Seeding, quantum_for
 from ._table import GriddedTable, RecordGrid, chosen_rows
-
-if TYPE_CHECKING:
-    from ._divide import DivideAndConquerKMeans
 
 
 class NodeResult(NamedTuple):
@@ -228,7 +226,7 @@ class ClusterTree:
     table: RecordGrid
 
     def __init__(
-        self, model: DivideAndConquerKMeans, names: list[str] | None = None, warn: bool = False
+        self, model: CentroidModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
         held, n_jobs = model._attached(), model.n_jobs
         self.width = _width_for(model, held.n_live)  # children of a node
@@ -271,7 +269,7 @@ class ClusterTree:
         """All nodes, leaves first."""
         return [*self.leaves, *itertools.chain.from_iterable(self.merges)]
 
-    def remove(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome | None:
+    def remove(self, model: CentroidModel, rows: Ints) -> Outcome | None:
         """Delete rows from leaves, and learn the nodes above these anew; None: learn again."""
         if self.table.remove(rows).values.any() or not self._stands(model):
             return None
@@ -288,12 +286,12 @@ class ClusterTree:
         self._leaf_of[rows] = -1
         return self._relearn_nodes(own, reports)
 
-    def _stands(self, model: DivideAndConquerKMeans) -> bool:
+    def _stands(self, model: CentroidModel) -> bool:
         """Tell whether leaves that no row left or came to are what they were."""
         same_width = self.width == _width_for(model, model._attached().n_live)
         return same_width and self._quantum == quantum_for(self.grid.top)
 
-    def _leaves_for(self, model: DivideAndConquerKMeans, rows: Ints, n_leaves: int) -> Ints:
+    def _leaves_for(self, model: CentroidModel, rows: Ints, n_leaves: int) -> Ints:
         """Return the leaf of each row: a hash of its group, or of its record."""
         owners = model._attached().records.groups
         keys = model._record_keys()[rows]
@@ -334,7 +332,7 @@ class ClusterTree:
         for leaf in self.leaves:
             leaf.show(self.table.X, self.table.keys)
 
-    def add(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome | None:
+    def add(self, model: CentroidModel, rows: Ints) -> Outcome | None:
         """Take rows in at their leaves, and learn the nodes above these anew; None: learn again."""
         assert isinstance(self.table, GriddedTable)
         if not self.table.add(rows, model._tape) or not self._stands(model):
@@ -344,7 +342,7 @@ class ClusterTree:
         own = self._by_leaf(rows)
         return self._relearn_nodes(own, [self.leaves[i].add(rows) for i, rows in own.items()])
 
-    def _learn_leaves(self, model: DivideAndConquerKMeans, own: dict[int, Ints]) -> list[Leaf]:
+    def _learn_leaves(self, model: CentroidModel, own: dict[int, Ints]) -> list[Leaf]:
         """Learn leaves, each from its own rows; stored ones are read for some leaves together."""
         table, height = self.table, int(model._at_fit("height"))
         if isinstance(table, GriddedTable):
@@ -364,7 +362,7 @@ class ClusterTree:
         return leaves
 
     def _calls(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
+        self, model: CentroidModel, own: dict[int, Ints]
     ) -> Iterator[Callable[[], list[Leaf]]]:
         """Read the records of some leaves; yield functions that learn them, small ones together."""
         height, keys = int(model._at_fit("height")), model._record_keys()
@@ -379,14 +377,14 @@ class ClusterTree:
             yield partial(_call_all, leaves)
 
 
-def node_place(model: DivideAndConquerKMeans, depth: int, i: int) -> tuple[str, Any, int, int]:
+def node_place(model: CentroidModel, depth: int, i: int) -> tuple[str, Any, int, int]:
     """Return the name and the tape of a node, and the numbers of its clusters and iterations."""
     name = "root" if depth == 0 else f"{depth}/{i}"
     n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
     return name, model._tape.child("node", depth, i), n_clusters, max_iter
 
 
-def _width_for(model: DivideAndConquerKMeans, n: int) -> int:
+def _width_for(model: CentroidModel, n: int) -> int:
     width, height = model._at_fit("width"), int(model._at_fit("height"))
     if width is None:
         # A perfect tree of this height with about n**0.3 leaves.
