@@ -28,7 +28,7 @@ def make_run(
     keys = Tape(seed).record_keys(np.arange(len(X)))
     points = Points(X, keys, np.arange(len(X)), np.empty(0) if mass is None else mass)
     seeding = Seeding(k, seed, oracles.quantum_of(X) / 64.0)
-    run = LloydRun(points, k, max_iter, seeding, weights)
+    run = LloydRun(points, max_iter, seeding, weights)
     if pairs is not None:
         run._pairs = pairs
         run._files = new_files(0, 0, k, X.shape[1], 0 if weights is None else weights.size, pairs)
@@ -38,7 +38,7 @@ def make_run(
 def fresh_run(run: LloydRun, weights: np.ndarray | None = None) -> LloydRun:
     """Fit a run from scratch on what another has left, with equal positions."""
     seeding = Seeding(run.n_clusters, int(run.seeding.seed), run.seeding.quantum)
-    new = LloydRun(run.points, run.n_clusters, run.max_iter, seeding, weights)
+    new = LloydRun(run.points, run.max_iter, seeding, weights)
     new.alive[:] = run.alive
     new.n_alive = run.n_alive
     return new.fit()

@@ -19,7 +19,7 @@ from erasable.cluster import _run as run_module
 from erasable.cluster import _seeding as seeding_module
 from erasable.cluster import _seeding_kernels as arrival_kernels
 from erasable.cluster._distances import Points
-from erasable.cluster._run import LloydRun
+from erasable.cluster._run import LloydRun, Terms
 from erasable.cluster._seeding import Seeding
 from erasable.core.tape import Tape
 from erasable.pipeline import make_pipeline
@@ -38,7 +38,7 @@ def start(
     """Fit a run on the first rows."""
     keys = Tape(seed).record_keys(np.arange(len(X)))
     points = Points(X, keys, np.arange(n))
-    run = LloydRun(points, k, 8, Seeding(k, seed, oracles.quantum_of(X) / 64.0), weights)
+    run = LloydRun(points, 8, Seeding(k, seed, oracles.quantum_of(X) / 64.0), weights)
     run._pairs = pairs
     return run.fit()
 
@@ -55,11 +55,11 @@ def change_some(
         if size == 1 and rng.random() < 0.4:  # one for another
             leaving = run.points.rows[rng.choice(run.live(), 1)]
             absent += leaving.tolist()
-        return True, run.exchange(leaving, rows, (change["weights"], None, None))
+        return True, run.exchange(leaving, rows, Terms(**change))
     size = min(size, run.n_alive - run.n_clusters)
     gone = np.sort(rng.choice(run.live(), size, replace=False))
     absent += run.points.rows[gone].tolist()
-    return False, run.remove(run.positions(run.points.rows[gone]), **change)
+    return False, run.remove(run.points.rows[gone], Terms(**change))
 
 
 @pytest.mark.sampled(3)
@@ -100,7 +100,7 @@ def test_one_exchange_is_a_deletion_and_an_addition() -> None:
         seeds = once.points.rows[once.seeding.candidates[once.seeding.candidates >= 0]]
         leaving = rng.permutation(seeds if row % 3 == 0 else once.points.rows[once.live()])[:1]
         once.exchange(leaving, np.array([row]))
-        twice.remove(twice.positions(leaving))
+        twice.remove(leaving)
         twice.exchange(leaving[:0], np.array([row]))
         assert same_state(once, twice)
         assert not label_errors(once)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from cluster.oracles import distance, distances, nearest
 from effort import examples
 from erasable.cluster._distances import TILE, Points, distances_to, new_scratch, rank_nearest
-from erasable.cluster._lloyd_kernels import assign_some
+from erasable.cluster._lloyd import assign_some
 from subroutines import standalone
 
 rank_nearest = standalone(rank_nearest)

@@ -12,7 +12,7 @@ from cluster.files import filing_errors, fresh_run, label_errors, make_run, same
 from effort import few
 from erasable.cluster._filing import tile_bounds
 from erasable.cluster._movement import movement, new_moves
-from erasable.cluster._run import LloydRun
+from erasable.cluster._run import LloydRun, Terms
 from subroutines import standalone
 
 tile_bounds, movement, new_moves = map(standalone, (tile_bounds, movement, new_moves))
@@ -38,7 +38,7 @@ def delete_some(run: LloydRun, rng: np.random.Generator, **change: Any) -> Any:
     """Delete one record, or a few, leaving more than there are clusters."""
     live = run.live()
     size = min(int(rng.choice([1, 1, 1, 1, 5])), live.size - run.n_clusters)
-    return run.remove(np.sort(rng.choice(live, size, replace=False)), **change)
+    return run.remove(np.sort(rng.choice(live, size, replace=False)), Terms(**change))
 
 
 @pytest.mark.sampled(3)
@@ -134,7 +134,7 @@ def test_a_metric_that_grows_across_the_border_of_two_clusters(pairs: bool) -> N
         run = make_run(X, 2, seed, pairs=pairs, weights=weights, max_iter=4)
         for step in range(8):
             weights = weights * [1.0, 1.9 if step % 2 == 0 else 1 / 1.9]
-            report = run.remove(np.array([rng.choice(run.live()[80:])]), weights)
+            report = run.remove(np.array([rng.choice(run.live()[80:])]), Terms(weights=weights))
             assert not filing_errors(run)
             assert not label_errors(run)
             examined += report.examined

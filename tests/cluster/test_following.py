@@ -7,8 +7,8 @@ import pytest
 
 from cluster import oracles
 from cluster.files import fresh_run, label_errors, make_run, same_state
-from erasable.cluster._following import pays_to_follow
-from erasable.cluster._run import _PATIENCE, LloydRun
+from erasable.cluster._levels import pays_to_follow
+from erasable.cluster._run import _PATIENCE, LloydRun, Terms
 from subroutines import standalone
 
 pays_to_follow = standalone(pays_to_follow)
@@ -93,7 +93,7 @@ def test_a_metric_that_changes_is_followed(spread: float, pairs: bool) -> None:
         for step in range(8):
             weights = weights * np.exp(spread * rng.normal(size=weights.size))
             size = 3 if step < 6 else 1
-            run.remove(np.sort(rng.choice(run.live(), size, replace=False)), weights)
+            run.remove(np.sort(rng.choice(run.live(), size, replace=False)), Terms(weights=weights))
             assert not label_errors(run)
             assert same_state(run, fresh_run(run, weights))
             if not run._filed:

@@ -14,8 +14,10 @@ from sklearn.base import clone
 from cluster.lawful import leaves, same, seeds_of
 from erasable import Records
 from erasable.cluster import DivideAndConquerKMeans, KMeans, QuantizedKMeans, _tree
-from erasable.cluster._run import plain_rule
-from erasable.cluster._stored import StoredLloyd
+from erasable.cluster._run import SAME
+from erasable.cluster._seeding import Seeding, metric_for
+from erasable.cluster._stored import StoredRun
+from erasable.cluster._table import RecordGrid
 from erasable.core.errors import InvalidDataError
 from erasable.core.grid import Grid
 from erasable.core.inputs import RecordArrays
@@ -176,13 +178,15 @@ def test_a_race_of_all_is_that_of_the_winners_of_blocks() -> None:
     rng = np.random.default_rng(5)
     X = table("clusters", 300, 2, rng)
     keys = Tape(9).record_keys(np.arange(300))
-    lloyd = StoredLloyd(3, 1, 9, np.empty(0))
     matrix = Blocks(X, [50, 51, 200])
-    first = lloyd.begin(matrix, None, keys)
-    grid = Grid.fit(matrix)
+    held = KMeans(3, random_state=9).fit(records_of(matrix))._attached()
+    records = RecordGrid(held, keys)
+    lloyd = StoredRun(records, Seeding(3, 9, 1.0), 1, np.empty(0))
+    first = lloyd.begin(lambda grid: metric_for(grid.top, np.empty(0)))
+    records.grid = grid = Grid.fit(matrix)
     sums, winners = run(first(grid), matrix)
-    lloyd.seed(grid, (sums, winners), matrix, None, 1)
-    lloyd.descend(plain_rule, matrix, None, 1)
+    lloyd.seed((sums, winners), 1)
+    lloyd.fit(SAME)
     gridded = grid.apply(X)
     nearest = np.full(300, np.inf)
     for step, seed in enumerate(lloyd.seeding.chosen.tolist()):

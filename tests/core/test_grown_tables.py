@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from erasable import Records, load
+from erasable.cluster import KMeans, QuantizedKMeans, _stored
 from erasable.compose import ColumnTransformer
 from erasable.core.errors import InvalidDataError, TooFewRecordsError
 from erasable.core.grown_table import Grown
@@ -160,6 +161,33 @@ def test_changes_give_what_a_fit_gives(name: str, made: Any, tmp_path: Path) -> 
     did = Life(estimator, numbers(), made, tmp_path).run()
     if name in BY_SUMS:
         assert set(did) == {"updated"}
+
+
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize(
+    "estimator",
+    [KMeans(3, random_state=0), KMeans(2, tol=0.01, random_state=1), QuantizedKMeans(3, epsilon=4)],
+    ids=named,
+)
+def test_clusters_are_updated(estimator: Any, made: Any, tmp_path: Path) -> None:
+    """They learn again only where the grid or a seed is another one."""
+    life = Life(estimator.set_params(random_state=0), numbers(), made, tmp_path)
+    for row in range(STORED, STORED + 6):
+        life.add([row])
+        life.correct([row - 20], like=[row - 30])
+        life.replace([row - 40], others=[row + 6])
+        life.delete([row])
+    assert sum(each != "refit" for each in life.did) > len(life.did) / 2, life.did
+
+
+def test_an_arrival_that_no_race_sees_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: added records never become candidates."""
+    monkeypatch.setattr(_stored, "admit", lambda *_: True)
+    life = Life(KMeans(3, random_state=0), numbers(), in_files, tmp_path)
+    with pytest.raises(AssertionError):
+        life.add(list(range(STORED, N)))
 
 
 TABLE = ColumnTransformer(

@@ -1,6 +1,6 @@
 """Clustering models that can delete records.
 
-A deletion goes from `_single.GriddedRun.remove` to `_run.LloydRun`, whose levels are in `_levels`.
+A deletion goes from `_kmeans.ModelRun.exchange` to `_run.LloydRun`; `_lloyd` processes its levels.
 """
 
 from ._density import DBSCAN

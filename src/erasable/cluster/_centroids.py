@@ -13,14 +13,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils._param_validation import Interval
 
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
 from erasable.core.grid import Grid
-from erasable.core.threads import over_rows
+from erasable.core.tables import Table
+from erasable.core.threads import N_JOBS, over_rows
 
 from ._distances import Points, distances_to, new_scratch
-from ._lloyd_kernels import assign_some
+from ._lloyd import assign_some
 from ._stored import find_nearest
 
 _BEYOND = 8
@@ -116,14 +116,6 @@ def _nearest_exactly(x: Floats, origin: Floats, centers: Floats, metric: Floats)
     return gains.index(max(gains))
 
 
-SEED_CONSTRAINT = [
-    None,
-    Interval(Integral, 0, 2**64 - 1, closed="both"),
-    np.random.RandomState,
-    np.random.Generator,
-]
-
-
 _NO_FLOATS = np.empty(0)
 
 
@@ -146,16 +138,29 @@ class CentroidModel(
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.15)
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
+    _reads_blocks: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": N_JOBS,
+        "random_state": [
+            None,
+            Interval(Integral, 0, 2**64 - 1, closed="both"),
+            np.random.RandomState,
+            np.random.Generator,
+        ],
+    }
 
+    n_clusters: int
+    max_iter: int
     n_jobs: int | None
     _grid: Grid
     _centers: Floats
     _inertia: float | None = None
 
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Any:
-        """Learn from the records that are held, into an accelerator with ``remove(model, rows)``.
+        """Learn from the records that are held, into an accelerator with ``take_arrays(held)``.
 
-        Where `_can_add` says so, it has ``add(model, rows)`` and ``take_arrays(held)``, too.
         `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement _new_accelerator()")
@@ -170,31 +175,33 @@ class CentroidModel(
     def _minimum_parameter(self) -> str:
         return "n_clusters"
 
-    def _fit_rows(self) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self._accelerator = self._new_accelerator(None if names is None else list(names), warn=True)
+    def _is_stored(self) -> bool:
+        """Tell whether the records are elsewhere: then nothing is kept for each of them."""
+        return Table.of(self._attached()).is_stored
+
+    def _in_memory(self) -> bool:
+        """Tell whether the accelerator keeps the records on the grid, with what it learned."""
+        return self._accelerator is not None and self._accelerator.table.in_memory
+
+    def _can_add(self) -> bool:
+        return self._in_memory()
+
+    def _learn(self, names: list[str] | None = None, warn: bool = False) -> None:
+        self._accelerator = self._new_accelerator(names, warn)
         self._publish()
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        outcome: Outcome = self._accelerator.remove(self, rows)
-        self._publish()
-        return outcome
+    def _fit_rows(self) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self._learn(None if names is None else list(names), warn=True)
 
     def _take_arrays(self) -> None:
         self._accelerator.take_arrays(self._attached())
         if self._info.keys is not None:
             self._info.keys = self._accelerator.table.keys
 
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        outcome: Outcome | None = self._accelerator.add(self, rows)
-        if outcome is not None:
-            self._publish()
-        return outcome
-
     def _reattach(self) -> None:
         before, digest = self._state(), self.digest()
-        self._accelerator = self._new_accelerator()
-        self._publish()
+        self._learn()
         self._info.digest = None
         if self.digest() != digest:
             self._accelerator = None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import Array, DictOf, Fields, Integer, Sizes, grid, refuse, refuse_many
+from erasable.core.arrays import Ints
+from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
-from erasable.core.passes import Stored
-from erasable.core.threads import N_JOBS
 
-from ._centroids import SEED_CONSTRAINT, CentroidModel
+from ._centroids import CentroidModel
 from ._run import FARTHEST, NodeSchema
-from ._tree import MOST_LEAVES, ClusterTree, GriddedTree, StoredTree
+from ._tree import MOST_LEAVES, ClusterNode, ClusterTree
 
 
 class DivideAndConquerKMeans(CentroidModel):
@@ -83,17 +84,13 @@ class DivideAndConquerKMeans(CentroidModel):
 
     algorithm_version: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **CentroidModel._parameter_constraints,
         "width": [None, Interval(Integral, 1, None, closed="left")],
         "height": [Interval(Integral, 1, None, closed="left")],
         "weight_by_mass": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": N_JOBS,
-        "random_state": SEED_CONSTRAINT,
     }
 
-    _reads_blocks: ClassVar[bool] = True
-    _restored: Any  # of a file or a pickle, until the tree is made
+    _restored: dict[str, Any] | None  # nodes of a file or a pickle, until the tree is made
 
     def __init__(
         self,
@@ -118,11 +115,22 @@ class DivideAndConquerKMeans(CentroidModel):
         return super()._learns_from() | {"groups"}
 
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ClusterTree:
-        stored = isinstance(self._attached().records.matrix, Stored)
-        return StoredTree(self, names, warn) if stored else GriddedTree(self, names, warn)
+        return ClusterTree(self, names, warn)
 
-    def _can_add(self) -> bool:
-        return isinstance(self._accelerator, GriddedTree)
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        outcome: Outcome | None = self._accelerator.remove(self, rows)
+        if outcome is not None:
+            self._publish()
+            return outcome
+        self._learn()
+        leaves = len(self._accelerator.leaves)
+        return Outcome("refit", self._attached().n_live, {"leaves": leaves})
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        outcome: Outcome | None = self._accelerator.add(self, rows)
+        if outcome is not None:
+            self._publish()
+        return outcome
 
     def _publish(self) -> None:
         tree: ClusterTree = self._accelerator
@@ -159,33 +167,22 @@ class DivideAndConquerKMeans(CentroidModel):
         }
         return Fields(parts, relations=(make_a_tree,))
 
-    def _state(self) -> dict[str, Any]:
-        if self._accelerator is None:
-            return {"grid": self._grid.state(), "centers": self._centers, **self._restored}
-        nodes = {node.name: node.state() for node in self._accelerator.nodes()}
-        return self._with_nodes(nodes)
+    def _state(self, state_of: Callable[[ClusterNode], Any] = ClusterNode.state) -> dict[str, Any]:
+        nodes = self._restored
+        if nodes is None:
+            nodes = {node.name: state_of(node) for node in self._accelerator.nodes()}
+        grid = self._grid.state()
+        return {"grid": grid, "centers": self._centers, "width": self._width, "nodes": nodes}
 
     def _digest_state(self) -> dict[str, Any]:
-        if self._accelerator is None:
-            return self._state()
-        return self._with_nodes(
-            {node.name: node.hashed_state() for node in self._accelerator.nodes()}
-        )
-
-    def _with_nodes(self, nodes: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "grid": self._grid.state(),
-            "centers": self._centers,
-            "width": self._width,
-            "nodes": nodes,
-        }
+        return self._state(ClusterNode.hashed_state)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._grid = Grid.from_state(state["grid"])
         self._centers = state["centers"]
         self._width = int(state["width"])
         self._inertia = None
-        self._restored = {"width": self._width, "nodes": state["nodes"]}
+        self._restored = state["nodes"]
 
     @property
     def n_leaves_(self) -> int:
@@ -197,8 +194,7 @@ class DivideAndConquerKMeans(CentroidModel):
     def n_iter_(self) -> int:
         """Iterations of the root until its centroids stood still, or all of them."""
         self._check_fitted()
-        if self._accelerator is None:
-            path = self._restored["nodes"]["root"]["path"]["centers"]
-        else:
-            path = self._accelerator.root.state()["path"]["centers"]
+        nodes = self._restored
+        root = self._accelerator.root.state() if nodes is None else nodes["root"]
+        path = root["path"]["centers"]
         return min(int(path.shape[0]), int(self._at_fit("max_iter")))

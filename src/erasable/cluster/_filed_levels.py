@@ -14,20 +14,12 @@ from erasable.core.arrays import Flags, Floats, Ints
 
 from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
 from ._filing import file_level, file_record, free_slot, lists_of, take_at_risk, tile_bounds
-from ._following import assign
 from ._layout import BINS, FREE, Levels, RecordFiles, Rule
-from ._levels import (
-    first_still,
-    positions_of,
-    put_in,
-    same,
-    start_level,
-    stop_at,
-    take_out,
-    update_centroids,
-)
-from ._lloyd_kernels import shift_cluster
+from ._levels import assign, positions_of, put_in, start_level, take_out
+from ._lloyd import lloyd, same, shift_cluster
 from ._movement import movement, new_moves, same_row
+
+_NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 
 
 @subroutine
@@ -190,6 +182,64 @@ def _continue(t: int, levels: Levels, files: RecordFiles) -> None:
     copy(files.weights[t - 1], files.weights[t])
 
 
+@subroutine
+def _assign_level(
+    t: int,
+    new: bool,
+    moved: bool,
+    before: Floats,
+    rule: Rule,
+    weights: Floats,
+    levels: Levels,
+    points: Points,
+    alive: Flags,
+    live: Ints,
+    gone: Ints,
+    come: Ints,
+    n_alive: int,
+    clock: int,
+    pairs: bool,
+    files: RecordFiles,
+    picks: Ints,
+    scratch: DistanceScratch,
+) -> tuple[int, int, int]:
+    """Examine the records at risk in level `t`, or all; see `lloyd`."""
+    # Level 0 of a metric that never changes is not filed, and cannot be continued.
+    plain = rule.shift < 0.0 and rule.squares.size == 0
+    cloned = new and plain and (t > 1 or weights.size > 0)
+    if cloned:
+        _continue(t, levels, files)
+    arrived = come
+    if new:
+        arrived = come[:0]  # they are in the level before
+    else:
+        take_out(t, points, gone, levels)
+        if t == 0 and weights.size == 0:  # it is not filed
+            put_in(t, points, come, levels.centers[t], weights, pairs, levels, scratch)
+            arrived = come[:0]
+    anew = new and not cloned
+    examined, flips = 0, 0
+    if (moved or arrived.size > 0) and not anew:
+        examined, flips = reexamine(
+            t, moved, points, alive, arrived, n_alive, clock, weights, pairs, levels, files,
+            picks, scratch,
+        )  # fmt: skip
+        anew = examined < 0
+    if not anew:
+        return examined, flips, 0
+    own = positions_of(alive, live)
+    start_level(t, levels)
+    previous = levels.labels[t - 1] if t > 0 else levels.labels[t][:0]
+    assign(points, own, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, scratch)
+    levels.growth[t] = 1.0
+    if t > 0 or weights.size > 0:
+        _file(t, own, clock, weights, levels, files)
+    return own.size, 0, 1
+
+
+_run_down = subroutine(lloyd(_assign_level))
+
+
 @kernel
 def descend_filed(
     points: Points,
@@ -209,59 +259,58 @@ def descend_filed(
     scratch: DistanceScratch,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels; in those that are built, examine the records at risk.
+    """Run Lloyd's algorithm (`lloyd`); in the levels that are built, examine the records at risk.
 
     See `descend`. `clock` is the number of this change; `picks` is scratch space for all positions.
     """
-    n_levels = levels.centers.shape[0]
-    fresh = np.empty_like(levels.centers[0])
-    live = np.empty(0, np.int64)
-    examined, flips, passes = 0, 0, 0
-    last, final = n_levels - 1, -1
-    plain = rule.shift < 0.0 and rule.squares.size == 0
-    for t in range(start, n_levels):
-        new = t > built
-        moved = update_centroids(t, turned or new, rule, levels, fresh)
-        if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
-            # Nothing moves any more: the levels to come are all the one before.
-            last = final = t - 1
-            break
-        # Level 0 of a metric that never changes is not filed, and cannot be continued.
-        cloned = new and plain and (t > 1 or weights.size > 0)
-        if cloned:
-            _continue(t, levels, files)
-        arrived = come
-        if new:
-            arrived = come[:0]  # they are in the level before
-        else:
-            take_out(t, points, gone, levels)
-            if t == 0 and weights.size == 0:  # it is not filed
-                put_in(t, points, come, levels.centers[t], weights, pairs, levels, scratch)
-                arrived = come[:0]
-        anew = new and not cloned
-        if (moved or arrived.size > 0) and not anew:
-            n_examined, flipped = reexamine(
-                t, moved, points, alive, arrived, n_alive, clock, weights, pairs, levels, files,
-                picks, scratch,
-            )  # fmt: skip
-            anew = n_examined < 0
-            examined += max(n_examined, 0)
-            flips += flipped
-        if anew:
-            if live.size == 0:
-                live = positions_of(alive)
-            start_level(t, levels)
-            previous = levels.labels[t - 1] if t > 0 else levels.labels[t][:0]
-            assign(points, live, weights, pairs, np.empty(0), 1.0, previous, t, t, levels, scratch)
-            levels.growth[t] = 1.0
-            passes += 1
-            examined += live.size
-            if t > 0 or weights.size > 0:
-                _file(t, live, clock, weights, levels, files)
-        found = stop_at(t, rule, weights, levels)
-        if found >= 0:
-            last, final = t, found
-            break
-    if plain:
-        final = first_still(final, last, levels)
-    return last, final, examined, flips, passes
+    live = np.empty(alive.shape[0] + 1, np.int64)
+    live[-1] = -1
+    return _run_down(
+        start, built, turned, rule, weights, levels,
+        points, alive, live, gone, come, n_alive, clock, pairs, files, picks, scratch,
+    )  # fmt: skip
+
+
+@subroutine
+def _key_of(row: Floats, scratch: Floats) -> int:
+    """Return an integer that is the same for equal rows, and rarely for others."""
+    for f in range(row.shape[0]):
+        scratch[f] = row[f] + 0.0  # one zero
+    bits = scratch.view(np.int64)
+    key = 0
+    for f in range(row.shape[0]):
+        key += bits[f] * (2 * f + 1)
+    return key
+
+
+@kernel
+def hide(records: Floats, stamps: Ints, snapshots: Floats) -> None:
+    """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
+
+    Whatever is filed under them counts as at risk from then on. The first axis is the level.
+    """
+    scratch = np.empty(records.shape[1])
+    keys = np.zeros(records.shape[0], np.int64)
+    order = np.zeros(records.shape[0], np.int64)
+    lone = records.shape[0] == 1
+    if not lone:
+        for i in range(records.shape[0]):
+            keys[i] = _key_of(records[i], scratch)
+        order = np.argsort(keys)
+        keys = keys[order]
+    for t in range(stamps.shape[0]):
+        for slot in range(stamps.shape[1]):
+            if stamps[t, slot] == FREE:
+                continue
+            for center in snapshots[t, slot]:
+                if lone:
+                    found = same_row(center, records[0])
+                else:
+                    key = _key_of(center, scratch)
+                    i = int(np.searchsorted(keys, key))
+                    found = False
+                    while i < keys.shape[0] and keys[i] == key and not found:
+                        found = same_row(center, records[order[i]])
+                        i += 1
+                if found:
+                    center[:] = _NOWHERE

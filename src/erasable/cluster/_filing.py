@@ -27,13 +27,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._jit import kernel, subroutine
+from erasable.core._jit import subroutine
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
 from ._layout import BINS, FREE, Levels, RecordFiles
-from ._movement import MOST_GROWTH, SHARE, Moves, movement, same_row
+from ._movement import MOST_GROWTH, SHARE, Moves, movement
 
-_NOWHERE = 1e150  # a centroid so far that everything filed under it is at risk
 _LARGEST = 3e38
 _SMALLEST = 2e-38
 
@@ -239,48 +238,3 @@ def free_slot(
     _merge(chosen, heir, moves.limits, divisor, alive, lists)
     stamps[chosen] = FREE
     return chosen
-
-
-@subroutine
-def _key_of(row: Floats, scratch: Floats) -> int:
-    """Return an integer that is the same for equal rows, and rarely for others."""
-    for f in range(row.shape[0]):
-        scratch[f] = row[f] + 0.0  # one zero
-    bits = scratch.view(np.int64)
-    key = 0
-    for f in range(row.shape[0]):
-        key += bits[f] * (2 * f + 1)
-    return key
-
-
-@kernel
-def hide(records: Floats, stamps: Ints, snapshots: Floats) -> None:
-    """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
-
-    Whatever is filed under them counts as at risk from then on. The first axis is the level.
-    """
-    scratch = np.empty(records.shape[1])
-    keys = np.zeros(records.shape[0], np.int64)
-    order = np.zeros(records.shape[0], np.int64)
-    lone = records.shape[0] == 1
-    if not lone:
-        for i in range(records.shape[0]):
-            keys[i] = _key_of(records[i], scratch)
-        order = np.argsort(keys)
-        keys = keys[order]
-    for t in range(stamps.shape[0]):
-        for slot in range(stamps.shape[1]):
-            if stamps[t, slot] == FREE:
-                continue
-            for center in snapshots[t, slot]:
-                if lone:
-                    found = same_row(center, records[0])
-                else:
-                    key = _key_of(center, scratch)
-                    i = int(np.searchsorted(keys, key))
-                    found = False
-                    while i < keys.shape[0] and keys[i] == key and not found:
-                        found = same_row(center, records[order[i]])
-                        i += 1
-                if found:
-                    center[:] = _NOWHERE

@@ -1,18 +1,233 @@
-"""k-means that deletes records exactly, without quantisation."""
+"""k-means that deletes records exactly, without quantisation, and the base of models of one run."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from functools import partial
+from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core.threads import N_JOBS
+from erasable.core._schema import Fields, column_map, grid, refuse_many
+from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.attachment import Attachment
+from erasable.core.deletion import Outcome
+from erasable.core.grid import Grid
+from erasable.core.moments import Moments, SumsOf
+from erasable.core.passes import Pass, Together
+from erasable.core.tables import Table
 
-from ._centroids import SEED_CONSTRAINT
+from ._centroids import CentroidModel
 from ._layout import Rule
-from ._run import plain_rule
-from ._single import AnyRun, SingleRunModel
+from ._run import LloydRun, Terms, plain_rule, run_schema
+from ._seeding import Seeding, metric_for
+from ._stored import StoredRun
+from ._table import GriddedTable, RecordGrid, chosen_rows
+
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+
+
+class ModelRun:
+    """The accelerator of a model of one run: the grid of its records, and the run over them."""
+
+    table: RecordGrid
+    run: LloydRun | StoredRun
+
+    def __init__(
+        self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
+    ) -> None:
+        held, weights = model._attached(), model._metric()
+        n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
+        seeding = Seeding(n_clusters, model.seed_, 1.0)
+        # phases that the model's rule has drawn, if it draws any
+        self.phases: Floats | None = None
+        # exact second moments of the records, where the model's rule needs them
+        self.moments: Moments | None = None
+        if model._is_stored():
+            self.table = RecordGrid(held, model._record_keys())
+            self.run = run = StoredRun(self.table, seeding, max_iter, weights)
+            self._read_stored(run, model, names, warn)
+        else:
+            self.table = table = GriddedTable(held, model._record_keys(), names, warn, model.n_jobs)
+            if model._needs_moments():
+                self.moments = Moments.fit(table.grid, Table.of(held, n_jobs=model.n_jobs))
+            seeding.quantum, seeding.weights = metric_for(table.grid.top, weights)
+            self.run = LloydRun(table.points(), max_iter, seeding, weights)
+        self._setting = model._setting(self)
+        self.run.fit(Terms(partial(model._rule, self), model._n_jobs))
+
+    def _read_stored(
+        self, run: StoredRun, model: SingleRunModel, names: list[str] | None, warn: bool
+    ) -> None:
+        """Find the grid, the moments and the first seed in one pass, then the other seeds."""
+        held, n_jobs, weights = model._attached(), model._n_jobs, model._metric()
+        first = run.begin(lambda grid: metric_for(grid.top, weights))
+
+        def further(grid: Grid) -> Pass[Any]:
+            return Together(first(grid), *([SumsOf(grid)] if model._needs_moments() else []))
+
+        self.table.grid, found = Grid.fit_with(
+            further, held.records.matrix, chosen_rows(held), names=names, warn=warn, n_jobs=n_jobs
+        )
+        if model._needs_moments():
+            self.moments = Moments(self.grid, self.grid.n_rows, found[1])
+        run.seed(found[0], n_jobs)
+
+    def take_arrays(self, held: Attachment) -> None:
+        """See `erasable.core.estimator.Erasable._take_arrays`."""
+        self.table.take_arrays(held)
+        if isinstance(self.table, GriddedTable) and isinstance(self.run, LloydRun):
+            self.run.show(self.table.X, self.table.keys)
+
+    def exchange(self, model: SingleRunModel, leaving: Ints, rows: Ints) -> Outcome | None:
+        """Delete rows and take others in, in one go; None where all has to be learned again."""
+        held, grid = model._attached(), self.table.grid
+        table, top, origin = Table.of(held), grid.top.copy(), grid.origin.copy()
+        if leaving.size:
+            if self.moments is not None:
+                self.moments.accumulate(table, leaving, -1)
+            left = (lambda: np.setdiff1d(held.live_rows(), rows)) if rows.size else None
+            change = self.table.remove(leaving, left)
+            if (change.values if self.table.in_memory else change.columns).any():
+                return None
+        if rows.size:
+            self.table.keys[leaving] = 0  # who comes may have the same
+            if not self.table.add(rows, model._tape):
+                return None
+            model._info.keys = self.table.keys
+            if self.moments is not None:
+                self.moments.accumulate(table, rows, 1)
+        moved = (top != grid.top) | (origin != grid.origin)
+        if self.moments is not None and moved.any():
+            self.moments.sum_again(table, moved)
+        if self._setting != model._setting(self):
+            return None
+        weights, terms = model._metric(), Terms(partial(model._rule, self), model._n_jobs)
+        if weights.size or moved.any():
+            quantum, rounded = metric_for(grid.top, weights)
+            terms = terms._replace(weights=weights, quantum=quantum, seeding_weights=rounded)
+        report = self.run.exchange(leaving, rows, terms)
+        if report is None:
+            return None
+        self.table.wipe(leaving)
+        counts = {
+            "flips": report.flips,
+            "passes": report.passes,
+            "seeding_steps": report.seeding_steps,
+        }
+        return Outcome(report.action, report.examined, counts)
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of the records."""
+        return self.table.grid
+
+
+class SingleRunModel(CentroidModel):
+    """Base of KMeans and QuantizedKMeans, which say only what their rule is.
+
+    A subclass implements ``_rule(gridded, n_levels)``, a function of the live records alone, and
+    returns in ``_setting(gridded)`` the other settings of the run: when that changes, nothing
+    can be carried through and the run is made anew.
+    """
+
+    _adds_stored: ClassVar[bool] = True
+
+    _restored: dict[str, Any] | None
+
+    def _needs_moments(self) -> bool:
+        return False
+
+    def _rule(self, gridded: ModelRun, n_levels: int) -> Rule:
+        raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
+
+    def _setting(self, gridded: ModelRun) -> Any:
+        return None
+
+    def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ModelRun:
+        return ModelRun(self, names, warn)
+
+    def _can_add(self) -> bool:
+        return self._accelerator is not None
+
+    def _can_exchange(self) -> bool:
+        return True
+
+    def _exchange_rows(self, leaving: Ints, rows: Ints) -> Outcome | None:
+        outcome: Outcome | None = self._accelerator.exchange(self, leaving, rows)
+        if outcome is not None:
+            self._publish()
+        return outcome
+
+    def _add_rows(self, rows: Ints) -> Outcome | None:
+        return self._exchange_rows(_NO_ROWS, rows)
+
+    def _delete_rows(self, rows: Ints) -> Outcome:
+        outcome = self._exchange_rows(rows, _NO_ROWS)
+        if outcome is not None:
+            return outcome
+        self._accelerator.table.wipe(rows)
+        self._learn()
+        passes = self._accelerator.run.n_passes
+        return Outcome("refit", self._attached().n_live * passes, {"passes": passes})
+
+    def _publish(self) -> None:
+        """Show what the run holds; arrays are views, which the next deletion changes."""
+        gridded: ModelRun = self._accelerator
+        self._grid = gridded.grid
+        self._centers = gridded.run.centers
+        self._inertia = None
+        self._restored = None
+
+    @property
+    def _run_state(self) -> dict[str, Any]:
+        """What the run is, in views that the next deletion changes."""
+        if self._restored is not None:
+            return self._restored
+        return self._read_run(self._accelerator)
+
+    def _read_run(self, gridded: ModelRun) -> dict[str, Any]:
+        return gridded.run.state()
+
+    def _schema(self) -> Fields:
+        refuse_many(int(self._info.n_records or 0))
+        run = run_schema(int(self._at_fit("n_clusters")), int(self._at_fit("max_iter")))
+        return Fields({"grid": grid("n_features"), **run}, {"map": column_map()})
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}
+        return {**state, **self._map_state()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self._grid = Grid.from_state(state["grid"])
+        self._restored = {"seeds": state["seeds"], "path": state["path"]}
+        self._inertia = None
+        self._restore_map(state)
+        self._centers = state["path"]["centers"][-1]
+
+    @property
+    def init_centers_(self) -> Floats:
+        """Records that seeded the centroids, shape (n_clusters, n_features)."""
+        self._check_fitted()
+        centers = np.asarray(self._run_state["path"]["centers"][0] + self._grid.origin)
+        mapped: Floats = self._mapped(centers)
+        return mapped
+
+    def _n_levels(self) -> int:
+        self._check_fitted()
+        return int(self._run_state["path"]["centers"].shape[0])
+
+    @property
+    def labels_(self) -> Ints32:
+        """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
+        held = self._attached()
+        return self._labels_at(held.live_rows()) if self._in_memory() else super().labels_
+
+    def _labels_at(self, rows: Ints) -> Ints32:
+        """Clusters of some rows of records that are in memory."""
+        run: LloydRun = self._accelerator.run
+        return run.labels[run.positions(rows)].astype(np.int32)
 
 
 class KMeans(SingleRunModel):
@@ -94,11 +309,8 @@ class KMeans(SingleRunModel):
     algorithm_version: ClassVar[int] = 1
     _takes_map: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **SingleRunModel._parameter_constraints,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_jobs": N_JOBS,
-        "random_state": SEED_CONSTRAINT,
     }
 
     def __init__(
@@ -126,7 +338,7 @@ class KMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return bool(self._at_fit("tol") > 0)
 
-    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: ModelRun, n_levels: int) -> Rule:
         if gridded.moments is None:
             return plain_rule(n_levels)
         weights = self._metric()

@@ -32,7 +32,7 @@ class Levels(NamedTuple):
     """The run itself, in the first five. The first axis is the level.
 
     Where a level is not filed, `bounds`, `links` and `growth` are what a record can bear, its
-    group, and what the metric has grown by since: see `_following`. Where it is, see `_filing`.
+    group, and what the metric has grown by since: see `_levels`. Where it is, see `_filing`.
     """
 
     centers: Floats

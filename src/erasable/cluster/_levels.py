@@ -1,50 +1,153 @@
-"""The levels of a Lloyd run, and how a deletion or an addition passes through them.
+"""The levels of a run that are not filed: a deletion or an addition passes through all records.
 
-Level 0 has the seeds for centroids; level ``t`` has the centroids that the sums of level
-``t - 1`` give. Every level keeps its labels, and the exact sums and masses of its clusters.
-
-Here levels are not filed: see `_filed_levels` for those that are. A first fit has no need of them,
-and what compiles is what it waits for.
+Every record has a bound on the movement of the centroids of now. So it is in a first fit, and for
+as long as filing would cost more than it saves; a first fit does not wait for the compilation of
+`_filed_levels`. To bring a level to other centroids, all bounds are read in one pass; the records
+that are at risk (see `_filing`) are examined, and the bounds of the others shrink by the movement.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from erasable.core._copying import copy
 from erasable.core._jit import kernel, subroutine
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
-from ._distances import TILE, DistanceScratch, Points, measure, rank_nearest
-from ._filing import tile_bounds
-from ._following import assign, pays_to_follow
+from ._distances import (
+    TILE,
+    DistanceScratch,
+    Points,
+    load_tile,
+    measure,
+    rank_nearest,
+    tile_distances,
+)
+from ._filing import rounded_down, tile_bounds
 from ._layout import Levels, Rule
-from ._lloyd_kernels import loss_of, next_centers, shift_cluster
-from ._movement import MOST_GROWTH, movement, new_moves, same_row
+from ._lloyd import lloyd, shift_cluster
+from ._movement import MOST_GROWTH, Moves, movement, new_moves
+
+_READ = 24  # cost of reading a bound, and of examining a record beside its `k * d` products
+_RANK = 32
+
+Bounds = NDArray[np.float32]
+Labels = NDArray[np.uint16]
 
 
 @subroutine
-def same(a: Floats, b: Floats) -> bool:
-    """Tell whether two centroid tables are equal in every bit that matters."""
-    equal = True
-    for c in range(a.shape[0]):
-        equal = equal and same_row(a[c], b[c])
-    return equal
+def at_risk_of(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> int:
+    """Count the positions that centroids may have moved away from."""
+    at_risk = 0
+    for j in live:
+        limit = limits[groups[j]]
+        at_risk += 1 if (limit > 0.0) & (bounds[j] <= limit) else 0
+    return at_risk
 
 
 @subroutine
-def update_centroids(t: int, moved: bool, rule: Rule, levels: Levels, fresh: Floats) -> bool:
-    """Compute the centroids of level `t` from the sums of the level before; tell if they moved.
+def pays_for(at_risk: int, n: int, k: int, n_features: int, most: float) -> bool:
+    """Tell whether examining those at risk costs less than examining all n, in order.
 
-    They have if `moved` is set. `fresh` is overwritten; the centroids of level 0 are given.
+    Where more than the share `most` is at risk, it does not: exact bounds are worth something.
     """
-    if t > 0:
-        next_centers(levels.sums[t - 1], levels.counts[t - 1], levels.centers[t - 1],
-                     rule.floor_mass, rule.step, rule.phases[t], fresh)  # fmt: skip
-        if moved or not same(fresh, levels.centers[t]):
-            copy(fresh, levels.centers[t])
-            return True
-    return moved
+    each = k * n_features + _RANK
+    if at_risk > most * n:
+        return False
+    pays: bool = 5 * at_risk * each + 4 * n * _READ < 4 * n * each
+    return pays
+
+
+@subroutine
+def pays_to_follow(
+    live: Ints,
+    limits: Floats,
+    bounds: Bounds,
+    groups: Ints32,
+    k: int,
+    n_features: int,
+    most: float,
+) -> bool:
+    """Count who is at risk, and tell whether that `pays_for` examining them alone."""
+    at_risk = at_risk_of(live, limits, bounds, groups)
+    return pays_for(at_risk, live.shape[0], k, n_features, most)
+
+
+@subroutine
+def assign(
+    points: Points,
+    live: Ints,
+    weights: Floats,
+    pairs: bool,
+    limits: Floats,
+    factor: float,
+    was_labels: Labels,
+    source: int,
+    t: int,
+    levels: Levels,
+    scratch: DistanceScratch,
+) -> tuple[int, int]:
+    """Assign every live position at level `t`, given its assignment to former centroids nearby.
+
+    `limits` are those of `movement`, or empty to examine every position; bounds are multiplied by
+    `factor`. `was_labels` may be empty, or those of level `t`. `source`, which may be `t`, has the
+    former bounds and groups. The sums and masses of level `t` must be the former ones, and are
+    changed with the labels. Return how many positions were examined, and how many labels changed.
+    """
+    centers, sums, counts = levels.centers[t], levels.sums[t], levels.counts[t]
+    labels, bounds, groups = levels.labels[t], levels.bounds[t], levels.links[t]
+    was_bounds, was_groups = levels.bounds[source], levels.links[source]
+    k = centers.shape[0]
+    n = live.shape[0]
+    near = np.empty((3, TILE))
+    who = np.empty((2, TILE), np.int64)
+    here = np.empty(TILE, np.float32)
+    waiting = np.empty(TILE, np.int64)
+    fresh = was_labels.size == 0
+    if fresh:
+        sums[:] = 0.0
+        counts[:] = 0
+    examined = 0
+    flips = 0
+    at = 0
+    while at < n:
+        m = 0
+        if limits.size == 0:
+            m = min(TILE, n - at)
+            copy(live[at : at + m], waiting)
+            at += m
+        while at < n and m < TILE:
+            # Without a branch: who is at risk is hard to predict, and is written to again.
+            j = live[at]
+            group = was_groups[j]
+            bound = float(was_bounds[j])
+            limit = limits[group]
+            labels[j] = was_labels[j]
+            groups[j] = group
+            bounds[j] = rounded_down((bound - limit) * factor)
+            waiting[m] = j
+            m += 1 if (limit > 0.0) & (bound <= limit) else 0
+            at += 1
+        load_tile(points.X, points.rows, waiting, 0, m, scratch.tile)
+        tile_distances(scratch.tile, m, centers, weights, scratch.distances)
+        rank_nearest(scratch.distances, m, near, who)
+        tile_bounds(near, m, points.X.shape[1], pairs, here)
+        for r in range(m):
+            j = waiting[r]
+            a = who[0, r]
+            bounds[j] = here[r]
+            groups[j] = np.int32(a * k + who[1, r]) if pairs else np.int32(a)
+            if fresh or a != was_labels[j]:
+                w = points.mass[j] if points.mass.size > 0 else 1.0
+                x = points.X[points.rows[j]]
+                if not fresh:
+                    shift_cluster(sums, counts, x, was_labels[j], -w)
+                shift_cluster(sums, counts, x, a, w)
+                flips += 1
+            labels[j] = a
+        examined += m
+    return examined, flips
 
 
 @subroutine
@@ -91,46 +194,16 @@ def put_in(
 
 
 @subroutine
-def positions_of(alive: Flags) -> Ints:
-    """Return the positions that are left, as `numpy.flatnonzero` does."""
-    live = np.empty(alive.shape[0], np.int64)
-    n_live = 0
-    for j in range(alive.shape[0]):
-        if alive[j]:
-            live[n_live] = j
-            n_live += 1
-    return live[:n_live]
-
-
-@subroutine
-def stop_at(t: int, rule: Rule, weights: Floats, levels: Levels) -> int:
-    """Return the level whose centroids are the model, if `rule` stops the run at `t`; or -1."""
-    if rule.squares.size > 0:
-        levels.losses[t] = loss_of(
-            rule.squares, levels.sums[t], levels.counts[t], levels.centers[t]
-        )
-        if t > 0 and not levels.losses[t] < levels.losses[t - 1]:
-            return t - 1
-    if rule.shift >= 0.0 and t > 0:
-        now, before = levels.centers[t], levels.centers[t - 1]
-        total = 0.0
-        for c in range(now.shape[0]):
-            for f in range(now.shape[1]):
-                step = now[c, f] - before[c, f]
-                step = step * step
-                total += step * weights[f] if weights.size > 0 else step
-        if total <= rule.shift:
-            return t
-    return -1
-
-
-@subroutine
-def first_still(final: int, last: int, levels: Levels) -> int:
-    """Return the first level whose centroids the next one repeats; `final` if none does."""
-    for t in range(last):
-        if same(levels.centers[t + 1], levels.centers[t]):
-            return t
-    return final
+def positions_of(alive: Flags, out: Ints) -> Ints:
+    """Return the positions that are left, which `out` holds; its last is their number, or -1."""
+    if out[-1] < 0:
+        n_live = 0
+        for j in range(alive.shape[0]):
+            if alive[j]:
+                out[n_live] = j
+                n_live += 1
+        out[-1] = n_live
+    return out[: out[-1]]
 
 
 @subroutine
@@ -144,27 +217,40 @@ def start_level(t: int, levels: Levels) -> None:
 @subroutine
 def _assign_level(
     t: int,
-    source: int,
-    whole: bool,
-    points: Points,
-    live: Ints,
+    new: bool,
+    moved: bool,
     before: Floats,
-    former: Floats,
+    rule: Rule,
     weights: Floats,
-    pairs: bool,
     levels: Levels,
+    points: Points,
+    alive: Flags,
+    live: Ints,
+    gone: Ints,
+    come: Ints,
+    former: Floats,
+    pairs: bool,
     scratch: DistanceScratch,
-) -> tuple[int, int]:
-    """Assign level `t` from what it was, or from the level before it (`source`).
+) -> tuple[int, int, int]:
+    """Assign level `t` from what it was, or from the level before it; see `lloyd`.
 
-    That was with the centroids `before` and the metric `former`. Where that does not pay, or with
-    `whole`, all live positions are examined.
+    It was assigned in the metric `former`. Where following does not pay, as in a first level, all
+    live positions are examined. `live` is scratch space for these, see `positions_of`.
     """
+    if not new:
+        take_out(t, points, gone, levels)
+        put_in(t, points, come, before, former, pairs, levels, scratch)
+    if not moved:
+        return 0, 0, 0
+    own = positions_of(alive, live)
     k, d = before.shape
     moves = new_moves(k, d, pairs)
+    whole, source, then, metric = new and t == 0, t, before, former
+    if new and t > 0:
+        source, then, metric = t - 1, levels.centers[t - 1], weights
     limits, factor, previous = moves.limits, 1.0, levels.labels[source]
     if not whole:
-        stretch = movement(levels.centers[t], before, weights, former, pairs, moves)
+        stretch = movement(levels.centers[t], then, weights, metric, pairs, moves)
         if weights.size == 0:
             stretch = 1.0
         levels.growth[t] = levels.growth[source] * stretch
@@ -172,7 +258,7 @@ def _assign_level(
         # From level to level centroids move by far more than in a deletion, and bounds get loose.
         most = 0.5 if source < t else 1.0
         whole = levels.growth[t] > MOST_GROWTH or not pays_to_follow(
-            live, limits, levels.bounds[source], levels.links[source], k, d, most
+            own, limits, levels.bounds[source], levels.links[source], k, d, most
         )
     if whole or source < t:
         start_level(t, levels)
@@ -182,9 +268,12 @@ def _assign_level(
         source = t
         levels.growth[t] = 1.0
     examined, flips = assign(
-        points, live, weights, pairs, limits, factor, previous, source, t, levels, scratch
+        points, own, weights, pairs, limits, factor, previous, source, t, levels, scratch
     )
-    return examined, 0 if whole else flips
+    return examined, 0 if whole or new else flips, 1 if new else 0
+
+
+_run_down = subroutine(lloyd(_assign_level))
 
 
 @kernel
@@ -203,50 +292,58 @@ def descend(
     scratch: DistanceScratch,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm down the levels, following in whole passes those that are built.
+    """Run Lloyd's algorithm (`lloyd`), following in whole passes the levels that are built.
 
-    The positions `gone` are no longer alive, and `come` already are. `built` is the last level of
-    the former run, -1 without one; `former` are the weights it had, and `turned` tells whether they
-    differ. Levels before `start` are taken as they are. Return the last level built, the final one
-    (-1 if the run needs more levels), and how many distances were examined, labels changed, and
-    levels assigned anew.
+    The positions `gone` are no longer alive, and `come` already are. `former` are the weights of
+    the metric of the former run.
     """
-    n_levels = levels.centers.shape[0]
-    fresh = np.empty_like(levels.centers[0])
-    before = np.empty_like(fresh)
-    live = np.empty(0, np.int64)
-    examined, flips, passes = 0, 0, 0
-    last, final = n_levels - 1, -1
-    plain = rule.shift < 0.0 and rule.squares.size == 0
-    for t in range(start, n_levels):
-        new = t > built
-        copy(levels.centers[t], before)
-        moved = update_centroids(t, turned or new, rule, levels, fresh)
-        if new and t > 0 and plain and same(fresh, levels.centers[t - 1]):
-            # Nothing moves any more: the levels to come are all the one before.
-            last = final = t - 1
-            break
-        if not new:
-            take_out(t, points, gone, levels)
-            put_in(t, points, come, before, former, pairs, levels, scratch)
-        if moved:
-            if live.size == 0:
-                live = positions_of(alive)
-            source, metric = t, former
-            if new and t > 0:
-                source, metric = t - 1, weights
-                copy(levels.centers[t - 1], before)
-            n_examined, flipped = _assign_level(
-                t, source, new and t == 0, points, live, before, metric, weights, pairs,
-                levels, scratch,
-            )  # fmt: skip
-            examined += n_examined
-            passes += 1 if new else 0
-            flips += 0 if new else flipped
-        found = stop_at(t, rule, weights, levels)
-        if found >= 0:
-            last, final = t, found
-            break
-    if plain:
-        final = first_still(final, last, levels)
-    return last, final, examined, flips, passes
+    live = np.empty(alive.shape[0] + 1, np.int64)
+    live[-1] = -1
+    return _run_down(
+        start, built, turned, rule, weights, levels,
+        points, alive, live, gone, come, former, pairs, scratch,
+    )  # fmt: skip
+
+
+# -- for threads: see `_run.assign_in_threads` ----------------------------------------------------
+
+
+@kernel
+def movement_to(t: int, weights: Floats, pairs: bool, levels: Levels) -> tuple[Moves, float]:
+    """Return how far centroids have moved since the level before, and what distances grew by."""
+    k, d = levels.centers[t].shape
+    moves = new_moves(k, d, pairs)
+    stretch = movement(levels.centers[t], levels.centers[t - 1], weights, weights, pairs, moves)
+    return moves, 1.0 if weights.size == 0 else stretch
+
+
+@kernel
+def count_at_risk(live: Ints, limits: Floats, bounds: Bounds, groups: Ints32) -> int:
+    """See `at_risk_of`."""
+    return at_risk_of(live, limits, bounds, groups)
+
+
+@kernel
+def pays(at_risk: int, n: int, k: int, n_features: int, growth: float) -> bool:
+    """Tell whether to examine those at risk alone, from one level to the next."""
+    return growth <= MOST_GROWTH and pays_for(at_risk, n, k, n_features, 0.5)
+
+
+@kernel
+def assign_block(
+    points: Points,
+    live: Ints,
+    weights: Floats,
+    pairs: bool,
+    limits: Floats,
+    factor: float,
+    was_labels: Labels,
+    source: int,
+    t: int,
+    levels: Levels,
+    scratch: DistanceScratch,
+) -> int:
+    """Assign some positions, see `assign`; return how many were examined."""
+    return assign(
+        points, live, weights, pairs, limits, factor, was_labels, source, t, levels, scratch
+    )[0]

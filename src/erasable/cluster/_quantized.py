@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +14,9 @@ from erasable.core._schema import Array, Decimal, Fields
 from erasable.core.arrays import Floats
 from erasable.core.moments import Moments
 from erasable.core.tape import Stream
-from erasable.core.threads import N_JOBS
 
-from ._centroids import SEED_CONSTRAINT
+from ._kmeans import ModelRun, SingleRunModel
 from ._layout import Rule
-from ._single import AnyRun, SingleRunModel
 
 
 class QuantizedKMeans(SingleRunModel):
@@ -92,12 +90,9 @@ class QuantizedKMeans(SingleRunModel):
 
     algorithm_version: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        **SingleRunModel._parameter_constraints,
         "epsilon": [None, Interval(Real, 0, None, closed="neither")],
         "gamma": [Interval(Real, 0, 1, closed="left")],
-        "n_jobs": N_JOBS,
-        "random_state": SEED_CONSTRAINT,
     }
 
     def __init__(
@@ -120,7 +115,7 @@ class QuantizedKMeans(SingleRunModel):
     def _needs_moments(self) -> bool:
         return True
 
-    def _setting(self, gridded: AnyRun) -> float:
+    def _setting(self, gridded: ModelRun) -> float:
         epsilon = self._at_fit("epsilon")
         if epsilon is not None:
             return float(epsilon)
@@ -128,7 +123,7 @@ class QuantizedKMeans(SingleRunModel):
         widest = int(gridded.grid.top.max())
         return math.ldexp(1.0, default_exponent(n, self._at_fit("n_clusters"), d) + widest)
 
-    def _rule(self, gridded: AnyRun, n_levels: int) -> Rule:
+    def _rule(self, gridded: ModelRun, n_levels: int) -> Rule:
         assert gridded.moments is not None
         if gridded.phases is None or gridded.phases.shape[0] < n_levels:
             gridded.phases = self._phases(n_levels)
@@ -146,7 +141,7 @@ class QuantizedKMeans(SingleRunModel):
         draws = [self._tape.uniform(keys, Stream.PHASE, t) for t in range(n_levels)]
         return np.array(draws) - 0.5
 
-    def _read_run(self, gridded: AnyRun) -> dict[str, Any]:
+    def _read_run(self, gridded: ModelRun) -> dict[str, Any]:
         run = gridded.run
         return {
             **super()._read_run(gridded),

@@ -1,7 +1,6 @@
-"""A k-means run in memory that deletes and adds: seeds, levels and files of records.
+"""A k-means run: its seeds and levels, and in memory also the files of its records.
 
 After any changes a `LloydRun` holds, its files aside, what a new run on the records of now holds.
-It includes the threaded passes of a fit and the schema of its state.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,11 @@ from erasable.core.grid import MAX_ROWS
 from erasable.core.persistent import Persistent
 from erasable.core.threads import over_rows, several
 
-from . import _pass_kernels as kernels
 from ._distances import DistanceScratch, Points, new_scratch
-from ._filed_levels import descend_filed, file_all, renumber_files
-from ._filing import hide
+from ._filed_levels import descend_filed, file_all, hide, renumber_files
 from ._layout import Levels, RecordFiles, Rule, grown, new_files, new_levels
-from ._levels import descend
+from ._levels import assign_block, count_at_risk, descend, movement_to, pays
+from ._lloyd import lloyd
 from ._seeding import Seeding
 
 _SPARE = 8  # one position in so many is free after an enlargement
@@ -43,54 +41,34 @@ _NO_POSITIONS = np.empty(0, np.int64)
 RuleFor: TypeAlias = Callable[[int], Rule]
 
 
-def run_levels(
-    points: Points,
-    live: Ints,
+def assign_in_threads(
+    t: int,
+    new: bool,
+    moved: bool,
+    before: Floats,
     rule: Rule,
     weights: Floats,
-    pairs: bool,
     levels: Levels,
-    start: int,
-    n_jobs: int | None,
-) -> tuple[int, int, int, int, int]:
-    """Run Lloyd's algorithm from level `start` on, in threads; see `descend`."""
-    n_levels = levels.centers.shape[0]
-    plain = rule.shift < 0.0 and rule.squares.size == 0
-    examined = 0
-    for t in range(start, n_levels):
-        if t > 0 and kernels.begin_level(t, rule, levels) and plain:
-            return t - 1, t - 1, examined, 0, t - start
-        examined += _assign(t, points, live, weights, pairs, levels, n_jobs)
-        final = kernels.end_level(t, rule, weights, levels)
-        if final >= 0:
-            return t, final, examined, 0, t + 1 - start
-    return n_levels - 1, -1, examined, 0, n_levels - start
-
-
-def _assign(
-    t: int,
     points: Points,
     live: Ints,
-    weights: Floats,
     pairs: bool,
-    levels: Levels,
     n_jobs: int | None,
-) -> int:
-    """Assign every live position at level `t`; return how many distances were computed."""
+) -> tuple[int, int, int]:
+    """Assign the positions `live` in a new level `t`; see `lloyd`."""
     n, source = live.shape[0], max(t - 1, 0)
     limits, factor = _NO_FLOATS, 1.0
-    before: NDArray[np.uint16] = levels.labels[source][: 0 if t == 0 else None]
+    labels: NDArray[np.uint16] = levels.labels[source][: 0 if t == 0 else None]
     if t > 0:
-        moves, stretch = kernels.movement_to(t, weights, pairs, levels)
+        moves, stretch = movement_to(t, weights, pairs, levels)
 
         def at_risk(rows: slice) -> int:
-            return kernels.count_at_risk(
+            return count_at_risk(
                 live[rows], moves.limits, levels.bounds[source], levels.links[source]
             )
 
         growth = levels.growth[source] * stretch
         k, d = levels.centers.shape[1:]
-        if kernels.pays(sum(over_rows(at_risk, n, n_jobs)), n, k, d, growth):
+        if pays(sum(over_rows(at_risk, n, n_jobs)), n, k, d, growth):
             limits, factor = moves.limits, (1.0 - 1e-12) / stretch
         levels.growth[t] = growth if limits.size else 1.0
 
@@ -98,8 +76,8 @@ def _assign(
         k, d = levels.centers.shape[1:]
         sums, counts = np.zeros((t + 1, k, d)), np.zeros((t + 1, k), np.int64)
         own = levels._replace(sums=sums, counts=counts)
-        examined = kernels.assign_block(
-            points, live[rows], weights, pairs, limits, factor, before, source, t, own,
+        examined = assign_block(
+            points, live[rows], weights, pairs, limits, factor, labels, source, t, own,
             new_scratch(d, k),
         )  # fmt: skip
         return sums[t], counts[t], examined
@@ -111,7 +89,7 @@ def _assign(
         levels.sums[t] += sums
         levels.counts[t] += counts
         examined += n_examined
-    return examined
+    return examined, 0, 1
 
 
 def run_schema(n_clusters: str | int, max_iter: int) -> dict[str, FieldType]:
@@ -175,39 +153,115 @@ class RunReport:
     seeding_steps: int  # steps of the seeding run again
 
 
-class LloydRun(Persistent):
-    """A k-means run over some points, which can delete positions and take rows in."""
+class Terms(NamedTuple):
+    """The metric of a run from now on, its rule and its threads; None: the metric stays."""
+
+    rule: RuleFor = plain_rule
+    n_jobs: int | None = 1
+    weights: Floats | None = None
+    quantum: float | None = None  # of the `Seeding`; where it changes, all steps are run again
+    seeding_weights: Floats | None = None
+
+
+SAME = Terms()
+
+
+class Path(Persistent):
+    """The seeds and levels of a run, wherever its records are."""
 
     def __init__(
-        self,
-        points: Points,
-        n_clusters: int,
-        max_iter: int,
-        seeding: Seeding,
-        weights: Floats | None = None,
+        self, seeding: Seeding, max_iter: int, weights: Floats, n: int, n_features: int
+    ) -> None:
+        self.seeding = seeding
+        self.n_clusters = k = seeding.n_clusters
+        self.max_iter = max_iter
+        # the last level that was computed; past `final` where a stop was decided by it
+        self.built = -1
+        self.final = 0
+        self.levels: Levels = new_levels(min(max_iter + 1, _FIRST_LEVELS), n, k, n_features)
+        self._weights = weights
+
+    @property
+    def centers(self) -> Floats:
+        """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""
+        centers: Floats = self.levels.centers[self.final]
+        return centers
+
+    def state(self) -> dict[str, Any]:
+        """Return the seeds and the path of the run, as views that the next deletion changes.
+
+        Seeds and candidates are keys, 0 for none; the path ends at the final level.
+        """
+        chosen, candidates = self._seed_keys()
+        last = self.final + 1
+        return {
+            "seeds": {
+                "chosen": chosen,
+                "candidates": candidates,
+                "potentials": self.seeding.potentials,
+            },
+            "path": {
+                "centers": self.levels.centers[:last],
+                "sums": self.levels.sums[:last],
+                "counts": self.levels.counts[:last],
+            },
+        }
+
+    def _seed_keys(self) -> tuple[Words, Words]:
+        """Return the keys of the seeds, and of the candidates."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement _seed_keys()")
+
+    def _process(
+        self, descend: Callable[[int, Rule], tuple[int, int, int, int, int]], rule: RuleFor
+    ) -> list[int]:
+        """Call `descend` with the first level and the rule, until the run has levels enough.
+
+        Return how many distances were examined, labels changed, and levels assigned anew.
+        """
+        totals = np.zeros(3, np.int64)
+        start = 0
+        while True:
+            n_levels = self.levels.centers.shape[0]
+            self.built, self.final, *counts = descend(start, rule(n_levels))
+            totals += counts
+            if self.final < 0 and n_levels == self.max_iter + 1:
+                self.final = self.built
+            if self.final >= 0:
+                return [int(each) for each in totals]
+            start = n_levels
+            self._grow(min(2 * n_levels, self.max_iter + 1))
+
+    def _grow(self, n_levels: int) -> None:
+        self.levels = grown(self.levels, n_levels)
+
+    def _clear_unused(self) -> None:
+        for unused in (self.levels.centers, self.levels.sums):
+            unused[self.built + 1 :] = 0.0
+
+
+class LloydRun(Path):
+    """A k-means run over some points, which can delete rows and take rows in."""
+
+    def __init__(
+        self, points: Points, max_iter: int, seeding: Seeding, weights: Floats | None = None
     ) -> None:
         n, d = points.rows.shape[0], points.X.shape[1]
+        super().__init__(seeding, max_iter, _NO_FLOATS if weights is None else weights, n, d)
+        k = self.n_clusters
         self.points = points
-        self.n_clusters = n_clusters
-        self.seeding = seeding
         self.alive = np.ones(n, np.bool_)
         self.n_alive = n
         self._n_placed = self._n_sorted = n
-        self.final = 0
-        self.max_iter = max_iter
-        self.levels: Levels = new_levels(min(max_iter + 1, _FIRST_LEVELS), n, n_clusters, d)
-        self._weights = _NO_FLOATS if weights is None else weights
-        self._pairs = n_clusters <= _PAIR_LIMIT and n >= 100 * n_clusters**2
-        self._built = -1
+        self._pairs = k <= _PAIR_LIMIT and n >= 100 * k**2
         self._clock = 0
-        self._files: RecordFiles = new_files(0, 0, n_clusters, d, self._weights.size, self._pairs)
+        self._files: RecordFiles = new_files(0, 0, k, d, self._weights.size, self._pairs)
         self._filed = False
         self._followed = 0
         self._read = False
         self._used = 0
         self._picks = _NO_POSITIONS
         self._n_picked = 0
-        self._scratch: DistanceScratch = new_scratch(d, n_clusters)
+        self._scratch: DistanceScratch = new_scratch(d, k)
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return the attributes that are saved: all but scratch memory."""
@@ -221,21 +275,10 @@ class LloydRun(Persistent):
         self._followed = _PATIENCE  # a run that was saved will delete again
 
     @property
-    def centers(self) -> Floats:
-        """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""
-        centers: Floats = self.levels.centers[self.final]
-        return centers
-
-    @property
     def labels(self) -> NDArray[np.uint16]:
         """Labels of all positions; those of deleted positions mean nothing."""
         labels: NDArray[np.uint16] = self.levels.labels[self.final]
         return labels
-
-    @property
-    def built(self) -> int:
-        """The last level that was computed; past `final` where a stop was decided by it."""
-        return self._built
 
     def live(self) -> Ints:
         """Return the positions that are left."""
@@ -261,76 +304,56 @@ class LloydRun(Persistent):
         """Refer to the rows where they are now, beside others."""
         self.points = self.points._replace(X=X, keys=keys)
 
-    def fit(self, rule: RuleFor = plain_rule, n_jobs: int | None = 1) -> LloydRun:
+    def fit(self, terms: Terms = SAME) -> LloydRun:
         """Run from scratch on the positions that are left.
 
-        `rule` is called and not kept: it refers to the model, which holds this run, and only the
+        The rule is called and not kept: it refers to the model, which holds this run, and only the
         garbage collector would free such a cycle, with its records.
         """
         live = self.live()
-        self.seeding.fit(self.points, live, n_jobs)
-        self._start(live, rule, n_jobs)
+        self.seeding.fit(self.points, live, terms.n_jobs)
+        self._start(live, terms)
         return self
 
-    def remove(
-        self,
-        gone: Ints,
-        weights: Floats | None = None,
-        quantum: float | None = None,
-        seeding_weights: Floats | None = None,
-        rule: RuleFor = plain_rule,
-        n_jobs: int | None = 1,
-    ) -> RunReport:
-        """Delete positions, whose rows are still readable, and follow changes of the metric.
+    def remove(self, rows: Ints, terms: Terms = SAME) -> RunReport:
+        """Delete rows, which are still readable, and follow changes of the metric."""
+        return self.exchange(rows, _NO_POSITIONS, terms)
 
-        `weights` are the metric's from now on, `quantum` and `seeding_weights` those of the
-        `Seeding`; when these change, all its steps are run again.
-        """
-        self.alive[gone] = False
-        self.n_alive -= gone.shape[0]
-        return self._change(gone, _NO_POSITIONS, (weights, quantum, seeding_weights), rule, n_jobs)
-
-    def exchange(
-        self,
-        leaving: Ints,
-        rows: Ints,
-        metric: tuple[Floats | None, float | None, Floats | None] = (None, None, None),
-        rule: RuleFor = plain_rule,
-        n_jobs: int | None = 1,
-    ) -> RunReport:
-        """Delete rows, which are still readable, and take others in, in one go; see `remove`.
-
-        `metric` are its `weights`, `quantum` and `seeding_weights`.
-        """
+    def exchange(self, leaving: Ints, rows: Ints, terms: Terms = SAME) -> RunReport:
+        """Delete rows, which are still readable, and take others in, in one go; see `remove`."""
         self._make_room(rows.size)
         gone = self.positions(leaving)
         self.alive[gone] = False
-        self.n_alive -= gone.shape[0]
-        if not self._filed:
+        self.n_alive -= gone.size
+        if rows.size and not self._filed:
             self._file_if_it_pays(rows.size, self._weights)
-        return self._change(gone, self._take_places(rows), metric, rule, n_jobs)
+        come = self._take_places(rows)
+        self._clock += 1
+        changed, steps = self._reseed(gone, come, terms)
+        former, turned = self._weights, False
+        if terms.weights is not None:
+            turned = not np.array_equal(terms.weights, former)
+            self._weights = terms.weights
+        if changed:
+            examined = self._start(self.live(), terms)
+            self._forget(gone)
+            return RunReport("refit", examined, 0, self.built + 1, steps)
+        if not self._filed and come.size == 0:
+            self._file_if_it_pays(gone.size, former)
+        examined, flips, passes = self._descend((gone, come), terms.rule, former, turned)
+        self._forget(gone)
+        action: Action = "resumed" if passes or steps else "updated"
+        return RunReport(action, examined, flips, passes, steps)
 
-    def state(self) -> dict[str, Any]:
-        """Return the seeds and the path of the run, as views that the next deletion changes.
+    @property
+    def n_passes(self) -> int:
+        """Passes over all records that a fit made."""
+        return self.built + 1
 
-        Seeds and candidates are keys, 0 for none; the path ends at the final level.
-        """
+    def _seed_keys(self) -> tuple[Words, Words]:
         tried = self.seeding.candidates
-        last = self.final + 1
-        return {
-            "seeds": {
-                "chosen": self._keys_at(self.seeding.chosen),
-                "candidates": np.where(
-                    tried < 0, np.uint64(0), self._keys_at(np.maximum(tried, 0))
-                ),
-                "potentials": self.seeding.potentials,
-            },
-            "path": {
-                "centers": self.levels.centers[:last],
-                "sums": self.levels.sums[:last],
-                "counts": self.levels.counts[:last],
-            },
-        }
+        candidates = np.where(tried < 0, np.uint64(0), self._keys_at(np.maximum(tried, 0)))
+        return self._keys_at(self.seeding.chosen), candidates
 
     def _keys_at(self, positions: Ints) -> Words:
         return self.points.keys[self.points.rows[positions]]
@@ -357,7 +380,7 @@ class LloydRun(Persistent):
             array[:, :n] = getattr(before, name)[:, live]
         self.levels = before._replace(**per_record)
         if self._filed:
-            renumber_files(places, self.alive, self._built, before, self.levels, self._files)
+            renumber_files(places, self.alive, self.built, before, self.levels, self._files)
         self.seeding.renumber(places)
         self.points = self.points._replace(rows=np.zeros(size, np.int64))
         self.points.rows[:n] = rows
@@ -374,49 +397,16 @@ class LloydRun(Persistent):
         self._n_placed += rows.size
         return come
 
-    def _change(
-        self,
-        gone: Ints,
-        come: Ints,
-        metric: tuple[Floats | None, float | None, Floats | None],
-        rule: RuleFor,
-        n_jobs: int | None,
-    ) -> RunReport:
-        weights, quantum, seeding_weights = metric
-        self._clock += 1
-        changed, steps = self._reseed(gone, come, quantum, seeding_weights, n_jobs)
-        former, turned = self._weights, False
-        if weights is not None:
-            turned = not np.array_equal(weights, former)
-            self._weights = weights
-        if changed:
-            examined = self._start(self.live(), rule, n_jobs)
-            self._forget(gone)
-            return RunReport("refit", examined, 0, self._built + 1, steps)
-        if not self._filed and come.size == 0:
-            self._file_if_it_pays(gone.shape[0], former)
-        examined, flips, passes = self._descend((gone, come), rule, former, turned)
-        self._forget(gone)
-        action: Action = "resumed" if passes or steps else "updated"
-        return RunReport(action, examined, flips, passes, steps)
-
-    def _reseed(
-        self,
-        gone: Ints,
-        come: Ints,
-        quantum: float | None,
-        weights: Floats | None,
-        n_jobs: int | None,
-    ) -> tuple[bool, int]:
+    def _reseed(self, gone: Ints, come: Ints, terms: Terms) -> tuple[bool, int]:
         """Bring the seeding up to date; return whether a seed changed, and the steps run."""
-        seeding = self.seeding
+        seeding, quantum, weights = self.seeding, terms.quantum, terms.seeding_weights
         same = quantum is None or quantum == seeding.quantum
         if same and (weights is None or np.array_equal(weights, seeding.weights)):
-            return seeding.change(self.points, gone, come, self.live, n_jobs)
+            return seeding.change(self.points, gone, come, self.live, terms.n_jobs)
         before = seeding.chosen.copy()
         seeding.quantum = seeding.quantum if quantum is None else quantum
         seeding.weights = seeding.weights if weights is None else weights
-        seeding.fit(self.points, self.live(), n_jobs)
+        seeding.fit(self.points, self.live(), terms.n_jobs)
         return not np.array_equal(before, seeding.chosen), self.n_clusters
 
     def _forget(self, gone: Ints) -> None:
@@ -428,8 +418,7 @@ class LloydRun(Persistent):
             array[:] = 0.0
         self._picks[: self._n_picked] = 0
         self._n_picked = 0
-        for unused in (self.levels.centers, self.levels.sums):
-            unused[self._built + 1 :] = 0.0
+        self._clear_unused()
         if gone.size == 0:
             return
         if self._filed:
@@ -437,16 +426,16 @@ class LloydRun(Persistent):
         else:
             self.levels.links[:used, gone] = 0
 
-    def _start(self, live: Ints, rule: RuleFor, n_jobs: int | None) -> int:
+    def _start(self, live: Ints, terms: Terms) -> int:
         k, d = self.levels.centers.shape[1:]
         self.levels.centers[0] = self.points.values(self.seeding.chosen)
-        self._built = -1
+        self.built = -1
         self._filed = False
         self._followed = 0
         if self._files.head.size > 0:
             self._files = new_files(0, 0, k, d, self._weights.size, self._pairs)
         nobody = (_NO_POSITIONS, _NO_POSITIONS)
-        return self._descend(nobody, rule, self._weights, n_jobs=n_jobs)[0]
+        return self._descend(nobody, terms.rule, self._weights, n_jobs=terms.n_jobs)[0]
 
     def _file_if_it_pays(self, n_gone: int, weights: Floats) -> None:
         """File the records where single deletions, or many others, are to be expected.
@@ -464,7 +453,7 @@ class LloydRun(Persistent):
         k, d = self.levels.centers.shape[1:]
         self._files = new_files(n_levels, n, k, d, weights.size, self._pairs)
         self._picks = np.zeros(n, np.int64)
-        file_all(self._built, self.live(), self._clock, weights, self.levels, self._files)
+        file_all(self.built, self.live(), self._clock, weights, self.levels, self._files)
         self._filed = True
 
     def _compiled(self) -> bool:
@@ -492,43 +481,33 @@ class LloydRun(Persistent):
         turned: bool = False,
         n_jobs: int | None = 1,
     ) -> tuple[int, int, int]:
-        """Run down the levels: in threads, or with bounds (`_filed_levels`), or without these."""
-        totals = np.zeros(3, np.int64)
-        start = 0
-        live = self.live() if self._built < 0 and several(self.n_alive, n_jobs) else None
-        while True:
-            n_levels = self.levels.labels.shape[0]
+        """Process the levels: in threads, or with bounds (`_filed_levels`), or without these."""
+        live = self.live() if self.built < 0 and several(self.n_alive, n_jobs) else None
+
+        def run_down(start: int, rule: Rule) -> tuple[int, int, int, int, int]:
             if live is not None:
-                self._built, self.final, *counts = run_levels(
-                    self.points, live, rule(n_levels), self._weights, self._pairs, self.levels,
-                    start, n_jobs,
+                return lloyd(assign_in_threads)(
+                    start, -1, False, rule, self._weights, self.levels,
+                    self.points, live, self._pairs, n_jobs,
                 )  # fmt: skip
-            elif self._filed:
-                self._built, self.final, *counts = descend_filed(
-                    self.points, self.alive, *changes, self.n_alive, self._clock, self._built,
-                    rule(n_levels), self._weights, turned, self._pairs,
+            if self._filed:
+                return descend_filed(
+                    self.points, self.alive, *changes, self.n_alive, self._clock, self.built,
+                    rule, self._weights, turned, self._pairs,
                     self.levels, self._files, self._picks, self._scratch, start,
                 )  # fmt: skip
-            else:
-                self._built, self.final, *counts = descend(
-                    self.points, self.alive, *changes, self._built,
-                    rule(n_levels), former, self._weights, turned, self._pairs,
-                    self.levels, self._scratch, start,
-                )  # fmt: skip
-            totals += counts
-            if self.final >= 0:
-                break
-            if n_levels == self.max_iter + 1:
-                self.final = self._built
-                break
-            start = n_levels
-            self._grow(min(2 * n_levels, self.max_iter + 1))
-        self._used = max(self._used, self._built + 1)
-        examined, flips, passes = totals.tolist()
+            return descend(
+                self.points, self.alive, *changes, self.built,
+                rule, former, self._weights, turned, self._pairs,
+                self.levels, self._scratch, start,
+            )  # fmt: skip
+
+        examined, flips, passes = self._process(run_down, rule)
+        self._used = max(self._used, self.built + 1)
         self._n_picked = self._picks.size if passes else min(examined, self._picks.size)
         return examined, flips, passes
 
     def _grow(self, n_levels: int) -> None:
-        self.levels = grown(self.levels, n_levels)
+        super()._grow(n_levels)
         if self._filed:
             self._files = grown(self._files, n_levels)

@@ -7,33 +7,27 @@ seeding and of the levels above the first that changes, and runs the other level
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.attachment import Attachment
-from erasable.core.deletion import Outcome
+from erasable.core.deletion import Action
 from erasable.core.grid import Grid
-from erasable.core.moments import Moments, SumsOf
-from erasable.core.passes import Block, Pass, Together, run
+from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerRow, Scratch, Written
-from erasable.core.tables import Table
 from erasable.core.tape import Stream
 
 from ._distances import Points, new_scratch
-from ._layout import Levels, grown, new_levels
-from ._lloyd_kernels import assign_some
-from ._pass_kernels import add_to_nearest, begin_level, end_level
-from ._run import RuleFor
-from ._seeding import Seeding, metric_for
-from ._seeding_kernels import lower_and_sum, nearest_distance, race, retract
-
-if TYPE_CHECKING:
-    from ._single import SingleRunModel
+from ._layout import Levels, Rule
+from ._lloyd import add_to_nearest, assign_some, lloyd
+from ._run import Path, RunReport, Terms
+from ._seeding import Seeding
+from ._seeding_kernels import admit, lower_and_sum, nearest_distance, race, retract
+from ._table import RecordGrid, chosen_rows
 
 _AT_ONCE = 2**17  # values on the grid, which stay in cache
 _NO_VALUES, _NO_KEYS = np.empty((0, 1)), np.empty(0, np.uint64)
@@ -247,14 +241,9 @@ class _Nearest(Pass[None]):
         labels, squared = self._labels.of(block), self._squared.of(block)
         for span, _, points in gridded_parts(self._grid, block):
             assign_some(
-                points,
-                points.rows,
-                self._centers,
-                self._weights,
-                scratch,
-                labels[span],
+                points, points.rows, self._centers, self._weights, scratch, labels[span],
                 squared[span],
-            )
+            )  # fmt: skip
 
     def merge(self, one: None, other: None) -> None:
         return None
@@ -268,113 +257,34 @@ def find_nearest(
     `centers` are relative to the grid's origin; `weights` is empty for the Euclidean metric.
     """
     labels, squared = np.empty(held.n_live, np.int32), np.empty(held.n_live)
-    live = None if held.n_live == held.records.n_rows else held.live_rows()
     pass_ = _Nearest(grid, centers, weights, labels, squared)
-    run(pass_, held.records.matrix, live, n_jobs=n_jobs)
+    run(pass_, held.records.matrix, chosen_rows(held), n_jobs=n_jobs)
     return labels, squared
 
 
-_FIRST_LEVELS = 16  # there is room for at first
+class StoredRun(Path):
+    """A k-means run over records that are read block by block, whose levels have no positions."""
 
+    def __init__(self, table: RecordGrid, seeding: Seeding, max_iter: int, weights: Floats) -> None:
+        super().__init__(seeding, max_iter, weights, 0, table.held.records.matrix.shape[1])
+        self._table = table
 
-class StoredRun:
-    """The accelerator of a model whose records are read block by block; see `GriddedRun`."""
+    def begin(self, metric_of: Callable[[Grid], tuple[float, Floats]]) -> Any:
+        """Find who wins the first race; return what makes the first step's pass of a grid.
 
-    def __init__(
-        self, model: SingleRunModel, names: list[str] | None = None, warn: bool = False
-    ) -> None:
-        held, n_jobs = model._attached(), model._n_jobs
-        matrix, keys = held.records.matrix, model._record_keys()
-        live = None if held.n_live == held.records.n_rows else held.live_rows()
-        # phases that the model's rule has drawn, if it draws any
-        self.phases: Floats | None = None
-        self.moments: Moments | None = None  # where the model's rule needs them
-        self.run = StoredLloyd(
-            model._at_fit("n_clusters"), model._at_fit("max_iter"), model.seed_, model._metric()
-        )
-        first = self.run.begin(matrix, live, keys)
-
-        def further(grid: Grid) -> Pass[Any]:
-            passes: list[Pass[Any]] = [first(grid)]
-            return Together(*passes, *([SumsOf(grid)] if model._needs_moments() else []))
-
-        self.grid, found = Grid.fit_with(
-            further, matrix, live, names=names, warn=warn, n_jobs=n_jobs
-        )
-        if model._needs_moments():
-            self.moments = Moments(self.grid, self.grid.n_rows, found[1])
-        self._setting = model._setting(self)
-        self.run.seed(self.grid, found[0], matrix, live, n_jobs)
-        self.run.descend(partial(model._rule, self), matrix, live, n_jobs)
-
-    def remove(self, model: SingleRunModel, rows: Ints) -> Outcome:
-        """Delete rows; learn again what cannot be updated."""
-        held, n_jobs = model._attached(), model._n_jobs
-        matrix, table = held.records.matrix, Table.of(held)
-        if self.moments is not None:
-            self.moments.accumulate(table, rows, -1)
-        change = self.grid.subtract(table, rows)
-        values = matrix[rows]
-        if (
-            change.columns.any()
-            or self._setting != model._setting(self)
-            or not self.run.stands_without(rows, values, model._metric())
-        ):
-            self.__init__(model)  # type: ignore[misc]
-            passes = model._at_fit("n_clusters") + 2 + self.run.built
-            return Outcome("refit", held.n_live * passes, {"passes": passes})
-        gone = Block(values, NO_ROWS, every=True)
-        rule = partial(model._rule, self)
-        passes = self.run.descend(rule, matrix, held.live_rows(), n_jobs, gone)
-        counts = {"flips": 0, "passes": passes, "seeding_steps": 0}
-        return Outcome("resumed" if passes else "updated", held.n_live * passes, counts)
-
-
-class StoredLloyd:
-    """Seeds and levels of `LloydRun`, whose `levels` have no positions."""
-
-    def __init__(self, n_clusters: int, max_iter: int, seed: int, weights: Floats) -> None:
-        self.max_iter = max_iter
-        self._weights, self._turned = weights, False
-        self.seeding = Seeding(n_clusters, seed, 1.0)
-        # built, final: see `LloydRun`
-        self.built = self.final = -1
-
-    @property
-    def centers(self) -> Floats:
-        """Centroids of the model, shape (n_clusters, n_features), on the grid's origin."""
-        centers: Floats = self.levels.centers[self.final]
-        return centers
-
-    def state(self) -> dict[str, Any]:
-        """Return what the run is; see `LloydRun.state`."""
-        last = self.final + 1
-        return {
-            "seeds": {
-                "chosen": self._keys[np.arange(len(self._keys)), self._leading()],
-                "candidates": self._keys,
-                "potentials": self.seeding.potentials,
-            },
-            "path": {
-                "centers": self.levels.centers[:last],
-                "sums": self.levels.sums[:last],
-                "counts": self.levels.counts[:last],
-            },
-        }
-
-    def begin(self, matrix: Any, live: Ints | None, keys: Words) -> Any:
-        """Find who wins the first race; return what makes the first step's pass of a grid."""
-        seeding = self.seeding
+        `metric_of` returns the quantum and the weights of the seeding.
+        """
+        seeding, held, keys = self.seeding, self._table.held, self._table.keys
+        matrix, live = held.records.matrix, chosen_rows(held)
         k, tries, d = seeding.n_clusters, seeding.n_candidates, matrix.shape[1]
         self._keys, self._values = np.zeros((k, tries), np.uint64), np.zeros((k, tries, d))
-        self.levels: Levels = new_levels(min(self.max_iter + 1, _FIRST_LEVELS), 0, k, d)
         row = np.array([first_winner(seeding, keys, live)])
         raw = matrix[row]
         # Each step sees both, so that they are sent once to where the records are.
         self._per_row = PerRow(keys), Scratch(matrix.shape[0], np.inf)
 
         def first(grid: Grid) -> SeedingStep:
-            seeding.quantum, seeding.weights = metric_for(grid.top, self._weights)
+            seeding.quantum, seeding.weights = metric_of(grid)
             value = grid.apply(raw)
             self._note(0, row, keys[row], value)
             return SeedingStep(grid, seeding, 0, value[:0], value, *self._per_row)
@@ -385,16 +295,9 @@ class StoredLloyd:
         self.seeding.candidates[step, : rows.size] = rows
         self._keys[step, : rows.size], self._values[step, : rows.size] = keys, values
 
-    def seed(
-        self,
-        grid: Grid,
-        found: tuple[Ints, Winners],
-        matrix: Any,
-        live: Ints | None,
-        n_jobs: int | None,
-    ) -> None:
+    def seed(self, found: tuple[Ints, Winners], n_jobs: int | None) -> None:
         """Run the steps of the seeding; `found` is what the first of them has found."""
-        seeding, self._grid = self.seeding, grid
+        seeding, grid, held = self.seeding, self._table.grid, self._table.held
         for step in range(seeding.n_clusters):
             sums, winners = found
             seeding.potentials[step, : sums.size] = sums
@@ -406,87 +309,107 @@ class StoredLloyd:
                 self._note(step + 1, winners.rows[best], winners.keys[best], values)
                 seeds = self.levels.centers[0, : step + 1]
                 further = SeedingStep(grid, seeding, step + 1, seeds, values, *self._per_row)
-                found = run(further, matrix, live, n_jobs=n_jobs)
+                found = run(further, held.records.matrix, chosen_rows(held), n_jobs=n_jobs)
         del self._per_row
+
+    def fit(self, terms: Terms) -> None:
+        """Run from the seeds on."""
+        self._descend(terms, chosen_rows(self._table.held), None)
+
+    def exchange(self, leaving: Ints, rows: Ints, terms: Terms) -> RunReport | None:
+        """Delete rows and take others in, in one go; None where all has to be learned again."""
+        matrix, held = self._table.held.records.matrix, self._table.held
+        left, came = (
+            matrix[some] if some.size else np.empty((0, matrix.shape[1]))
+            for some in (leaving, rows)
+        )
+        if not self._stands(leaving, left, rows, came, terms):
+            return None
+        turned = terms.weights is not None and not np.array_equal(terms.weights, self._weights)
+        self._weights = self._weights if terms.weights is None else terms.weights
+        changes = [(Block(left, NO_ROWS, every=True), -1), (Block(came, NO_ROWS, every=True), 1)]
+        passes = self._descend(terms, held.live_rows(), None if turned else changes)
+        action: Action = "resumed" if passes else "updated"
+        return RunReport(action, held.n_live * passes, 0, passes, 0)
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over all records that a fit made."""
+        return self.n_clusters + 2 + self.built
+
+    def _seed_keys(self) -> tuple[Words, Words]:
+        return self._keys[np.arange(self.n_clusters), self._leading()], self._keys
 
     def _leading(self) -> Ints:
         """Return which of its candidates each step has chosen."""
         leading: Ints = self.seeding.potentials.argmin(axis=1)
         return leading
 
-    def stands_without(self, rows: Ints, raw: Floats, weights: Floats) -> bool:
-        """Take rows out of all potentials; tell whether every step chooses what it did.
+    def _stands(self, leaving: Ints, left: Floats, rows: Ints, came: Floats, terms: Terms) -> bool:
+        """Correct all potentials for rows and their values; tell if every step chooses the same.
 
         Where it does not, as in another metric of the seeding, all has to be learned again.
-        `weights` are those of the metric from now on.
         """
-        seeding = self.seeding
-        quantum, rounded = metric_for(self._grid.top, weights)
-        same = quantum == seeding.quantum and np.array_equal(rounded, seeding.weights)
-        if not same or np.isin(seeding.candidates, rows).any():
+        seeding, table = self.seeding, self._table
+        same = terms.quantum is None or terms.quantum == seeding.quantum
+        if terms.seeding_weights is not None:
+            same = same and np.array_equal(terms.seeding_weights, seeding.weights)
+        if not same or np.isin(seeding.candidates, leaving).any():
             return False
-        self._turned = not np.array_equal(weights, self._weights)
-        self._weights = weights
         k, tries = seeding.candidates.shape
-        gone = self._grid.apply(raw)
-        X = np.concatenate([self._values.reshape(k * tries, -1), gone])
-        points = Points(X, np.empty(0, np.uint64), np.arange(len(X)))
+        known = self._values.reshape(k * tries, -1)
+        X = np.concatenate([known, *(table.grid.apply(some) for some in (left, came))])
+        keys = np.concatenate([self._keys.ravel(), table.keys[leaving], table.keys[rows]])
+        points = Points(X, keys, np.arange(len(X)))
+        gone, come = np.split(points.rows[k * tries :], [leaving.size])
         places = np.arange(k * tries).reshape(k, tries)
         chosen = places[np.arange(k), self._leading()]
-        potentials = seeding.potentials.copy()
-        stands = retract(
-            points, points.rows[k * tries :], seeding.weights, seeding.quantum, chosen,
-            np.where(seeding.candidates < 0, -1, places), potentials,
-        )  # fmt: skip
+        tried = np.where(seeding.candidates < 0, -1, places)
+        potentials, scores = seeding.potentials.copy(), seeding.scores.copy()
+        stands = True
+        if come.size:
+            stands = admit(
+                points, come, seeding.seed, np.uint32(Stream.RACE), seeding.weights,
+                seeding.quantum, chosen, tried, potentials, scores, np.zeros(k, np.bool_),
+            )  # fmt: skip
+        if stands and gone.size:
+            stands = retract(
+                points, gone, seeding.weights, seeding.quantum, chosen, tried, potentials
+            )
         if stands:
-            seeding.potentials[:] = potentials
+            seeding.potentials[:], seeding.scores[:] = potentials, scores
         return stands
 
-    def descend(
-        self,
-        rule_for: RuleFor,
-        matrix: Any,
-        live: Ints | None,
-        n_jobs: int | None,
-        gone: Block | None = None,
+    def _descend(
+        self, terms: Terms, live: Ints | None, changes: Sequence[tuple[Block, int]] | None
     ) -> int:
-        """Run down the levels; return how many were run in a pass over all records.
+        """Process the levels; return how many were assigned in a pass over all records.
 
-        See `_levels.descend`; `gone` are the records that have left since the levels were built.
+        `changes` are the records that left or came since the levels were built, with their signs,
+        if these still hold.
         """
-        passes, start, built = 0, 0, self.built
-        while True:
-            n_levels = self.levels.centers.shape[0]
-            rule = rule_for(n_levels)
-            plain = rule.shift < 0.0 and rule.squares.size == 0
-            for t in range(start, n_levels):
-                before = self.levels.centers[t].copy()
-                if t > 0 and begin_level(t, rule, self.levels) and plain:
-                    # Nothing moves any more.
-                    self._end(t - 1, t - 1)
-                    return passes
-                level = Level(self._grid, self.levels.centers[t], self._weights)
-                kept = t <= built and np.array_equal(before, self.levels.centers[t])
-                if gone is not None and kept and not self._turned:
-                    sums, counts = level.of_block(gone)
-                    self.levels.sums[t] -= sums
-                    self.levels.counts[t] -= counts
-                else:
-                    self.levels.sums[t], self.levels.counts[t] = run(
-                        level, matrix, live, n_jobs=n_jobs
-                    )
-                    passes += 1
-                final = end_level(t, rule, self._weights, self.levels)
-                if final >= 0:
-                    self._end(t, final)
-                    return passes
-            if n_levels == self.max_iter + 1:
-                self._end(t, t)
-                return passes
-            start = n_levels
-            self.levels = grown(self.levels, min(2 * n_levels, self.max_iter + 1))
+        matrix, grid, built = self._table.held.records.matrix, self._table.grid, self.built
 
-    def _end(self, built: int, final: int) -> None:
-        self.built, self.final = built, final
-        for unused in (self.levels.centers, self.levels.sums):
-            unused[built + 1 :] = 0.0
+        def assign_level(
+            t: int, new: bool, moved: bool, before: Floats, rule: Rule, weights: Floats,
+            levels: Levels,
+        ) -> tuple[int, int, int]:  # fmt: skip
+            level = Level(grid, levels.centers[t], weights)
+            if changes is not None and t <= built and np.array_equal(before, levels.centers[t]):
+                for block, sign in changes:
+                    sums, counts = level.of_block(block)
+                    levels.sums[t] += sign * sums
+                    levels.counts[t] += sign * counts
+                return 0, 0, 0
+            levels.sums[t], levels.counts[t] = run(level, matrix, live, n_jobs=terms.n_jobs)
+            return 0, 0, 1
+
+        process = lloyd(assign_level)
+
+        def run_down(start: int, rule: Rule) -> tuple[int, int, int, int, int]:
+            # No level counts as built: the run ends as soon as nothing moves, to save passes.
+            return process(start, -1, False, rule, self._weights, self.levels)
+
+        _, _, passes = self._process(run_down, terms.rule)
+        self._clear_unused()
+        return passes

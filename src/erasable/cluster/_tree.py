@@ -7,10 +7,9 @@ record that leaves or comes concerns its leaf, and the nodes on the way to the r
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,23 +20,28 @@ from erasable.core.deletion import Action, Outcome
 from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.errors import InvalidInputError
 from erasable.core.grid import Grid
-from erasable.core.passes import Remote
 from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 
+from ._centroids import CentroidModel
 from ._distances import Points
 from ._run import LloydRun, RunReport
 from ._seeding import Seeding, quantum_for
-from ._table import GriddedTable
+from ._table import GriddedTable, RecordGrid, chosen_rows
 
-if TYPE_CHECKING:
-    from ._divide import DivideAndConquerKMeans
+
+class NodeResult(NamedTuple):
+    """What a node hands up, and its state; by default of a node without records."""
+
+    centers: Floats = np.empty((0, 0))
+    mass: Floats = np.empty(0)
+    state: dict[str, Any] = {}  # noqa: RUF012
 
 
 class ClusterNode:
-    """The base of leaves and merging nodes: a run over records or centroids, if there are any."""
+    """The base of leaves and merging nodes: a run over records or centroids, or its result."""
 
     def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
         self.name = name
@@ -45,17 +49,17 @@ class ClusterNode:
         self.n_clusters = n_clusters
         self.max_iter = max_iter
         self.run: LloydRun | None = None
+        self.result = NodeResult()  # without a run
         self._hashes: dict[str, LeafHash] | None = None
 
     def _new_run(self, points: Points, quantum: float) -> LloydRun:
         k = min(self.n_clusters, points.rows.shape[0])
-        seeding = Seeding(k, self.tape.seed, quantum)
-        return LloydRun(points, k, self.max_iter, seeding).fit()
+        return LloydRun(points, self.max_iter, Seeding(k, self.tape.seed, quantum)).fit()
 
     @property
     def is_empty(self) -> bool:
         """Whether it has no centroids."""
-        return self.run is None
+        return not self.state()
 
     @property
     def origin(self) -> Floats | float:
@@ -65,25 +69,23 @@ class ClusterNode:
     @property
     def centers(self) -> Floats:
         """Centroids that the parent clusters, relative to the origin of the records' grid."""
-        if self.run is None:
-            return np.empty((0, 0))
-        return self.run.centers + self.origin
+        return self.result.centers if self.run is None else self.run.centers + self.origin
 
     @property
     def mass(self) -> Floats:
         """Mass of every centroid."""
         if self.run is None:
-            return np.empty(0)
+            return self.result.mass
         mass: Floats = self.run.levels.counts[self.run.final].astype(np.float64)
         return mass
+
+    def state(self) -> dict[str, Any]:
+        """Return what the node is; empty for a node without records."""
+        return self.result.state if self.run is None else self.run.state()
 
     def changed(self) -> None:
         """Forget the hashes of the state before."""
         self._hashes = None
-
-    def state(self) -> dict[str, Any]:
-        """Return what the node is; empty for a node without records."""
-        return {} if self.run is None else self.run.state()
 
     def hashed_state(self) -> dict[str, Any]:
         """Return the state with a hash for each component, made once for every change."""
@@ -112,16 +114,30 @@ class Leaf(ClusterNode):
         self.run = self._new_run(points, quantum) if rows.size else None
         self.changed()
 
+    def learned(self, X: Floats, keys: Words, quantum: float) -> Leaf:
+        """Learn from gridded records that are not kept, and return itself."""
+        self.fit(X, keys, np.arange(keys.size), quantum)
+        if self.run is not None:
+            self.result = NodeResult(
+                self.centers.copy(),
+                self.mass.copy(),
+                {
+                    part: {name: value.copy() for name, value in values.items()}
+                    for part, values in self.state().items()
+                },
+            )
+            self.run = None
+        del self._X, self._keys
+        return self
+
     def remove(self, rows: Ints) -> RunReport:
         """Delete rows, which can still be read."""
         assert self.run is not None
-        self.changed()
-        gone = self.run.positions(rows)
         left = self.run.n_alive - rows.size
         if left < self.run.n_clusters:
-            self._fit_again(np.setdiff1d(self._rows(), rows))
-            return RunReport("refit", left, 0, 1, 0)
-        return self.run.remove(gone)
+            return self._fit_again(np.setdiff1d(self._rows(), rows))
+        self.changed()
+        return self.run.remove(rows)
 
     def show(self, X: Any, keys: Words) -> None:
         """Know where the gridded records are now."""
@@ -132,9 +148,7 @@ class Leaf(ClusterNode):
     def add(self, rows: Ints) -> RunReport:
         """Take rows in."""
         if self.run is None or self.run.n_clusters < self.n_clusters:
-            every = np.union1d(self._rows(), rows)
-            self._fit_again(every)
-            return RunReport("refit", int(every.size), 0, 1, 0)
+            return self._fit_again(np.union1d(self._rows(), rows))
         self.changed()
         return self.run.exchange(rows[:0], rows)
 
@@ -144,47 +158,9 @@ class Leaf(ClusterNode):
         rows: Ints = self.run.points.rows[self.run.live()]
         return rows
 
-    def _fit_again(self, rows: Ints) -> None:
+    def _fit_again(self, rows: Ints) -> RunReport:
         self.fit(self._X, self._keys, rows, self._quantum)
-
-
-class StoredLeaf(ClusterNode):
-    """A leaf whose records are not kept: what a `Leaf` of the same records is, learned anew."""
-
-    def __init__(self, name: str, tape: Tape, n_clusters: int, max_iter: int) -> None:
-        super().__init__(name, tape, n_clusters, max_iter)
-        self._centers, self._mass = np.empty((0, 0)), np.empty(0)
-        self._state: dict[str, Any] = {}
-
-    def learned(self, X: Floats, keys: Words, quantum: float) -> StoredLeaf:
-        """Learn from gridded records with these keys, and return itself."""
-        leaf = Leaf(self.name, self.tape, self.n_clusters, self.max_iter)
-        leaf.fit(X, keys, np.arange(keys.size), quantum)
-        self._centers, self._mass = leaf.centers, leaf.mass
-        self._state = {
-            part: {name: value.copy() for name, value in values.items()}
-            for part, values in leaf.state().items()
-        }
-        return self
-
-    @property
-    def is_empty(self) -> bool:
-        """See `ClusterNode`."""
-        return not self._state
-
-    @property
-    def centers(self) -> Floats:
-        """See `ClusterNode`."""
-        return self._centers
-
-    @property
-    def mass(self) -> Floats:
-        """See `ClusterNode`."""
-        return self._mass
-
-    def state(self) -> dict[str, Any]:
-        """See `ClusterNode`."""
-        return self._state
+        return RunReport("refit", int(rows.size), 0, 1, 0)
 
 
 class Merge(ClusterNode):
@@ -192,7 +168,7 @@ class Merge(ClusterNode):
 
     grid: Grid | None = None
 
-    def fit(self, children: list[ClusterNode], weighted: bool) -> int:
+    def fit(self, children: Sequence[ClusterNode], weighted: bool) -> int:
         """Learn from the children's centroids; return how many there were."""
         there = [(i, child) for i, child in enumerate(children) if not child.is_empty]
         self.changed()
@@ -240,16 +216,27 @@ def strongest(actions: list[Action]) -> Action:
 MOST_LEAVES = 2**20
 
 
-class ClusterTree(ABC):
-    """The accelerator: the grid of the records, the leaf of every row, and the nodes."""
+class ClusterTree:
+    """The accelerator: the grid of the records, the leaf of every row, and the nodes.
+
+    Leaves over records in memory delete and add as `KMeans` does. Over stored records they keep
+    their results alone, and are learned anew.
+    """
+
+    table: RecordGrid
 
     def __init__(
-        self, model: DivideAndConquerKMeans, names: list[str] | None = None, warn: bool = False
+        self, model: CentroidModel, names: list[str] | None = None, warn: bool = False
     ) -> None:
-        held = model._attached()
+        held, n_jobs = model._attached(), model.n_jobs
         self.width = _width_for(model, held.n_live)  # children of a node
         self._weighted = bool(model._at_fit("weight_by_mass"))
-        self._read(model, names, warn)
+        if model._is_stored():
+            matrix, live = held.records.matrix, chosen_rows(held)
+            self.table = RecordGrid(held, model._record_keys())
+            self.table.grid = Grid.fit(matrix, live, names=names, warn=warn, n_jobs=n_jobs)
+        else:
+            self.table = GriddedTable(held, model._record_keys(), names, warn, n_jobs)
         self._quantum = quantum_for(self.grid.top)
         height, rows = int(model._at_fit("height")), held.live_rows()
         n_leaves = self.width**height
@@ -260,65 +247,51 @@ class ClusterTree(ABC):
         order = rows[np.argsort(self._leaf_of[rows].astype(narrow), kind="stable")]
         ends = np.searchsorted(self._leaf_of[order], np.arange(n_leaves + 1)).tolist()
         own = {i: order[ends[i] : ends[i + 1]] for i in range(n_leaves)}
-        self.levels: list[list[ClusterNode]] = [self._learn_leaves(model, own)]  # leaves first
+        self.leaves: list[Leaf] = list(self._learn_leaves(model, own))
+        self.merges: list[list[Merge]] = []  # by depth, the lowest first
         for depth in range(height - 1, -1, -1):
-            below = self.levels[-1]
-            self.levels.append([])
-            for i in range(self.width**depth):
-                node = Merge(*node_place(model, depth, i))
-                node.fit(self._children(below, i), self._weighted)
-                self.levels[-1].append(node)
+            level = [Merge(*node_place(model, depth, i)) for i in range(self.width**depth)]
+            for i, node in enumerate(level):
+                node.fit(self._children(i), self._weighted)
+            self.merges.append(level)
 
     @property
-    @abstractmethod
     def grid(self) -> Grid:
         """The grid of the records."""
-
-    @abstractmethod
-    def _read(self, model: DivideAndConquerKMeans, names: list[str] | None, warn: bool) -> None:
-        """Put the records on the grid; see `CentroidModel._new_accelerator`."""
-
-    @abstractmethod
-    def _learn_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[ClusterNode]:
-        """Learn all leaves, each from its own rows."""
-
-    @abstractmethod
-    def _take_off(self, model: DivideAndConquerKMeans, rows: Ints) -> bool:
-        """Take rows off the grid; return whether gridded values of other rows changed."""
-
-    @abstractmethod
-    def _remove_from_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[RunReport]:
-        """Delete rows from their leaves."""
+        return self.table.grid
 
     @property
     def root(self) -> ClusterNode:
         """The node whose centroids are the model."""
-        return self.levels[-1][0]
+        return self.merges[-1][0]
 
     def nodes(self) -> list[ClusterNode]:
         """All nodes, leaves first."""
-        return [node for level in self.levels for node in level]
+        return [*self.leaves, *itertools.chain.from_iterable(self.merges)]
 
-    def remove(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome:
-        """Delete rows from their leaves, and learn the nodes above these anew."""
-        if self._take_off(model, rows) or not self._stands(model):
-            self.__init__(model)  # type: ignore[misc]
-            return Outcome("refit", model._attached().n_live, {"leaves": len(self.levels[0])})
+    def remove(self, model: CentroidModel, rows: Ints) -> Outcome | None:
+        """Delete rows from leaves, and learn the nodes above these anew; None: learn again."""
+        if self.table.remove(rows).values.any() or not self._stands(model):
+            return None
         own = self._by_leaf(rows)
-        outcome = self._relearn_nodes(own, self._remove_from_leaves(model, own))
+        if self.table.in_memory:
+            reports = [self.leaves[i].remove(rows) for i, rows in own.items()]
+            self.table.wipe(rows)
+        else:
+            live = model._attached().live
+            left = {i: np.flatnonzero((self._leaf_of == i) & live) for i in own}
+            for i, leaf in zip(left, self._learn_leaves(model, left), strict=True):
+                self.leaves[i] = leaf
+            reports = [RunReport("refit", rows.size, 0, 1, 0) for rows in left.values()]
         self._leaf_of[rows] = -1
-        return outcome
+        return self._relearn_nodes(own, reports)
 
-    def _stands(self, model: DivideAndConquerKMeans) -> bool:
+    def _stands(self, model: CentroidModel) -> bool:
         """Tell whether leaves that no row left or came to are what they were."""
         same_width = self.width == _width_for(model, model._attached().n_live)
         return same_width and self._quantum == quantum_for(self.grid.top)
 
-    def _leaves_for(self, model: DivideAndConquerKMeans, rows: Ints, n_leaves: int) -> Ints:
+    def _leaves_for(self, model: CentroidModel, rows: Ints, n_leaves: int) -> Ints:
         """Return the leaf of each row: a hash of its group, or of its record."""
         owners = model._attached().records.groups
         keys = model._record_keys()[rows]
@@ -335,87 +308,83 @@ class ClusterTree(ABC):
     def _relearn_nodes(self, own: dict[int, Ints], reports: list[RunReport]) -> Outcome:
         """Learn the nodes above leaves that have changed anew."""
         stale, merged = np.array(list(own)), 0
-        for below, level in zip(self.levels[:-1], self.levels[1:], strict=True):
+        for depth, level in enumerate(self.merges):
             stale = np.unique(stale // self.width)
             for i in stale.tolist():
-                node = level[i]
-                assert isinstance(node, Merge)
-                merged += node.fit(self._children(below, i), self._weighted)
+                merged += level[i].fit(self._children(i, depth), self._weighted)
         counts = {"leaves": len(reports), "centroids_merged": merged}
         examined = sum(report.examined for report in reports)
         action = strongest([report.action for report in reports])
         # A leaf that is learned again is not the model.
         return Outcome("resumed" if action == "refit" else action, examined, counts)
 
-    def _children(self, below: list[ClusterNode], i: int) -> list[ClusterNode]:
-        """Return the children of node `i`, of the level below it."""
+    def _children(self, i: int, depth: int = -1) -> Sequence[ClusterNode]:
+        """Return the children of node `i` of `merges[depth]`, by default of the level to come."""
+        levels: list[Sequence[ClusterNode]] = [self.leaves, *self.merges]
+        below = levels[depth]
         return below[i * self.width : (i + 1) * self.width]
-
-
-class GriddedTree(ClusterTree):
-    """A tree over records in memory, whose leaves delete and add as `KMeans` does."""
-
-    def _read(self, model: DivideAndConquerKMeans, names: list[str] | None, warn: bool) -> None:
-        held, keys = model._attached(), model._record_keys()
-        self.table = GriddedTable(held, keys, names, warn, model.n_jobs)
-
-    @property
-    def grid(self) -> Grid:
-        """See `ClusterTree`."""
-        return self.table.grid
-
-    def _learn_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[ClusterNode]:
-        height = int(model._at_fit("height"))
-
-        def learn(i: int) -> ClusterNode:
-            leaf = Leaf(*node_place(model, height, i))
-            leaf.fit(self.table.X, self.table.keys, own[i], self._quantum)
-            return leaf
-
-        return list(in_threads(learn, own, model.n_jobs))
-
-    def _take_off(self, model: DivideAndConquerKMeans, rows: Ints) -> bool:
-        return self.table.remove(rows)
-
-    def _remove_from_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[RunReport]:
-        reports = [self._leaf(i).remove(rows) for i, rows in own.items()]
-        self.table.wipe(np.concatenate(list(own.values())))
-        return reports
 
     def take_arrays(self, held: Attachment) -> None:
         """See `erasable.core.estimator.Erasable._take_arrays`."""
+        assert isinstance(self.table, GriddedTable)
         self.table.take_arrays(held)
         self._leaf_of = padded(self._leaf_of, self.table.keys.size, fill=-1)
-        for i in range(len(self.levels[0])):
-            self._leaf(i).show(self.table.X, self.table.keys)
+        for leaf in self.leaves:
+            leaf.show(self.table.X, self.table.keys)
 
-    def add(self, model: DivideAndConquerKMeans, rows: Ints) -> Outcome | None:
+    def add(self, model: CentroidModel, rows: Ints) -> Outcome | None:
         """Take rows in at their leaves, and learn the nodes above these anew; None: learn again."""
+        assert isinstance(self.table, GriddedTable)
         if not self.table.add(rows, model._tape) or not self._stands(model):
             return None
         model._info.keys = self.table.keys
-        self._leaf_of[rows] = self._leaves_for(model, rows, len(self.levels[0]))
+        self._leaf_of[rows] = self._leaves_for(model, rows, len(self.leaves))
         own = self._by_leaf(rows)
-        return self._relearn_nodes(own, [self._leaf(i).add(rows) for i, rows in own.items()])
+        return self._relearn_nodes(own, [self.leaves[i].add(rows) for i, rows in own.items()])
 
-    def _leaf(self, i: int) -> Leaf:
-        leaf = self.levels[0][i]
-        assert isinstance(leaf, Leaf)
-        return leaf
+    def _learn_leaves(self, model: CentroidModel, own: dict[int, Ints]) -> list[Leaf]:
+        """Learn leaves, each from its own rows; stored ones are read for some leaves together."""
+        table, height = self.table, int(model._at_fit("height"))
+        if isinstance(table, GriddedTable):
+            X, keys = table.X, table.keys
+
+            def learn(i: int) -> Leaf:
+                leaf = Leaf(*node_place(model, height, i))
+                leaf.fit(X, keys, own[i], self._quantum)
+                return leaf
+
+            return list(in_threads(learn, own, model.n_jobs))
+        records = Table.of(model._attached(), n_jobs=model.n_jobs)
+        shares = _together(own, max(1, _AT_ONCE // records.n_features))
+        found = records.call(self._calls(model, share) for share in shares)
+        leaves = list(itertools.chain.from_iterable(found))
+        drop_copies(model)
+        return leaves
+
+    def _calls(
+        self, model: CentroidModel, own: dict[int, Ints]
+    ) -> Iterator[Callable[[], list[Leaf]]]:
+        """Read the records of some leaves; yield functions that learn them, small ones together."""
+        height, keys = int(model._at_fit("height")), model._record_keys()
+        rows = np.sort(np.concatenate(list(own.values())))
+        values = model._attached().records.matrix[rows]
+        for some in _together(own, max(1, _SENT // values.shape[1])):
+            leaves = []
+            for i, mine in some.items():
+                X = self.grid.apply(values, np.searchsorted(rows, mine))
+                leaf = Leaf(*node_place(model, height, i))
+                leaves.append(partial(leaf.learned, X, keys[mine], self._quantum))
+            yield partial(_call_all, leaves)
 
 
-def node_place(model: DivideAndConquerKMeans, depth: int, i: int) -> tuple[str, Any, int, int]:
+def node_place(model: CentroidModel, depth: int, i: int) -> tuple[str, Any, int, int]:
     """Return the name and the tape of a node, and the numbers of its clusters and iterations."""
     name = "root" if depth == 0 else f"{depth}/{i}"
     n_clusters, max_iter = model._at_fit("n_clusters"), model._at_fit("max_iter")
     return name, model._tape.child("node", depth, i), n_clusters, max_iter
 
 
-def _width_for(model: DivideAndConquerKMeans, n: int) -> int:
+def _width_for(model: CentroidModel, n: int) -> int:
     width, height = model._at_fit("width"), int(model._at_fit("height"))
     if width is None:
         # A perfect tree of this height with about n**0.3 leaves.
@@ -435,76 +404,7 @@ _SENT = 2**16
 """So many values of several leaves go to a worker together: a round trip takes milliseconds."""
 
 
-class StoredTree(ClusterTree):
-    """A tree of which the records are not kept; see `ClusterTree`."""
-
-    _grid: Grid
-
-    def _read(self, model: DivideAndConquerKMeans, names: list[str] | None, warn: bool) -> None:
-        held = model._attached()
-        live = None if held.n_live == held.records.n_rows else held.live_rows()
-        self._grid = Grid.fit(
-            held.records.matrix, live, names=names, warn=warn, n_jobs=model.n_jobs
-        )
-
-    @property
-    def grid(self) -> Grid:
-        """See `ClusterTree`."""
-        return self._grid
-
-    def _take_off(self, model: DivideAndConquerKMeans, rows: Ints) -> bool:
-        held = model._attached()
-        change = self._grid.subtract(Table.of(held), rows)
-        return bool(change.values.any())
-
-    def _learn_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[ClusterNode]:
-        matrix = model._attached().records.matrix
-        shares = _together(own, max(1, _AT_ONCE // matrix.shape[1]))
-        leaves: list[ClusterNode] = []
-        if isinstance(matrix, Remote):
-            most = max(1, _SENT // matrix.shape[1])
-            calls = (
-                partial(_call_all, list(itertools.islice(tasks, len(some))))
-                for share in shares
-                for tasks in [self._tasks(model, share)]
-                for some in _together(share, most)
-            )
-            leaves.extend(itertools.chain.from_iterable(matrix.call(calls)))
-        else:
-            for share in shares:
-                leaves.extend(in_threads(_call, self._tasks(model, share), model.n_jobs))
-        drop_copies(model)
-        return leaves
-
-    def _tasks(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> Iterator[Callable[[], StoredLeaf]]:
-        """Read the records of some leaves; say for each what is to be learned."""
-        height, keys = int(model._at_fit("height")), model._record_keys()
-        rows = np.sort(np.concatenate(list(own.values())))
-        values = model._attached().records.matrix[rows]
-        for i, mine in own.items():
-            X = self._grid.apply(values, np.searchsorted(rows, mine))
-            leaf = StoredLeaf(*node_place(model, height, i))
-            yield partial(leaf.learned, X, keys[mine], self._quantum)
-
-    def _remove_from_leaves(
-        self, model: DivideAndConquerKMeans, own: dict[int, Ints]
-    ) -> list[RunReport]:
-        live = model._attached().live
-        left = {i: np.flatnonzero((self._leaf_of == i) & live) for i in own}
-        for i, leaf in zip(left, self._learn_leaves(model, left), strict=True):
-            self.levels[0][i] = leaf
-        return [RunReport("refit", rows.size, 0, 1, 0) for rows in left.values()]
-
-
-def _call(task: Callable[[], StoredLeaf]) -> StoredLeaf:
-    return task()
-
-
-def _call_all(tasks: list[Callable[[], StoredLeaf]]) -> list[StoredLeaf]:
+def _call_all(tasks: Sequence[Callable[[], Leaf]]) -> list[Leaf]:
     return [task() for task in tasks]
 
 

@@ -6,8 +6,9 @@ where the rows lie, how they are cut into blocks, or how many threads read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce as fold
+from itertools import chain
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -22,9 +23,9 @@ from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.errors import DetachedError, InvalidDataError
 from erasable.core.messages import refuse_not_finite
-from erasable.core.passes import Block, Partial, Pass, Stored, run, storage
+from erasable.core.passes import Block, Made, Partial, Pass, Stored, run, storage
 from erasable.core.row_arrays import PerLiveRow, PerRow
-from erasable.core.threads import several
+from erasable.core.threads import in_threads, several
 
 __all__ = ["Adder", "RecordRows", "Table"]
 
@@ -168,6 +169,17 @@ class Table:
             return
         for each in self._copies(rows, None):
             yield each, np.arange(each.shape[0])
+
+    def call(self, groups: Iterable[Iterable[Callable[[], Made]]]) -> Iterator[Made]:
+        """Call functions on the workers, or in threads, and yield their results, in their order.
+
+        They are pure, and bring along what they need, which is in memory for one group at a time.
+        """
+        if self.is_remote:
+            yield from self.matrix.call(chain.from_iterable(groups))
+            return
+        for group in groups:
+            yield from in_threads(_call, group, self.n_jobs)
 
     def _copies(self, rows: Ints, columns: Sequence[int] | None) -> Iterator[Matrix]:
         """Yield rows in memory, or some of their columns, as dense matrices; one at least."""
@@ -336,6 +348,10 @@ class RecordRows:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the records."""
         return {**self.__dict__, "_records": None}
+
+
+def _call(function: Callable[[], Made]) -> Made:
+    return function()
 
 
 class _Adding(Pass[NDArray[Any]]):
