@@ -203,7 +203,7 @@ class Table:
 
     def in_memory(self, rows: Ints) -> tuple[Any, Ints]:
         """Return a matrix in memory that has some rows, and their positions in it."""
-        return storage(self.matrix).in_memory(rows)
+        return self.matrix.in_memory(rows) if self.is_stored else (self.matrix, rows)
 
     def reader(self, marker: float | None = None) -> Callable[[int], Floats] | RemoteColumns:
         """Return how `Quantiles` read a column of the rows that count, without gaps.
