@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._schema import Fields, column_map, grid, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, SumsOf
@@ -24,8 +25,6 @@ from ._run import LloydRun, Terms, plain_rule, run_schema
 from ._seeding import Seeding, metric_for
 from ._stored import StoredRun
 from ._table import GriddedTable, RecordGrid, chosen_rows
-
-_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 class ModelRun:
@@ -151,23 +150,16 @@ class SingleRunModel(CentroidModel):
     def _can_add(self) -> bool:
         return self._accelerator is not None
 
-    def _can_exchange(self) -> bool:
-        return True
-
-    def _exchange_rows(self, leaving: Ints, rows: Ints) -> Outcome | None:
-        outcome: Outcome | None = self._accelerator.exchange(self, leaving, rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        if delta.moved:
+            self._take_arrays()
+        outcome: Outcome | None = self._accelerator.exchange(self, delta.leaving, delta.arriving)
         if outcome is not None:
             self._publish()
-        return outcome
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        return self._exchange_rows(_NO_ROWS, rows)
-
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        outcome = self._exchange_rows(rows, _NO_ROWS)
-        if outcome is not None:
             return outcome
-        self._accelerator.table.wipe(rows)
+        if delta.moved:
+            return None
+        self._accelerator.table.wipe(delta.leaving)
         self._learn()
         passes = self._accelerator.run.n_passes
         return Outcome("refit", self._attached().n_live * passes, {"passes": passes})

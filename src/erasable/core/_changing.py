@@ -200,26 +200,21 @@ def in_two_steps(model: Erasable, delta: Delta) -> Outcome | None:
     model._take_arrays()
     gone: Outcome | None = _UNCHANGED
     come: Outcome | None = _UNCHANGED
-    at_once = leaving.size > 0 and arriving.size > 0 and model._can_exchange()
     if leaving.size:
         held.exclude(arriving)
-        gone = _delete_first(model, held, leaving, at_once)
+        gone = _delete_first(model, held, leaving)
         if gone is None:
             held.readmit(np.concatenate([leaving, arriving]))
             held.exclude(leaving)
             return None
         held.admit(arriving)
     model._info.keys = None
-    if at_once:
-        come = model._exchange_rows(leaving, arriving)
-    elif arriving.size:
+    if arriving.size:
         come = model._add_rows(arriving)
     return None if come is None else _joined(gone, come)
 
 
-def _delete_first(
-    model: Erasable, held: Attachment, leaving: Ints, at_once: bool
-) -> Outcome | None:
+def _delete_first(model: Erasable, held: Attachment, leaving: Ints) -> Outcome | None:
     """Delete rows while those that arrive are not live; None where too few would be left."""
     model._info.make_room(held.records.n_rows)
     if held.n_live < model._minimum_records():
@@ -228,7 +223,7 @@ def _delete_first(
     try:
         model._check_deletion(leaving)
         held.exclude(leaving)
-        return _UNCHANGED if at_once else model._delete_rows(leaving)
+        return model._delete_rows(leaving)
     except ErasableError:
         return None
 

@@ -197,7 +197,11 @@ class Erasable(Learner, Transformer, BaseEstimator):
         return delta.leaving.size == 0 or self._adds_throughout()
 
     def _update(self, delta: Delta) -> Outcome | None:
-        """Bring what was learned to what `_fit_rows` would learn now; None: it learns again."""
+        """Bring what was learned to what `_fit_rows` would learn now.
+
+        By default by `_delete_rows` and `_add_rows`, one after the other. None: it has to learn
+        again; anything may be half-done.
+        """
         return in_two_steps(self, delta) if delta.moved else self._delete_rows(delta.leaving)
 
     def _end_change(self) -> None:
@@ -236,17 +240,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
 
         `rows` are positions, ascending and live; they may be those of rows that were deleted
         before. None: it has to learn again; anything may be half-done.
-        """
-        return None
-
-    def _can_exchange(self) -> bool:
-        """Tell whether `_exchange_rows` is worth calling, where `_can_add` is True."""
-        return False
-
-    def _exchange_rows(self, leaving: NDArray[Any], rows: NDArray[Any]) -> Outcome | None:
-        """Do what `_delete_rows` and `_add_rows` do, at once; None: see `_add_rows`.
-
-        Rows that leave are not live any more, and can be read; the others are live.
         """
         return None
 

@@ -17,6 +17,7 @@ from erasable.cluster import QuantizedKMeans
 from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.estimator import Erasable
@@ -292,7 +293,8 @@ class SegmentedRegression(RegressorMixin, Erasable):
         sums: SegmentSums = self._accelerator
         self._derived.drop(sums.remove(rows))
         centers = kmeans._centers.copy()
-        outcome = kmeans._delete_rows(rows)
+        outcome = kmeans._update(Delta(rows))
+        assert outcome is not None  # which it is only where rows arrive
         kmeans._info.settle(rows, None)
         if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
             return self._sum_again(outcome)
@@ -315,7 +317,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
         kmeans.n_jobs = self.n_jobs
         sums: SegmentSums = self._accelerator
         centers = kmeans._centers.copy()
-        outcome = kmeans._add_rows(rows)
+        outcome = kmeans._update(Delta(rows[:0], rows, moved=True))
         if outcome is None:
             return None
         kmeans._info.settle(rows[:0], None)

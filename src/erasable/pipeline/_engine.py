@@ -18,7 +18,7 @@ from erasable.core._changing import forget_rows, learn_anew
 from erasable.core._derived import Derived
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import ANYTHING, TableChange
+from erasable.core.changes import ANYTHING, Delta, TableChange
 from erasable.core.deletion import Action, Outcome
 from erasable.core.errors import ArtifactError
 from erasable.core.estimator import Erasable
@@ -424,8 +424,7 @@ class Engine(KeptTables):
         if learning.maps:
             step._map = compose(learning.maps)
         if step._can_add() and not change:
-            step._take_arrays()
-            outcome = step._add_rows(rows)
+            outcome = step._update(Delta(rows[:0], rows, moved=True))
         elif change.known and (origin := self._origin(step, change)) is not None:
             outcome = step._resume(rows, origin, come=True)
         self._own[step] = ANYTHING if outcome is None else step._output_change()
