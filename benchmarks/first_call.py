@@ -42,7 +42,7 @@ PARAMS: dict[str, dict[str, Any]] = {
     "RandomForestClassifier": {"n_estimators": 5, "random_state": 0},
     "RandomForestRegressor": {"n_estimators": 5, "random_state": 0},
 }
-COUNTS = ("CategoricalNB", "MultinomialNB", "OneHotEncoder", "OrdinalEncoder")
+COUNTS = ("CategoricalNB", "ItemNeighbors", "MultinomialNB", "OneHotEncoder", "OrdinalEncoder")
 TEXTS = ("CountVectorizer", "TfidfVectorizer")
 
 
