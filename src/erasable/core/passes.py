@@ -165,10 +165,6 @@ class InMemory:
     def drop_copies(self) -> None:
         """Do nothing: there are none."""
 
-    def whole(self) -> Any:
-        """Return the matrix itself."""
-        return self.matrix
-
     def bounds(self) -> None:
         """Return None: nothing states them."""
 

@@ -30,7 +30,7 @@ from erasable.core.inputs import RecordArrays, read_table
 from erasable.core.lookup import GroupIndex, HashIndex, IdIndex, counts_up
 from erasable.core.mapped.texts import Names, as_array
 from erasable.core.matrices import blank_of, blank_rows, take_rows, writeable
-from erasable.core.passes import Stored, storage
+from erasable.core.passes import Some, Stored, storage
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import begins, buffer_of
 from erasable.core.values import cells_of
@@ -132,7 +132,9 @@ class Records(Persistent):
         (2, 1)
         """
         rows = np.flatnonzero(~self._withdrawn) if rows is None else rows
-        made = self._with(storage(take_rows(self.matrix, rows)).whole(), rows)
+        matrix = self.matrix
+        copied = Some(matrix, rows).whole() if self.is_stored else take_rows(matrix, rows)
+        made = self._with(copied, rows)
         made.ids, made.groups = as_array(made.ids), as_array(made.groups)
         return made
 
