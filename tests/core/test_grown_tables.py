@@ -295,6 +295,16 @@ def test_nothing_of_an_added_record_stays(change: str, estimator: Any, tmp_path:
     assert files_showing(tmp_path / "model", marks) == set()
 
 
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize("estimator", [Ridge(), OneHotEncoder()], ids=named)
+def test_records_are_replaced_by_none(estimator: Any, made: Any, tmp_path: Path) -> None:
+    frame = texts() if isinstance(estimator, OneHotEncoder) else numbers()
+    life = Life(estimator, frame, made, tmp_path)
+    life.replace([1], others=[])
+    life.add([48])
+    life.replace([2, 48], others=[])
+
+
 COPIES = {"pickle": lambda model: pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy}
 """Ways to a model of some of the rows of a stored table."""
 
