@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -319,6 +321,60 @@ def test_nothing_of_an_added_record_stays(change: str, estimator: Any, tmp_path:
     assert traces(life.model, marks) == set()
     life.model.save(tmp_path / "model", records=True)
     assert files_showing(tmp_path / "model", marks) == set()
+
+
+@pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
+@pytest.mark.parametrize("estimator", [Ridge(), OneHotEncoder()], ids=named)
+def test_records_are_replaced_by_none(estimator: Any, made: Any, tmp_path: Path) -> None:
+    frame = texts() if isinstance(estimator, OneHotEncoder) else numbers()
+    life = Life(estimator, frame, made, tmp_path)
+    life.replace([1], others=[])
+    life.add([48])
+    life.replace([2, 48], others=[])
+
+
+COPIES = {"pickle": lambda model: pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy}
+"""Ways to a model of some of the rows of a stored table."""
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression()], ids=named)
+def test_a_copy_keeps_nothing_of_what_leaves_it(estimator: Any, way: str, tmp_path: Path) -> None:
+    life = Life(estimator, numbers(), in_files, tmp_path)
+    marks = Marks("an added record", (4194301.0, 4194305.0, 4194309.0), ())
+    life.frame.loc[50, ["a", "b", "c"]] = marks.values
+    life.add([49, 50])
+    life.delete([3])  # a copy has some of the rows
+    life.model = COPIES[way](life.model)
+    assert traces(life.model, marks)
+    life.delete([50])
+    assert traces(life.model, marks) == set()
+
+
+def test_a_pickle_has_no_added_record_that_another_model_holds(tmp_path: Path) -> None:
+    records = in_files(GaussianNB(), numbers().iloc[:STORED], tmp_path)
+    models = [StandardScaler().fit(records), GaussianNB().fit(records)]
+    marks = Marks("an added record", (4194301.0, 4194305.0, 4194309.0), ())
+    given = pd.DataFrame([marks.values], columns=list("abc"))
+    records.add(given, [0], ids=[50])
+    models[0].delete([50])
+    assert traces(pickle.loads(pickle.dumps(models[1])), marks)
+    assert traces(pickle.loads(pickle.dumps(models[0])), marks) == set()
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize(
+    "estimator", [OneHotEncoder(handle_unknown="ignore"), make_pipeline(TABLE, Ridge())], ids=named
+)
+def test_a_copy_of_stored_text_is_changed(estimator: Any, way: str, tmp_path: Path) -> None:
+    life = Life(estimator, texts(), in_files, tmp_path)
+    for row in (48, 49):
+        life.delete(list(range(13 * (row - 48), 13 * (row - 47))))  # a row group
+        life.model = COPIES[way](life.model)
+        life.add([row, row + 2])
+    life.model = COPIES[way](life.model)
+    life.correct([50, 40], like=[7, 8])
+    life.replace([41, 51], others=[56, 57, 58])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

@@ -332,7 +332,8 @@ class RecordsChange:
     ) -> list[Replacement]:
         """Delete records and add others; see `erasable.core.estimator.Erasable.replace`."""
         if _is_empty(X) and _is_empty(ids):
-            table = self._records._table().take(NO_ROWS)
+            none = copy_rows(self._records.matrix, NO_ROWS)
+            table = self._records._table().take(NO_ROWS, none)
         else:
             table = read_addition(self._records, X, self._target(y), sample_weight, ids, groups)
         rows = self._rows(leaving)

@@ -94,6 +94,14 @@ class Grown(Stored, Persistent):
         """See `Stored`."""
         self.stored.drop_copies()
 
+    def take(self, rows: Ints) -> Stored:
+        """See `Stored`; added rows are copied, so that others do not remain in what is taken."""
+        n = self.stored.shape[0]
+        added = self.added[rows[rows >= n] - n]
+        added = added.own() if isinstance(added, Mixed) else added
+        gone = None if self.gone is None else self.gone[rows]
+        return type(self)(self.stored.take(rows[rows < n]), added, gone)
+
     def memory(self) -> list[Any]:
         """Return the arrays of the rows that were added."""
         added = self.added

@@ -396,6 +396,11 @@ class Some(Stored):
         self.shape = rows.size, whole.shape[1]
         self.lasting = whole.lasting
 
+    @property
+    def kinds(self) -> str:
+        """See `Stored`."""
+        return self._whole.kinds
+
     def block(
         self, number: int, columns: Sequence[int] | None = None, *, gaps: bool = False
     ) -> Any:
