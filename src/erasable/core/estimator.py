@@ -94,6 +94,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
       not fit.
     - ``_add_rows(rows)``, with ``_can_add()``: learn from records that arrive or change. By default
       the model learns again (`Report.action` is "refit").
+    - ``_update(delta)``: follow records that leave and others that arrive at once, see
+      `erasable.core.changes.Delta`. By default `_delete_rows`, and then `_add_rows`.
     - ``_learns_from() -> set of str``: the parts of the records that the model depends on: "X", or
       "values" where `_sees_storage` is False; "y", "numbers" and "sample_weight" by the
       estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
