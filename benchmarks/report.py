@@ -197,7 +197,9 @@ def write(folder: Path, docs: Path) -> None:
         replicates=len(some["replicates"]),
         speedups=tables.speedups(results),
         law=_law(results),
-        machine=_machine(next(iter(results.cells.values()))["environment"]),
+        machine=_machine(
+            next(cell["environment"] for cell in results.cells.values() if "environment" in cell)
+        ),
         refits=", ".join(f"{n} on {SOURCES[d].title}" for d, n in spent.items()) or NONE,
         cut=f" These are: {', '.join(cut)}." if cut else " There are none.",
         data_sets=tables.data_sets(results),
