@@ -26,7 +26,7 @@ from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid
-from erasable.core.summaries import Summary
+from erasable.core.summaries import Mergeable
 from erasable.core.tables import Table
 from erasable.core.threads import in_threads
 
@@ -178,7 +178,7 @@ _FEW = 64  # rows that are cheaper added one by one than multiplied as a block
 
 
 @dataclass(eq=False, slots=True)
-class Gram(Summary):
+class Gram(Mergeable):
     """Sums of products of all pairs of gridded columns, to which rows are added or taken out.
 
     The columns are those of a matrix, dense or sparse, and after them those of dense targets.
@@ -342,7 +342,7 @@ class Gram(Summary):
         )
 
     def merge(self, other: Self, sign: int = 1) -> None:
-        """See `Summary`; subtract the other sums if `sign` is -1."""
+        """See `Mergeable`; subtract the other sums if `sign` is -1."""
         self.n_rows += sign * other.n_rows
         self.totals += sign * other.totals
 

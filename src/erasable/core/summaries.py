@@ -14,7 +14,7 @@ import numpy as np
 from erasable.core.arrays import Flags, Ints
 from erasable.core.tables import Table
 
-__all__ = ["Gridded", "Summary"]
+__all__ = ["Gridded", "Mergeable", "Summary"]
 
 
 class Summary(ABC):
@@ -53,9 +53,22 @@ class Summary(ABC):
     def state(self) -> dict[str, Any]:
         """Return the arrays that a model must keep."""
 
+
+class Mergeable(Summary):
+    """A summary to which that of other rows can be added.
+
+    Examples
+    --------
+    >>> from erasable.core.gram import Gram
+    >>> issubclass(Gram, Mergeable)
+    True
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
     def merge(self, other: Self) -> None:
         """Add a summary of other rows, with the same grids if there are any."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement merge()")
 
 
 class Gridded(Summary):

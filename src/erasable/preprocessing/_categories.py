@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Ints, Ints32
 from erasable.core.errors import InvalidInputError, InvalidTypeError, MagnitudeError
 from erasable.core.passes import Block, Pass
-from erasable.core.summaries import Summary
+from erasable.core.summaries import Mergeable
 from erasable.core.tables import Table
 from erasable.preprocessing._sparse_fills import gaps_in
 
@@ -31,7 +31,7 @@ GONE, UNKNOWN = -1, -2
 
 
 @dataclass(eq=False, slots=True)
-class Categories(Summary):
+class Categories(Mergeable):
     """Labels of each column's categories, their counts, and the code of each record in each."""
 
     # of each column: float64, or object for text; sorted, a gap (NaN) last; or as fixed
@@ -98,7 +98,7 @@ class Categories(Summary):
         return 0
 
     def merge(self, other: Self) -> None:
-        """See `Summary`; codes are read from then on."""
+        """See `Mergeable`; codes are read from then on."""
         self.codes = None
         for j, labels in enumerate(other.labels):
             places = self._insert(j, labels) if not self.fixed else slice(None)
