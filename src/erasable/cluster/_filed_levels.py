@@ -287,7 +287,7 @@ def _key_of(row: Floats, scratch: Floats) -> int:
 def hide(records: Floats, stamps: Ints, snapshots: Floats) -> None:
     """Overwrite snapshots that hold one of `records` itself, as the centroid of a lone record.
 
-    Whatever is filed under them counts as at risk from then on. The first axis is the level.
+    Records filed under such a snapshot count as at risk from then on. The first axis is the level.
     """
     scratch = np.empty(records.shape[1])
     keys = np.zeros(records.shape[0], np.int64)
