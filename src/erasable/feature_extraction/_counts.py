@@ -283,7 +283,7 @@ class TermCounts:
         return self._in_slots(*self._cut(table, rows)), np.arange(rows.size)
 
     def _in_slots(self, terms: list[str], read: CountRows) -> CountRows:
-        """Return counts by slot of counts by place among sorted terms."""
+        """Renumber the columns of counts, from places among `terms` to the slots of these terms."""
         if self.fixed:
             return read
         slots = np.fromiter(map(self._places().__getitem__, terms), np.int32, len(terms))
