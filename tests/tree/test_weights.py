@@ -290,13 +290,13 @@ def test_a_unit_that_does_not_change_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_weights_that_are_not_put_in_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another: a record that comes has the weight that was left in its place."""
-    add = Forest.add
+    update = Forest.update
 
-    def heedless(self: Any, *given: Any) -> Any:
-        *others, units = given
-        return add(self, *others, np.ones_like(units))
+    def heedless(self: Any, held: Any, leaving: Any, keys: Any, arriving: Any, n_jobs: Any) -> Any:
+        arriving = arriving._replace(units=np.ones_like(arriving.units))
+        return update(self, held, leaving, keys, arriving, n_jobs)
 
-    monkeypatch.setattr(Forest, "add", heedless)
+    monkeypatch.setattr(Forest, "update", heedless)
     with pytest.raises(AssertionError):
         live_through(DecisionTreeClassifier(random_state=0))
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._changing import forget_rows
 from erasable.core.arrays import Ints
-from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.mapped.objects import base_of
@@ -227,7 +227,7 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             continue
         # As in `Erasable.delete`, but no record is released: all of them come back.
         held.exclude(rows)
-        model._update(Delta(rows))
+        forget_rows(model, rows)
         model._info.settle(rows, None)
         yield model
         snapshot.restore()

@@ -28,6 +28,7 @@ from erasable.core._schema import (
     refuse_unbounded,
 )
 from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, MagnitudeError
@@ -39,12 +40,13 @@ from erasable.core.weighted import Weighted, weight_units
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash, from_arrays, to_arrays
 from erasable.tree._flat_kernels import descend, importances
-from erasable.tree._forest import NO_UNITS, Draws, Forest, ForestRecords
+from erasable.tree._forest import NO_UNITS, ArrivingRecords, Draws, Forest, ForestRecords
 from erasable.tree._layout import SQUARES, TreeRules
 from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
 from erasable.tree._targets import ClassTargets, NumberTargets, TreeTargets
 
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
 
 
@@ -97,7 +99,7 @@ class TreeModel(Weighted):
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
         self._refuse_many()
-        self._refuse_weightless(np.empty(0, dtype=np.int64))
+        self._refuse_weightless(_NO_ROWS)
         self._targets = self._fit_targets()
         self._accelerator = self._grown()
         self._kept_flats = None
@@ -168,44 +170,35 @@ class TreeModel(Weighted):
         columns = TreeColumns.fit(matrix, live, self._tape, self._n_jobs)
         return Forest.fit(columns, records, known)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, forest, targets = self._attached(), self._accelerator, self._targets
-        self._kept_flats = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            anew = targets.remove(held, rows) or self._rules() != forest.rules
-            if anew or forest.has_to_learn_again:
-                return self._learn_again()
-        nodes, records = forest.remove(rows, self._owner_keys(rows), held, self._n_jobs)
-        kept = targets.kept()
-        if kept is not None:
-            forest.keep_classes(kept, targets.class_weight)
-        forest.forget(rows)
-        return Outcome("updated", records, {"nodes": nodes})
-
     def _can_add(self) -> bool:
         forest = self._accelerator
         return forest is not None and forest.can_add
 
-    def _add_rows(self, rows: Ints) -> Outcome | None:
+    def _update(self, delta: Delta) -> Outcome | None:
         held, forest, targets = self._attached(), self._accelerator, self._targets
+        leaving, arriving, _ = delta
         self._kept_flats = None
-        self._refuse_many()
+        if forest.has_to_learn_again or (arriving.size and not forest.can_add):
+            return None
+        if arriving.size:
+            self._refuse_many()
+            self._refuse_weightless(_NO_ROWS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            if targets.add(held, rows) or self._rules() != forest.rules:
+            # What arrives is there before anything leaves: so a class stays of which all records
+            # are corrected.
+            if arriving.size and targets.add(held, arriving):
                 return None
-        nodes, records = forest.add(
-            held.records.matrix, rows, targets.of(rows), self._owner_keys(rows), held.live_rows,
-            self._n_jobs, self._units_of(rows),
-        )  # fmt: skip
+            y = targets.of(arriving)
+            if targets.remove(held, leaving) or self._rules() != forest.rules:
+                return None
+        come = ArrivingRecords(arriving, y, self._owner_keys(arriving), self._units_of(arriving))
+        nodes, records = forest.update(held, leaving, self._owner_keys(leaving), come, self._n_jobs)
+        kept = targets.kept()
+        if kept is not None:
+            forest.keep_classes(kept, targets.class_weight)
+        forest.forget(leaving)
         return Outcome("updated", records, {"nodes": nodes})
-
-    def _learn_again(self) -> Outcome:
-        """Grow all trees anew, because something has changed that concerns all nodes."""
-        self._targets = self._fit_targets()
-        self._accelerator = self._grown()
-        return Outcome("refit", self._attached().n_live, {"nodes": self._n_trees()})
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         """Tell whether nearly every node that was just laid out would decide again."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +73,15 @@ class ForestRecords(NamedTuple):
     n_jobs: int | None
 
 
+class ArrivingRecords(NamedTuple):
+    """Records that come to a forest, but for their values; see `ForestRecords`."""
+
+    rows: Ints
+    y: Ints  # (n,); as trees see them
+    keys: Words  # (n,)
+    units: Ints  # (n,), if the records have weights
+
+
 @dataclass(eq=False, slots=True)
 class Forest:
     """Trees over records; an accelerator, of which nothing but `flats` is in the state."""
@@ -133,53 +141,63 @@ class Forest:
     def _scratch(self, n_stats: int) -> TreeScratch:
         return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
-    def remove(
-        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
+    def update(
+        self,
+        held: Attachment,
+        leaving: Ints,
+        leaving_keys: Words,
+        arriving: ArrivingRecords,
+        n_jobs: int | None = None,
     ) -> tuple[int, int]:
-        """Take rows out of all trees that learned from them.
+        """Take rows in, and take others out of the trees that learned from them.
 
-        They are no longer live, but can still be read; other rows are left. Return how many nodes
-        decided otherwise than before, and how many records were below them.
+        Rows that leave are no longer live, but can still be read; other rows are left. Return how
+        many nodes decided otherwise than before, and how many records were below them.
         """
-        weights = self.draws.weights(keys)
-        weights[self.whole] = 1
+        if arriving.rows.size:
+            self._take_in(held, leaving, arriving)
+        come_weights = self.draws.weights(arriving.keys)
+        gone_weights = self.draws.weights(leaving_keys)
         local = threading.local()
 
-        def without(t: int) -> tuple[int, int]:
-            tree = self.trees[t]
+        def updated(t: int) -> tuple[int, int]:
+            tree, bag = self.trees[t], None
             local.work = work = getattr(local, "work", None) or self._scratch(
                 tree.growing.stats.shape[1]
             )
-            gone = self._bag(rows, weights[t])
-            if gone.size == 0:
-                return 0, 0
-            if gone.size < tree.n_records:
-                return tree.remove(gone, held.live, self.table, self.rules, work)
-            self.whole[t] = True
-            bag = self._bag(held.live_rows())
-            self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
-            return 1, bag.size
+            come = self._bag(arriving.rows, come_weights[t])
+            gone = self._bag(leaving, gone_weights[t])
+            if self.whole[t] and come.size:
+                self.whole[t], bag = False, come
+            elif self.whole[t]:
+                come, gone = self._bag(arriving.rows), self._bag(leaving)
+            elif gone.size == tree.n_records + come.size:
+                self.whole[t], bag = True, self._bag(held.live_rows())
+            if bag is not None:
+                self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
+                return 1, bag.size
+            nodes = records = 0
+            if come.size:
+                nodes, records = tree.add(come, self.table, self.rules, work)
+            if gone.size:
+                more, below = tree.remove(gone, held.live, self.table, self.rules, work)
+                nodes, records = nodes + more, records + below
+            return nodes, records
 
-        concerned = np.flatnonzero(weights.any(axis=1)).tolist()
-        counts = list(in_threads(without, concerned, n_jobs))
+        concerned = come_weights.any(axis=1) | gone_weights.any(axis=1) | self.whole
+        counts = list(in_threads(updated, np.flatnonzero(concerned).tolist(), n_jobs))
         return sum(nodes for nodes, _ in counts), sum(records for _, records in counts)
 
-    def add(
-        self,
-        matrix: NDArray[Any],
-        rows: Ints,
-        y: Ints,
-        keys: Words,
-        live_rows: Callable[[], Ints],
-        n_jobs: int | None = None,
-        units: Ints = NO_UNITS,
-    ) -> tuple[int, int]:
-        """Take rows in, which are live from now on; return what `remove` returns.
-
-        `y` are their targets as trees see them, `units` their weights, if the others have some.
-        """
+    def _take_in(self, held: Attachment, leaving: Ints, arriving: ArrivingRecords) -> None:
+        """Write records that arrive into the tables."""
+        rows, y, _, units = arriving
+        matrix = held.records.matrix
         self.columns.make_room(matrix.shape[0])
-        for codes, other, columns in self.columns.take(matrix, rows, live_rows):
+
+        def there() -> Ints:
+            return np.union1d(held.live_rows(), leaving)
+
+        for codes, other, columns in self.columns.take(matrix, rows, there):
             for tree in self.trees:
                 tree.recode(codes, other, columns)
         packed = self.columns.packed
@@ -194,29 +212,6 @@ class Forest:
         self.table = self.table._replace(
             packed=packed, y=targets, n_values=self.columns.codes.n_codes, units=own
         )
-        weights = self.draws.weights(keys)
-        local = threading.local()
-
-        def having(t: int) -> tuple[int, int]:
-            tree = self.trees[t]
-            local.work = work = getattr(local, "work", None) or self._scratch(
-                tree.growing.stats.shape[1]
-            )
-            come = self._bag(rows, weights[t])
-            stays = not self.whole[t] or come.size == 0
-            if self.whole[t] and come.size == 0:
-                come = self._bag(rows)
-            if come.size == 0:
-                return 0, 0
-            if stays:
-                return tree.add(come, self.table, self.rules, work)
-            self.whole[t] = False
-            self.trees[t] = UpdatableTree.of(come, tree.key, self.table, self.rules, work)
-            return 1, come.size
-
-        concerned = np.flatnonzero(weights.any(axis=1) | self.whole).tolist()
-        counts = list(in_threads(having, concerned, n_jobs))
-        return sum(nodes for nodes, _ in counts), sum(records for _, records in counts)
 
     def forget(self, rows: Ints) -> None:
         """Overwrite what is left of rows in the tables."""

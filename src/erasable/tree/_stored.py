@@ -24,7 +24,7 @@ from erasable.core.threads import in_threads
 from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
-from erasable.tree._forest import Draws, ForestRecords, table_of
+from erasable.tree._forest import ArrivingRecords, Draws, ForestRecords, table_of
 from erasable.tree._grown import Bag, UpdatableTree, bag_of, bag_rows, moved
 from erasable.tree._layout import NOTHING, TreeRules, work_for
 from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
@@ -318,23 +318,28 @@ class StoredForest:
 
     # -- forgetting ----------------------------------------------------------------------------
 
-    def remove(
-        self, rows: Ints, keys: Words, held: Attachment, n_jobs: int | None = None
+    def update(
+        self,
+        held: Attachment,
+        leaving: Ints,
+        leaving_keys: Words,
+        arriving: ArrivingRecords,
+        n_jobs: int | None = None,
     ) -> tuple[int, int]:
-        """Take rows out of all trees that learned from them; see `Forest.remove`.
+        """Take rows out of all trees that learned from them, see `Forest.update`; none arrive.
 
         Return how many nodes were grown again, and how many records are in them.
         """
-        matrix, left = self._matrix[rows], held.live_rows()
+        matrix, left = self._matrix[leaving], held.live_rows()
         waiting: Open = []
         for tree, root in enumerate(self._roots):
-            weights = self._weights(rows, keys, tree)
+            weights = self._weights(leaving, leaving_keys, tree)
             own = np.flatnonzero(weights)
             if own.size == 0:
                 continue
             self._flats[tree] = None
             if own.size < root.n:
-                waiting += self._take_out(tree, root, rows, matrix, own, weights)
+                waiting += self._take_out(tree, root, leaving, matrix, own, weights)
             else:
                 self._records.whole[tree] = True
                 self._roots[tree] = self._root(tree, left)
