@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from erasable.core._changing import carry_out
+from erasable.core._changing import Change, Exclusion, carry_out
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core.additions import corrected, joined_names, read_addition
 from erasable.core.arrays import Flags, Ints
@@ -323,9 +323,20 @@ class RecordsChange:
         self._refuse_shared("records.add(...)")
         return self._do(Addition, table, NO_ROWS, table.ids)
 
-    def take_in(self, table: RecordArrays) -> list[Addition]:
-        """Add records with new ids, which were read as those that are there."""
-        return self._do(Addition, table, NO_ROWS, table.ids)
+    def prepared(self, table: RecordArrays | None, leaving: Ints) -> Change:
+        """Return a change of the records of one model that is ready for it, checked, not begun.
+
+        `table` has new ids, which were read as those that are there; None: no records arrive.
+        """
+        model = self._asked
+        assert model is not None
+        held = model._attached()
+        _refuse_few(held, model, leaving, 0 if table is None else table.ids.size, succeeds=False)
+        if table is None:
+            model._check_deletion(leaving)
+            return Exclusion(held, leaving)
+        _check(model, self._records, table)
+        return Growth(self._records, table, [held], leaving, succeeds=False)
 
     def replace(
         self, leaving: Any, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any

@@ -2,15 +2,17 @@
 
 Python may raise KeyboardInterrupt or MemoryError at any line. Until the last model has learned, an
 interrupted change is undone: a model is a function of its records, so these become what they were,
-and the models learn again. After that it is completed instead: the rest says how things are to be,
-not how they change, so that it can be done twice.
+and the models learn again, or get back their attributes where these are only replaced. After that
+it is completed instead: the rest says how things are to be, not how they change, so that it can be
+done twice.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +110,7 @@ def carry_out(change: Change, models: Sequence[tuple[Attachment, Erasable]]) -> 
     outcomes: list[Outcome] = []
     begun: list[_Follower] = []
     done = whole = False
+    in_place: list[bool] = []  # asked once: a model that learns again cannot tell any more
 
     def make_whole() -> None:
         nonlocal whole
@@ -115,10 +118,14 @@ def carry_out(change: Change, models: Sequence[tuple[Attachment, Erasable]]) -> 
             change.finish()
         else:
             change.undo()
+            in_place.extend(each.model._updates_in_place for each in begun[len(in_place) :])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they were given at `fit`
-                for each in begun:
-                    each.model._relearn(each.held)
+                for each, learns in zip(begun, in_place, strict=True):
+                    if learns:
+                        each.model._relearn(each.held)
+                    else:
+                        each.model.__dict__ = each.before
         whole = True
 
     try:
@@ -154,6 +161,7 @@ class _Follower(NamedTuple):
     delta: Delta
     id_set: NDArray[np.uint64] | None
     values: ValueHash | None
+    before: dict[str, Any]  # its attributes
 
 
 def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
@@ -164,13 +172,14 @@ def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
             id_set = id_set - id_set_hash(held.records.ids[leaving])
         if values is not None:
             values = values.without(held, leaving)
-    return _Follower(held, model, delta, id_set, values)
+    before = {**model.__dict__, "_info": replace(info, keys=None)}
+    return _Follower(held, model, delta, id_set, values, before)
 
 
 def _follow(change: Change, follower: _Follower) -> Outcome:
     """Update a model, or have it learn again."""
-    held, model, delta, id_set, values = follower
-    leaving, arriving, _ = delta
+    held, model, delta, id_set, values, _ = follower
+    leaving, arriving = delta.leaving, delta.arriving
     if not (leaving.size or arriving.size):
         return Outcome("none")
     follows = change.plain and model._follows(delta)
@@ -196,7 +205,7 @@ _UNCHANGED = Outcome("none")
 def in_two_steps(model: Erasable, delta: Delta) -> Outcome | None:
     """Have a model delete what leaves, and then add what arrives."""
     held = model._attached()
-    leaving, arriving, _ = delta
+    leaving, arriving = delta.leaving, delta.arriving
     model._take_arrays()
     gone: Outcome | None = _UNCHANGED
     come: Outcome | None = _UNCHANGED

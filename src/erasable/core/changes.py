@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,29 +14,6 @@ __all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Delta", "TableChange", "u
 
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
-
-
-class Delta(NamedTuple):
-    """Records that leave a model and others that arrive: positions of rows, ascending.
-
-    Attributes
-    ----------
-    leaving : ndarray of int64
-        They are not live any more, and can be read until the change is done.
-    arriving : ndarray of int64
-        They are live.
-    moved : bool
-        Whether the arrays of the records and of the attachment may be others, with more rows.
-
-    Examples
-    --------
-    >>> Delta(np.array([3])).arriving.size
-    0
-    """
-
-    leaving: Ints
-    arriving: Ints = _NO_ROWS
-    moved: bool = False
 
 
 class Affine(NamedTuple):
@@ -123,6 +100,35 @@ NOTHING = TableChange(_NO_ROWS)
 VALUES = TableChange()
 """Any value may be another one; the columns are where they were."""
 ANYTHING = TableChange(known=False)
+
+
+class Delta(NamedTuple):
+    """Records that leave a model and others that arrive: positions of rows, ascending.
+
+    Attributes
+    ----------
+    leaving : ndarray of int64
+        They are not live any more, and can be read until the change is done.
+    arriving : ndarray of int64
+        They are live.
+    moved : bool
+        Whether the arrays of the records and of the attachment may be others, with more rows.
+    table : TableChange
+        What changed in rows that stay; only of steps with `_follows_table`.
+    before : ndarray or None
+        What ``table.rows`` held before, if it is known.
+
+    Examples
+    --------
+    >>> Delta(np.array([3])).arriving.size
+    0
+    """
+
+    leaving: Ints
+    arriving: Ints = _NO_ROWS
+    moved: bool = False
+    table: TableChange = NOTHING
+    before: Any = None
 
 
 def union(changes: Iterable[TableChange]) -> TableChange:

@@ -86,8 +86,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
     - ``_minimum_records() -> int``: fewest records the model can exist with; 1 by default.
     - ``_check_deletion(rows)``: raise TooFewRecordsError if what would be left without these rows,
       all of them still live, cannot be learned from for another reason. It learns nothing.
-    - ``_prepare_deletion(rows)``: learn what `_delete_rows` will need, where that may raise; not
-      called for steps.
     - ``_reattach()``: make ``self._accelerator`` from the records and what was restored. Called
       before the first deletion of a model that came from a pickle or a file, whenever the
       accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
@@ -148,6 +146,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
     """
     _sees_storage: ClassVar[bool] = True
     """Whether dense and sparse, float32 and float64 may lead to different models."""
+    _updates_in_place: ClassVar[bool] = True
+    """Whether `_update` changes what was learned; False: it sets attributes to what is new."""
 
     seed_: int
     _held: Attachment | None = None
@@ -212,9 +212,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
         """Tell whether a fit is faster than loading a model and deleting so many records."""
         return False
-
-    def _prepare_deletion(self, rows: NDArray[np.int64]) -> None:
-        return None
 
     def _reattach(self) -> None:
         return None
@@ -543,7 +540,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
             held.records.prepare(rows)
             self._make_ready()
             self._check_deletion(rows)
-            self._prepare_deletion(rows)
             (outcome,) = carry_out(Exclusion(held, rows), [(held, self)])
         return Deletion(
             deleted,

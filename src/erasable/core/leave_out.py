@@ -226,11 +226,13 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             yield copied
             continue
         # As in `Erasable.delete`, but no record is released: all of them come back.
-        held.exclude(rows)
-        forget_rows(model, rows)
-        model._info.settle(rows, None)
-        yield model
-        snapshot.restore()
+        try:
+            held.exclude(rows)
+            forget_rows(model, rows)
+            model._info.settle(rows, None)
+            yield model
+        finally:
+            snapshot.restore()
 
 
 def _refuse(model: Erasable, rows: Ints) -> None:
@@ -242,4 +244,3 @@ def _refuse(model: Erasable, rows: Ints) -> None:
             f"least {minimum}; fit on more records, or in smaller groups"
         )
     model._check_deletion(rows)
-    model._prepare_deletion(rows)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape
 
 _NOBODY = -1
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +51,17 @@ class Allotment(Protocol):
     def members_of(self, rows: Ints) -> list[int]:
         """Return the members that have any of these rows."""
 
-    def share(self, member: int, without: Ints | None = None) -> Share:
-        """Return the records of a member, but for some that are about to go."""
+    def share(self, member: int) -> Share:
+        """Return the records of a member."""
 
-    def earliest(self, member: int, rows: Ints) -> int:
-        """Return the first slice of a member that any of these rows is in."""
+    def among(self, rows: Ints, member: int) -> Ints:
+        """Return those of some rows that a member has."""
 
-    def forget(self, rows: Ints) -> None:
-        """Leave rows out from now on."""
+    def slices(self, rows: Ints) -> Ints:
+        """Return the slice of each row; 0 where there are none."""
+
+    def without(self, rows: Ints) -> Self:
+        """Return what is left without some rows."""
 
 
 def owners_of(model: Erasable, rows: Ints) -> Words:
@@ -83,13 +88,14 @@ class Shards:
 
     def __init__(self, model: Erasable, rows: Ints, n_shards: int, n_slices: int) -> None:
         owners, n_rows = owners_of(model, rows), model._attached().records.n_rows
-        self._shard, self._slice = np.full((2, n_rows), _NOBODY, dtype=np.int64)
-        self._shard[rows] = shards_of(model._tape, owners, n_shards)
-        self._sliced = n_slices > 1
-        if self._sliced:
-            self._slice[rows] = shards_of(model._tape, owners, n_slices, step=1)
+        self._shard = np.full(n_rows, _NOBODY, dtype=np.int32)
+        self._shard[rows] = parts = shards_of(model._tape, owners, n_shards)
+        self._slice: Ints | None = None
+        if n_slices > 1:
+            self._slice = np.full(n_rows, _NOBODY, dtype=np.int64)
+            self._slice[rows] = slices = shards_of(model._tape, owners, n_slices, step=1)
+            parts = parts * n_slices + slices
         # Numbers of 16 bits, which shards and slices seldom need more than, are sorted in one pass.
-        parts = self._shard[rows] * n_slices + np.maximum(self._slice[rows], 0)
         small = np.min_scalar_type(n_shards * n_slices)
         order = rows[np.argsort(parts.astype(small), kind="stable")]
         numbers, begins = np.unique(self._shard[order], return_index=True)
@@ -104,26 +110,34 @@ class Shards:
         found = np.unique(self._shard[rows]).tolist()
         return [shard for shard in found if shard != _NOBODY]
 
-    def share(self, member: int, without: Ints | None = None) -> Share:
+    def share(self, member: int) -> Share:
         """Return the records of a shard."""
-        rows = self._rows[member]
-        if without is not None:
-            rows = rows[~np.isin(rows, without)]
-        return Share(rows, self._slice[rows] if self._sliced else None)
+        rows = self._rows.get(member, _NO_ROWS)
+        return Share(rows, None if self._slice is None else self._slice[rows])
 
-    def earliest(self, member: int, rows: Ints) -> int:
-        """Return the first slice that any of these rows is in."""
-        return int(self._slice[rows[self._shard[rows] == member]].min())
+    def among(self, rows: Ints, member: int) -> Ints:
+        """Return those of some rows that a shard has."""
+        found: Ints = rows[self._shard[rows] == member]
+        return found
 
-    def forget(self, rows: Ints) -> None:
-        """Leave rows out from now on."""
+    def slices(self, rows: Ints) -> Ints:
+        """Return the slice of each row."""
+        return np.zeros(rows.size, dtype=np.int64) if self._slice is None else self._slice[rows]
+
+    def without(self, rows: Ints) -> Self:
+        """Return what is left without some rows."""
+        made = copy(self)
+        made._rows, made._shard = dict(self._rows), self._shard.copy()
         for member in self.members_of(rows):
-            left = self.share(member, without=rows).rows
-            if left.size:
-                self._rows[member] = left
-            else:
-                del self._rows[member]
-        self._shard[rows] = self._slice[rows] = _NOBODY
+            own = self._rows[member]
+            left = made._rows[member] = own[~np.isin(own, rows)]
+            if not left.size:
+                del made._rows[member]
+        made._shard[rows] = _NOBODY
+        if self._slice is not None:
+            made._slice = self._slice.copy()
+            made._slice[rows] = _NOBODY
+        return made
 
 
 class Bags:
@@ -154,25 +168,30 @@ class Bags:
 
     def members_of(self, rows: Ints) -> list[int]:
         """Return the bags in which any of the rows is."""
-        rows = rows[self._teaches[rows]]
-        return [bag for bag in self.members() if self._times(bag, rows).any()]
+        return [bag for bag in self.members() if self.among(rows, bag).size]
 
-    def share(self, member: int, without: Ints | None = None) -> Share:
+    def share(self, member: int) -> Share:
         """Return the records of a bag."""
-        rows = self._rows if without is None else self._rows[~np.isin(self._rows, without)]
-        times = self._times(member, rows)
+        times = self._times(member, self._rows)
         inside = times > 0
-        return Share(rows[inside], times=times[inside] if self._bootstrap else None)
+        return Share(self._rows[inside], times=times[inside] if self._bootstrap else None)
 
-    def earliest(self, member: int, rows: Ints) -> int:
-        """Return 0: a bag has no slices."""
-        return 0
+    def among(self, rows: Ints, member: int) -> Ints:
+        """Return those of some rows that a bag has."""
+        rows = rows[self._teaches[rows]]
+        return rows[self._times(member, rows) > 0]
 
-    def forget(self, rows: Ints) -> None:
-        """Leave rows out from now on."""
-        self._rows = self._rows[~np.isin(self._rows, rows)]
-        self._owners[rows] = 0
-        self._teaches[rows] = False
+    def slices(self, rows: Ints) -> Ints:
+        """Return 0 for each row: a bag has no slices."""
+        return np.zeros(rows.size, dtype=np.int64)
+
+    def without(self, rows: Ints) -> Self:
+        """Return what is left without some rows."""
+        made = copy(self)
+        made._owners, made._teaches = self._owners.copy(), self._teaches.copy()
+        made._owners[rows], made._teaches[rows] = 0, False
+        made._rows = self._rows[made._teaches[self._rows]]
+        return made
 
 
 def poisson_thresholds(mean: float) -> Floats:

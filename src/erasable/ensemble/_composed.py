@@ -7,8 +7,9 @@ anything is changed: if one of them cannot, nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -37,8 +38,8 @@ from erasable.core._schema import (
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine
-from erasable.core.classes import GONE, Classes
+from erasable.core.changes import Affine, Delta, TableChange
+from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -55,17 +56,16 @@ from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._learning import (
     Accelerator,
+    Moves,
     Staged,
-    add_rows,
     learn_members,
     of_one_class,
     outcome_of,
     sample_task,
 )
-from erasable.ensemble._members import Member, carry_out, takes
+from erasable.ensemble._members import Fitted, Member, carry_out, takes
 from erasable.ensemble._own_members import (
-    Own,
-    let_go_of,
+    follow,
     recipe_of,
     refuse_unsuited_own,
     restored_own,
@@ -125,7 +125,7 @@ def restored(
         made: Member = restored_own(state, recipe, tape, columns, n_features)
     else:
         found = recipe.restored(tree, text, tape, n_features)
-        made = Member(tree, text, size, state["record_set"], columns, found)
+        made = Fitted(size, state["record_set"], columns, found, tree, text)
     if labels is not None and made.estimator is not None:
         known = set(labels.tolist())
         if not known.issuperset(np.asarray(made.estimator.classes_).tolist()):
@@ -175,6 +175,13 @@ def _odd(what: str) -> ArtifactError:
     )
 
 
+def _let_go_of(members: Iterable[Member | None]) -> None:
+    """Leave nothing of records in members that an ensemble has no more."""
+    for each in members:
+        if each is not None:
+            each.let_go()
+
+
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _SAMPLE = 200
 
@@ -201,7 +208,7 @@ class Composed(MetaEstimatorMixin, Weighted):
     _weighted: bool
     _labels: NDArray[Any]
     _counts: Ints
-    _pending: tuple[Ints, Any, Staged] | None = None
+    _has_begun: bool = False
 
     # -- what a subclass implements ------------------------------------------------------------
 
@@ -291,7 +298,7 @@ class Composed(MetaEstimatorMixin, Weighted):
                 lambda: {str(number): tree for number, tree in carry_out(sample).items()},
             )
         self._members = {}
-        staged = learn_members(self, work.allotment.members(), _NO_ROWS, _NO_ROWS)
+        staged = learn_members(self, work.allotment.members(), work)
         self._refuse_nobody(staged)
         self._adopt_members(staged)
         drop_copies(self)
@@ -310,15 +317,16 @@ class Composed(MetaEstimatorMixin, Weighted):
             rows = rows[weights[rows] > 0]
         return rows[np.argsort(keys[rows])]  # no two are equal
 
-    def _begin_again(self, held: Attachment, affine: Affine | None = None) -> None:
+    def _relearn(self, held: Attachment, affine: Affine | None = None) -> None:
         before = self.__dict__.get("_members", {})
-        super()._begin_again(held, affine)
-        let_go_of(before.values())
+        super()._relearn(held, affine)
+        self._has_begun = self._has_own_members
+        _let_go_of(before.values())
 
     def _abandon(self) -> None:
         before = self.__dict__.get("_members", {})
         super()._abandon()
-        let_go_of(before.values())
+        _let_go_of(before.values())
 
     def _adopt_members(self, staged: Staged) -> None:
         before = [self._members.get(member) for member in staged.members]
@@ -329,21 +337,56 @@ class Composed(MetaEstimatorMixin, Weighted):
         for member in staged.members:
             trails.pop(member, None)
         trails.update(staged.trails)
-        let_go_of(before)
+        _let_go_of(before)
 
     # -- forgetting ----------------------------------------------------------------------------
 
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _prepare_deletion(self, rows: Ints) -> None:
-        self._pending = (rows, self._attached().records.matrix, self._stage(rows))
+    def _can_add(self) -> bool:
+        return True
 
-    def _stage(self, rows: Ints, changed: Ints = _NO_ROWS) -> Staged:
-        members = self._accelerator.allotment.members_of(np.concatenate([rows, changed]))
-        staged = learn_members(self, members, rows, changed)
+    @property
+    def _updates_in_place(self) -> bool:  # type: ignore[override]
+        """Whether members have begun to change: all others are replaced."""
+        return self._has_begun
+
+    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
+        return self._update(Delta(rows, table=TableChange(changed), before=before))
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        self._has_begun = False
+        changed = delta.table.rows
+        if changed is None or not delta.table.in_place:
+            return None
+        before = self._accelerator
+        changed = changed[self._attached().live[changed] & ~np.isin(changed, delta.arriving)]
+        moves = Moves(delta.leaving, delta.arriving, changed)
+        if moves.arriving.size:
+            self._info.keys = None  # those of other records
+            self._refuse_weightless(_NO_ROWS)
+            work = self._share_out(self._teaching_rows())
+            work.trails = dict(before.trails)
+        else:
+            work = before.without(moves.leaving)
+        members = {
+            *before.allotment.members_of(np.concatenate([moves.leaving, moves.changed])),
+            *work.allotment.members_of(moves.arriving),
+        }
+        staged = learn_members(self, sorted(members), work, moves)
         self._refuse_nobody(staged)
-        return staged
+        self._has_begun = bool(staged.following)
+        try:
+            outcomes = follow(staged.following)
+        except Exception:  # no member has changed
+            self._has_begun = False
+            raise
+        self._accelerator = work
+        self._adopt_members(staged)
+        if work.classes is not None:
+            self._labels, self._counts = work.classes.labels, work.classes.counts
+        return outcome_of(self, staged, outcomes, arrived=moves.arriving.size > 0)
 
     def _refuse_nobody(self, staged: Staged) -> None:
         """Refuse that all members are without records, which can happen to bags."""
@@ -353,37 +396,6 @@ class Composed(MetaEstimatorMixin, Weighted):
             f"no {self._part} would hold a record; {type(self).__name__} needs one that does; "
             f"use more records, a larger max_samples or another random_state"
         )
-
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        pending, self._pending = self.__dict__.get("_pending"), None
-        if pending is None or not (
-            np.array_equal(pending[0], rows) and pending[1] is self._attached().records.matrix
-        ):
-            return self._take_in_members(rows, self._stage(rows))
-        return self._take_in_members(rows, pending[2])
-
-    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome:
-        """Delete rows, where steps before have given others new values."""
-        return self._take_in_members(
-            rows, self._stage(rows, changed[self._attached().live[changed]])
-        )
-
-    def _take_in_members(self, rows: Ints, staged: Staged) -> Outcome:
-        self._adopt_members(staged)
-        outcomes = [leaving.carry_out() for leaving in staged.leaving.values()]
-        work = self._accelerator
-        work.allotment.forget(rows)
-        if work.classes is not None:
-            work.classes.remove(rows[work.classes.codes[rows] != GONE])
-            self._labels, self._counts = work.classes.labels, work.classes.counts
-        return outcome_of(self, staged, outcomes)
-
-    def _can_add(self) -> bool:
-        return not self._weighted
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        self._pending = None  # of a deletion that was interrupted, without these rows
-        return add_rows(self, rows)
 
     # -- keeping -------------------------------------------------------------------------------
 
@@ -446,13 +458,13 @@ class Composed(MetaEstimatorMixin, Weighted):
                 "weights and groups; pass Records(X, y, sample_weight=..., ids=..., groups=...)"
             )
         for number, each in self._members.items():
-            if isinstance(each, Own):
-                each.attach(records, work.allotment.share(number), vouched=self._attached().vouched)
+            share = partial(work.allotment.share, number)
+            each.attach(records, share, vouched=self._attached().vouched)
         self._accelerator = work
         # What was neither checked nor trusted is learned again instead.
         again = [number for number, each in self._members.items() if each.estimator is None]
         if again:
-            staged = learn_members(self, again, _NO_ROWS, _NO_ROWS)
+            staged = learn_members(self, again, work)
             refuse_other_members(self._members, staged.members, type(self).__name__)
             self._adopt_members(staged)
 

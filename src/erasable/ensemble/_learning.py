@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from erasable.core.arrays import Ints
-from erasable.core.classes import Classes, narrowed
+from erasable.core.classes import GONE, Classes, narrowed
 from erasable.core.deletion import Action, Outcome
 from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Allotment, Share
-from erasable.ensemble._members import Member, Task, Trail, carry_out_all
-from erasable.ensemble._own_members import Leaving, Own, fit_own, n_classes
+from erasable.ensemble._members import Fitted, Following, Member, Task, Trail, carry_out_all
+from erasable.ensemble._own_members import fit_own
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe
 
 if TYPE_CHECKING:
     from erasable.ensemble._composed import Composed
+
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,51 +107,68 @@ class Accelerator:
     classes: Classes | None
     trails: dict[int, Trail] = field(default_factory=dict)
 
+    def without(self, rows: Ints) -> Accelerator:
+        """Return what is left without some rows."""
+        classes = self.classes
+        if classes is not None:
+            classes = replace(classes, counts=classes.counts.copy(), codes=classes.codes.copy())
+            classes.remove(rows[classes.codes[rows] != GONE])
+        return Accelerator(self.allotment.without(rows), classes, dict(self.trails))
+
 
 @dataclass(frozen=True, eq=False)
 class Staged:
     """Members that have learned, before they replace those of the ensemble.
 
-    Those in `leaving` are ready to delete their records themselves, which changes them.
+    Those in `following` are ready to follow the change themselves, which changes them.
     """
 
     members: dict[int, Member | None]
     trails: dict[int, Trail]
-    leaving: dict[int, Leaving]
+    following: list[Following]
     rows_read: int
     resumed: int
 
 
-def learn_members(model: Composed, members: Iterable[int], gone: Ints, changed: Ints) -> Staged:
-    """Have members learn without the rows that are gone, and again those that changed."""
-    work, records = model._accelerator, model._attached().records
+class Moves(NamedTuple):
+    """Rows that leave an ensemble, those that arrive, and those that stay with other values."""
+
+    leaving: Ints = _NO_ROWS
+    arriving: Ints = _NO_ROWS
+    changed: Ints = _NO_ROWS
+
+
+_NO_MOVES = Moves()
+
+
+def learn_members(
+    model: Composed, members: Iterable[int], work: Accelerator, moves: Moves = _NO_MOVES
+) -> Staged:
+    """Have members learn from what `work` allots to them, or prepare them to follow the change."""
+    records = model._attached().records
     plans: list[MemberPlan] = []
     found: dict[int, Member | None] = {}
-    leaving: dict[int, Leaving] = {}
-    stale, rows_read = np.concatenate([gone, changed]), 0
+    following: list[Following] = []
+    rows_read = 0
     for member in members:
-        share = work.allotment.share(member, gone)
+        share = work.allotment.share(member)
         if share.rows.size == 0:
             found[member] = None
             continue
-        if model._has_own_members and n_classes(work.classes, share.rows) != 1:
-            name, mine = _name(model, member), model._members.get(member)
-            if isinstance(mine, Own) and not np.isin(share.rows, changed).any():
-                had = work.allotment.share(member).rows
-                rows = had[np.isin(had, gone)]
-                leaving[member] = mine.without(name, records, rows, share.size(records.weights))
-                continue
+        labels = _labels_of(work.classes, share.rows)
+        alone = len(labels) == 1
+        follows = None if alone else _following(model, member, share, moves)
+        if follows is not None:
+            following.append(follows)
+        elif model._has_own_members and not alone:
             found[member] = fit_own(
-                name, model._recipe, model._tape.child(model._part, member), records, share,
-                model._columns_of(member),
+                _name(model, member), model._recipe, model._tape.child(model._part, member),
+                records, share, model._columns_of(member),
             )  # fmt: skip
             rows_read += share.rows.size
-            continue
-        plan, trail = plan_of(model, member, share), work.trails.get(member)
-        if plan.sliced and trail is not None and trail.basis == plan.basis:
-            earliest = work.allotment.earliest(member, stale)
-            plan = replace(plan, kept=trail.before(earliest))
-        plans.append(plan)
+        else:
+            plan = plan_of(model, member, share, labels)
+            plans.append(replace(plan, kept=_kept(model, plan, work.allotment, moves)))
     tasks = (plan.task(records) for plan in plans)
     learned = carry_out_all(tasks, len(plans), model.n_jobs, records.matrix)
     trails: dict[int, Trail] = {}
@@ -158,26 +177,61 @@ def learn_members(model: Composed, members: Iterable[int], gone: Ints, changed: 
         tree = known[max(known)]
         size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
         fitted = model._recipe.fitted(tree)
-        found[plan.member] = Member(tree, plan.text, size, ids, plan.columns, fitted)
+        found[plan.member] = Fitted(size, ids, plan.columns, fitted, tree, plan.text)
         if plan.sliced:
             trails[plan.member] = Trail(
                 plan.basis, {number: known[number] for number in sorted(known)[:-1]}
             )
     rows_read += sum(plan.share.rows.size - plan.begin for plan in plans)
-    return Staged(found, trails, leaving, int(rows_read), sum(bool(plan.kept) for plan in plans))
+    return Staged(found, trails, following, int(rows_read), sum(bool(plan.kept) for plan in plans))
 
 
-def plan_of(model: Composed, member: int, share: Share) -> MemberPlan:
-    """Plan to learn a share from its beginning."""
+def _following(model: Composed, member: int, share: Share, moves: Moves) -> Following | None:
+    """Return the change that a member is ready to follow; None: it learns anew."""
+    mine, had = model._members.get(member), model._accelerator.allotment
+    if mine is None or had.among(moves.changed, member).size:
+        return None
+    records, leaving = model._attached().records, had.among(moves.leaving, member)
+    return mine.following(_name(model, member), records, share, leaving, moves.arriving)
+
+
+def _kept(model: Composed, plan: MemberPlan, has: Allotment, moves: Moves) -> dict[int, Any]:
+    """Return what a member knows after the slices before the first that is another one."""
+    had, trail = model._accelerator.allotment, model._accelerator.trails.get(plan.member)
+    if not plan.sliced or trail is None or trail.basis != plan.basis:
+        return {}
+    slices = [
+        allotment.slices(allotment.among(rows, plan.member))
+        for allotment, rows in ((had, moves.leaving), (had, moves.changed), (has, moves.arriving))
+    ]
+    kept: dict[int, Any] = trail.before(int(np.concatenate(slices).min()))
+    return kept
+
+
+def _name(model: Composed, member: int) -> str:
+    return f"{model._part} {member}"
+
+
+def _labels_of(classes: Classes | None, rows: Ints) -> list[Any]:
+    """Return the classes of rows, sorted; none where there are no classes.
+
+    >>> _labels_of(Classes.fit(np.array([7, 3, 7]), np.arange(3)), np.array([0, 2]))
+    [7]
+    """
+    if classes is None:
+        return []
+    there = np.bincount(classes.codes[rows], minlength=classes.labels.size) > 0
+    labels: list[Any] = classes.labels[there].tolist()
+    return labels
+
+
+def plan_of(model: Composed, member: int, share: Share, labels: list[Any]) -> MemberPlan:
+    """Plan to learn a share, of some classes, from its beginning."""
     records, recipe, columns = model._attached().records, model._recipe, model._columns_of(member)
     text = text_columns(records.matrix, share.rows)
     if columns is not None:
         recipe = recipe.on(columns)
         text = [place for place, column in enumerate(columns.tolist()) if column in text]
-    labels: list[Any] = []
-    if model._classifies:
-        assert records.y is not None
-        labels = sorted(set(records.y[share.rows].tolist()))
     if len(labels) == 1:
         recipe = of_one_class(recipe)
     tape = model._tape.child(model._part, member)
@@ -189,10 +243,13 @@ def sample_task(model: Composed, rows: Ints) -> Task:
     slices = None
     if model._learns_by != "fit":
         slices = np.arange(rows.size) * 2 // rows.size
-    return plan_of(model, 0, Share(rows, slices)).task(model._attached().records)
+    labels = _labels_of(model._accelerator.classes, rows)
+    return plan_of(model, 0, Share(rows, slices), labels).task(model._attached().records)
 
 
-def outcome_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outcome:
+def outcome_of(
+    model: Composed, staged: Staged, outcomes: list[Outcome], *, arrived: bool
+) -> Outcome:
     """Make one outcome of what members learned, and of what they did themselves."""
     actions = [outcome.action for outcome in outcomes]
     learned = sum(member is not None for member in staged.members.values())
@@ -200,7 +257,7 @@ def outcome_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outc
     action: Action = "resumed"
     if not staged.members and "refit" not in actions and "resumed" not in actions:
         action = "updated"
-    elif n_refits == len(model._members) and not staged.resumed:
+    elif n_refits == len(model._members) and not (staged.resumed or arrived):
         action = "refit"
     counts = {f"{model._part}s": len(staged.members) + len(outcomes)}
     for outcome in outcomes:
@@ -209,33 +266,3 @@ def outcome_of(model: Composed, staged: Staged, outcomes: list[Outcome]) -> Outc
             counts[name] = counts.get(name, 0) + count
     touched = staged.rows_read + sum(outcome.rows_touched for outcome in outcomes)
     return Outcome(action, touched, counts)
-
-
-def _name(model: Composed, member: int) -> str:
-    return f"{model._part} {member}"
-
-
-_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
-
-
-def add_rows(model: Composed, rows: Ints) -> Outcome | None:
-    """See `erasable.core.estimator.Erasable._add_rows`; None where a class is new."""
-    work, y = model._accelerator, model._attached().records.y
-    assert y is not None
-    if work.classes is not None and not work.classes.add(y, rows):
-        return None
-    work.allotment = model._allot(model._teaching_rows())
-    learning, outcomes = [], []
-    for member in work.allotment.members_of(rows):
-        mine = model._members.get(member)
-        if isinstance(mine, Own):
-            share = work.allotment.share(member)
-            outcomes.append(mine.take_in(model._attached().records, share, rows))
-        else:
-            learning.append(member)
-    staged = learn_members(model, learning, _NO_ROWS, rows)
-    model._adopt_members(staged)
-    if work.classes is not None:
-        model._labels, model._counts = work.classes.labels, work.classes.counts
-    outcome = outcome_of(model, staged, outcomes)
-    return outcome if outcome.action != "refit" else replace(outcome, action="resumed")

@@ -7,7 +7,7 @@ So it can be learned in any process, and a deletion concerns only the members th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
@@ -18,12 +18,15 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from erasable.core._changing import Change
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
 from erasable.core.passes import storage
+from erasable.core.records import Records
 from erasable.core.tape import Tape
+from erasable.ensemble._allotment import Share
 from erasable.refit._fitting import ask, one_thread
 from erasable.refit._recipe import Recipe
 
@@ -67,15 +70,63 @@ class Trail:
 
 @dataclass(eq=False)
 class Member:
-    """A member that has learned."""
+    """A member that has learned; a subclass says what its estimator is."""
 
-    tree: Tree  # its fitted estimator as plain values, see `erasable.refit`
-    text: list[int]  # columns that were text among its records
     size: float  # its records, or the sum of their weights
     record_set: Words  # (2,); hash of the set of their ids
     columns: Ints | None  # columns that it looks at; None for all
-    # what `tree` stands for; it shares the arrays. None where it has to be fitted again.
-    estimator: Any
+    estimator: Any  # None where it has to be fitted again
+
+    def state(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement state()")
+
+    def hashed_state(self, name: str) -> LeafHash:
+        """Return the hash of its state."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement hashed_state()")
+
+    def shown(self, recipe: Recipe) -> Any:
+        """Return its estimator for users, who cannot change the member by it."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement shown()")
+
+    def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
+        """Ask the estimator about rows."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
+
+    def attach(self, records: Records, share: Callable[[], Share], *, vouched: bool) -> None:
+        """Take its records, where it came from a file or a pickle; `share` finds them."""
+
+    def following(
+        self, name: str, records: Records, share: Share, leaving: Ints, arriving: Ints
+    ) -> Following | None:
+        """Return the change that makes its estimator one of `share`; None: it is fitted again.
+
+        `leaving` are rows of its records, `arriving` rows of `share`.
+        """
+        return None
+
+    def let_go(self) -> None:
+        """Leave nothing of records in it: another replaces it, and somebody may keep it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Following:
+    """A change of the records that a member's own model holds, which it is ready to follow."""
+
+    name: str  # of the member, for messages
+    member: Member
+    change: Change
+    # of the member, afterwards:
+    size: float
+    record_set: Words
+
+
+@dataclass(eq=False)
+class Fitted(Member):
+    """A member whose estimator is scikit-learn's, and keeps no records."""
+
+    tree: Tree  # what `estimator` has learned, as plain values, see `erasable.refit`
+    text: list[int]  # columns that were text among its records
     _root: LeafHash | None = field(default=None, repr=False)
 
     def state(self) -> dict[str, Any]:

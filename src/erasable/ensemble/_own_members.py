@@ -6,7 +6,7 @@ by its own law it is a function of these alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,11 +15,12 @@ import numpy as np
 from sklearn.base import clone
 
 from erasable.core._adding import RecordsChange
-from erasable.core._changing import Exclusion, carry_out
-from erasable.core.arrays import Ints, Words
-from erasable.core.classes import Classes
+from erasable.core._changing import carry_out
+from erasable.core.arrays import Ints
+from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
-from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
+from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import (
     ArtifactError,
     InvalidParameterError,
@@ -28,7 +29,6 @@ from erasable.core.errors import (
 )
 from erasable.core.estimator import Erasable
 from erasable.core.inputs import RecordArrays
-from erasable.core.messages import too_few
 from erasable.core.params import encode_params
 from erasable.core.records import Records
 from erasable.core.rows import Rows
@@ -36,7 +36,7 @@ from erasable.core.tape import Tape
 from erasable.core.trust import origin
 from erasable.core.values import Accepts
 from erasable.ensemble._allotment import Share
-from erasable.ensemble._members import Member
+from erasable.ensemble._members import Following, Member
 from erasable.refit._fitting import seeded
 from erasable.refit._names import parts_of
 from erasable.refit._recipe import Recipe, refuse_reaching_out
@@ -47,16 +47,17 @@ _DERIVED = ("params", "record_set")  # what a member's state need not say, as th
 
 @dataclass(eq=False)
 class Own(Member):
-    """A member that is an estimator of erasable, with a copy of its records.
-
-    `estimator` is the model; `tree` and `text` are empty.
-    """
+    """A member that is an estimator of erasable, with a copy of its records."""
 
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""
         whole = self.estimator._whole_state(self.estimator._state())
-        own = {name: value for name, value in whole.items() if name not in _DERIVED}
-        return {**super().state(), "fitted": own}
+        return {
+            "fitted": {name: value for name, value in whole.items() if name not in _DERIVED},
+            "record_set": self.record_set,
+            "size": self.size,
+            "text_columns": np.empty(0, dtype=np.int64),
+        }
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state; the model makes its own once."""
@@ -79,40 +80,27 @@ class Own(Member):
             matrix = matrix.astype(np.float64, copy=False)
         return getattr(self.estimator, method)(Rows(matrix))
 
-    def attach(self, records: Records, share: Share, *, vouched: bool) -> None:
-        """Give a model that came from a file or a pickle its records."""
-        self.estimator._attach_to(_copied(records, share, self), vouched)
+    def attach(self, records: Records, share: Callable[[], Share], *, vouched: bool) -> None:
+        """Give the model its records."""
+        self.estimator._attach_to(_copied(records, share(), self), vouched)
         self.estimator._info.values = None
 
-    def without(self, name: str, records: Records, gone: Ints, size: float) -> Leaving:
-        """Check that the model can delete records, and prepare it.
-
-        `gone` are positions, `size` is the member's size without them. Raise UnlearnableError if it
-        cannot learn from what would be left.
-        """
+    def following(
+        self, name: str, records: Records, share: Share, leaving: Ints, arriving: Ints
+    ) -> Following:
+        """Check that the model can follow the change; raise UnlearnableError if it cannot."""
         model: Erasable = self.estimator
-        ids = records.ids[gone]
         with _named(name):
             model._make_ready()
-            held = model._attached()
-            rows = np.sort(held.rows(ids.tolist()))
-            least, left = model._minimum_records(), held.n_live - rows.size
-            if left < least:
-                parameter = model._minimum_parameter()
-                raise too_few(type(model).__name__, least, parameter, left, held.n_live)
-            model._check_deletion(rows)
-            model._prepare_deletion(rows)
-        return Leaving(self, rows, size, self.record_set - id_set_hash(ids))
-
-    def take_in(self, records: Records, share: Share, come: Ints) -> Outcome:
-        """Have the model add the records `come`, which are among its new `share`."""
-        new = np.isin(share.rows, come)
-        times = None if share.times is None else share.times[new]
-        table = _table(records, Share(share.rows[new], times=times), self.columns, times)
-        held = self.estimator._attached()
-        (report,) = RecordsChange(held.records, self.estimator, digest=False).take_in(table)
-        self.size, self.record_set = share.size(records.weights), share.record_set(records.ids)
-        return Outcome(report.action, report.rows_touched, report.counts)
+            held, table = model._attached(), None
+            gone = np.sort(held.rows(records.ids[leaving].tolist()))
+            new = np.isin(share.rows, arriving)
+            if new.any():
+                times = None if share.times is None else share.times[new]
+                table = _table(records, share.rows[new], self.columns, times)
+            change = RecordsChange(held.records, model, digest=False).prepared(table, gone)
+        size, ids = share.size(records.weights), share.record_set(records.ids)
+        return Following(name, self, change, size, ids)
 
     def let_go(self) -> None:
         """Leave nothing of records in the model, which another replaces and somebody may keep."""
@@ -124,29 +112,51 @@ class Own(Member):
         self.estimator._abandon()
 
 
-@dataclass(frozen=True, eq=False)
-class Leaving:
-    """Records that leave a member, which is ready to delete them; see `Own.without`."""
+class _Changes:
+    """Changes of the records of several members, done and undone as one: a `Change`."""
 
-    member: Own
-    rows: Ints
-    size: float
-    record_set: Words
+    def __init__(self, following: Sequence[Following]) -> None:
+        models = [each.member.estimator for each in following]
+        self.models = [(model._attached(), model) for model in models]
+        self._of = {id(held): each for (held, _), each in zip(self.models, following, strict=True)}
+        self.plain = all(each.change.plain for each in following)
+        self.name = ""
 
-    def carry_out(self) -> Outcome:
-        """Have the model delete them."""
-        model: Erasable = self.member.estimator
-        held = model._attached()
-        (outcome,) = carry_out(Exclusion(held, self.rows), [(held, model)])
-        self.member.size, self.member.record_set = self.size, self.record_set
-        return outcome
+    def begin(self) -> None:
+        """See `Change`."""
+        for each in self._of.values():
+            each.change.begin()
+
+    def delta(self, held: Attachment) -> Delta:
+        """See `Change`."""
+        return self._of[id(held)].change.delta(held)
+
+    def arrive(self, held: Attachment) -> None:
+        """See `Change`; note which member is next to learn."""
+        self.name = self._of[id(held)].name
+        self._of[id(held)].change.arrive(held)
+
+    def finish(self) -> None:
+        """See `Change`."""
+        for each in self._of.values():
+            each.change.finish()
+
+    def undo(self) -> None:
+        """See `Change`."""
+        for each in self._of.values():
+            each.change.undo()
 
 
-def let_go_of(members: Iterable[Member | None]) -> None:
-    """Leave nothing of records in members that an ensemble has no more."""
-    for each in members:
-        if isinstance(each, Own):
-            each.let_go()
+def follow(following: Sequence[Following]) -> list[Outcome]:
+    """Have members follow, all or none: what is raised has changed nothing."""
+    changes = _Changes(following)
+    try:
+        outcomes = carry_out(changes, changes.models)
+    except TooFewRecordsError as error:
+        raise UnlearnableError(f"{changes.name}: {error}") from None
+    for each in following:
+        each.member.size, each.member.record_set = each.size, each.record_set
+    return outcomes
 
 
 def recipe_of(base: Any, owner: Erasable) -> Recipe:
@@ -161,7 +171,7 @@ def fit_own(
 ) -> Own:
     """Fit a member on its share of the records; raise UnlearnableError if that cannot be done."""
     size, ids = share.size(records.weights), share.record_set(records.ids)
-    member = Own({}, [], size, ids, columns, seeded(recipe.template, tape))
+    member = Own(size, ids, columns, seeded(recipe.template, tape))
     with _named(name):
         member.estimator.fit(_copied(records, share, member))
     member.estimator._info.values = None  # the ensemble knows
@@ -191,19 +201,7 @@ def restored_own(
             f"another seed; expected one of {n_features}, fitted as a member; fit and save again"
         )
     model._info.owner = _OWNER
-    return Own({}, [], state["size"], state["record_set"], columns, model)
-
-
-def n_classes(classes: Classes | None, rows: Ints) -> int | None:
-    """Count the classes of rows; None where there are no classes.
-
-    >>> n_classes(Classes.fit(np.array([7, 3, 7]), np.arange(3)), np.array([0, 2]))
-    1
-    """
-    if classes is None:
-        return None
-    counts = np.bincount(classes.codes[rows], minlength=classes.labels.size)
-    return int(np.count_nonzero(counts))
+    return Own(state["size"], state["record_set"], columns, model)
 
 
 def refuse_unsuited_own(base: Erasable, owner: str) -> None:
@@ -229,14 +227,12 @@ def refuse_unsuited_own(base: Erasable, owner: str) -> None:
 
 
 def _copied(records: Records, share: Share, member: Own) -> Records:
-    return Records.from_table(_table(records, share, member.columns, share.times))
+    return Records.from_table(_table(records, share.rows, member.columns, share.times))
 
 
-def _table(
-    records: Records, share: Share, columns: Ints | None, times: Ints | None
-) -> RecordArrays:
-    """Copy the records of a share; how often each is there is a weight."""
-    table = records._table().take(share.rows)
+def _table(records: Records, rows: Ints, columns: Ints | None, times: Ints | None) -> RecordArrays:
+    """Copy records; how often each is there is a weight."""
+    table = records._table().take(rows)
     if columns is not None:
         table = _of_columns(table, columns)
     if times is not None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
@@ -120,21 +119,9 @@ class ApproximateNetwork(Refit):
         check_params(made)
         return made
 
-    def _prepare_deletion(self, rows: Ints) -> None:
-        learned = self._forgotten(rows, self._sorted_rows(without=rows))
-        self._pending = (rows, self._attached().records.matrix, *learned)
-
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        pending, self._pending = self.__dict__.get("_pending"), None
-        held = self._attached()
-        if pending is None or not (
-            np.array_equal(pending[0], rows) and pending[1] is held.records.matrix
-        ):
-            learned = self._forgotten(rows, self._sorted_rows())
-        else:
-            learned = pending[2:]
-        self._adopt_tree(*learned)
-        return Outcome("updated", held.n_live, {"gradients": self.report_.n_gradients})
+    def _update(self, delta: Delta) -> Outcome:
+        self._adopt_tree(*self._forgotten(delta.leaving, self._sorted_rows()))
+        return Outcome("updated", self._attached().n_live, {"gradients": self.report_.n_gradients})
 
     def _forgotten(self, gone: Ints, left: Ints) -> tuple[dict[str, Any], list[int]]:
         """Run the method; return what is then known, as plain values."""

@@ -18,8 +18,9 @@ from erasable.core._column_choice import Columns
 from erasable.core._fit_info import DetachedAttributeError
 from erasable.core._schema import Anything, Array, Fields, Flag, Text, refuse_unbounded
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
-from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
+from erasable.core.errors import ArtifactError, InvalidInputError
 from erasable.core.estimator import NEVER
 from erasable.core.weighted import Weighted
 from erasable.refit._fitting import ask, refuse_chance
@@ -316,6 +317,7 @@ class Refit(MetaEstimatorMixin, Asking):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # it does
+    _updates_in_place: ClassVar[bool] = False
     _instead_of_memory: ClassVar[str] = (
         ", as the estimator of Refit is given all of them at once; where they are more than fits "
         "in memory, ShardedClassifier or ShardedRegressor gives it a shard at a time"
@@ -328,7 +330,6 @@ class Refit(MetaEstimatorMixin, Asking):
     _tree: dict[str, Any]
     _text: list[int]
     _weighted: bool
-    _pending: tuple[Ints, Any, dict[str, Any], list[int]] | None = None
 
     def __init__(self, estimator: Any, *, random_state: Any = None) -> None:
         self.estimator = estimator
@@ -383,21 +384,9 @@ class Refit(MetaEstimatorMixin, Asking):
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _prepare_deletion(self, rows: Ints) -> None:
-        left = self._sorted_rows(without=rows)
-        self._pending = (rows, self._attached().records.matrix, *self._learn_again(left))
-
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        pending, self._pending = self.__dict__.get("_pending"), None
-        held = self._attached()
-        if pending is None or not (
-            np.array_equal(pending[0], rows) and pending[1] is held.records.matrix
-        ):
-            learned = self._learn_again(self._sorted_rows())
-        else:
-            learned = pending[2:]
-        self._adopt_tree(*learned)
-        return Outcome("refit", held.n_live, {"refits": 1})
+    def _update(self, delta: Delta) -> Outcome:
+        self._adopt_tree(*self._learn_again(self._sorted_rows()))
+        return Outcome("refit", self._attached().n_live, {"refits": 1})
 
     def _learn_again(self, rows: Ints) -> tuple[dict[str, Any], list[int]]:
         """Fit to rows, and return what was learned and which columns are text."""
@@ -410,13 +399,9 @@ class Refit(MetaEstimatorMixin, Asking):
         self._tree, self._text = tree, text
         self._estimator = self._recipe.fitted(tree)
 
-    def _sorted_rows(self, without: Ints | None = None) -> Ints:
+    def _sorted_rows(self) -> Ints:
         held, keys = self._attached(), self._record_keys()
         live = held.live_rows()
-        if without is not None:
-            live = np.setdiff1d(live, without, assume_unique=True)
-        if live.size == 0:
-            raise TooFewRecordsError("no records would be left; expected one or more; delete fewer")
         return live[np.argsort(keys[live], kind="stable")]
 
     def _as_given(self, matrix: Any, text: list[int]) -> Any:

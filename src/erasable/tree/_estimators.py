@@ -176,7 +176,7 @@ class TreeModel(Weighted):
 
     def _update(self, delta: Delta) -> Outcome | None:
         held, forest, targets = self._attached(), self._accelerator, self._targets
-        leaving, arriving, _ = delta
+        leaving, arriving = delta.leaving, delta.arriving
         self._kept_flats = None
         if forest.has_to_learn_again or (arriving.size and not forest.can_add):
             return None
