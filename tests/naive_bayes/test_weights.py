@@ -245,6 +245,17 @@ def test_weights_come_by_metadata_routing(model: Any) -> None:
     assert routed.digest() == clone(model).fit(X, y, w).digest()
 
 
+@pytest.mark.parametrize("model", [GaussianNB(), BernoulliNB(), MultinomialNB()])
+def test_the_heaviest_record_is_exchanged(model: Any) -> None:
+    """The grid of the weights becomes finer as it leaves, and has the weight that arrives, too."""
+    X, y, w = counts(5)
+    w[3] = 512.0
+    ours, ids = clone(model).fit(X, y, w), np.arange(len(y))
+    w[3], ids[3] = 1.5, 999
+    ours.replace([3], X[3:4], y[3:4], sample_weight=[1.5], ids=[999])
+    assert ours.digest() == clone(model).fit(X, y, w, ids=ids).digest()
+
+
 def test_forgetting_to_count_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: the grid of the weights depends on all records."""
     X, y, w = np.eye(3), [0, 1, 1], [0.3, 0.7, 1e6]
@@ -264,9 +275,10 @@ def test_the_law_is_checked_with_weights() -> None:
     """Another negative control: the checks see a model that forgets the weight of a record."""
 
     class Heedless(WeighingBernoulliNB):
-        def _delete_rows(self, rows: Any) -> Any:
+        def _update(self, delta: Any) -> Any:
+            rows = delta.leaving
             self._held.records.weights[rows] = 1.0
-            return super()._delete_rows(rows)
+            return super()._update(delta)
 
     with pytest.raises(AssertionError, match="differs"):
         LAW_CHECKS["check_delete_equals_refit"](Heedless())

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._changing import forget_rows
+from erasable.core._changing import learn_anew
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.mapped.objects import base_of
@@ -228,7 +229,8 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
         # As in `Erasable.delete`, but no record is released: all of them come back.
         try:
             held.exclude(rows)
-            forget_rows(model, rows)
+            if model._update(Delta(rows)) is None:
+                learn_anew(model, held, model._map)
             model._info.settle(rows, None)
             yield model
         finally:

@@ -38,7 +38,7 @@ from erasable.core._schema import (
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine, Delta, TableChange
+from erasable.core.changes import Affine, Delta
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -194,6 +194,8 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # its members do
     _reads_blocks: ClassVar[bool] = True
+    _adds_stored: ClassVar[bool] = False
+    _follows_table: ClassVar[bool] = True
 
     estimator: Any
     n_jobs: Any
@@ -344,16 +346,10 @@ class Composed(MetaEstimatorMixin, Weighted):
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _can_add(self) -> bool:
-        return True
-
     @property
     def _updates_in_place(self) -> bool:  # type: ignore[override]
         """Whether members have begun to change: all others are replaced."""
         return self._has_begun
-
-    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
-        return self._update(Delta(rows, table=TableChange(changed), before=before))
 
     def _update(self, delta: Delta) -> Outcome | None:
         self._has_begun = False
@@ -364,7 +360,6 @@ class Composed(MetaEstimatorMixin, Weighted):
         changed = changed[self._attached().live[changed] & ~np.isin(changed, delta.arriving)]
         moves = Moves(delta.leaving, delta.arriving, changed)
         if moves.arriving.size:
-            self._info.keys = None  # those of other records
             self._refuse_weightless(_NO_ROWS)
             work = self._share_out(self._teaching_rows())
             work.trails = dict(before.trails)

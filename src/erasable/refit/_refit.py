@@ -317,6 +317,7 @@ class Refit(MetaEstimatorMixin, Asking):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # it does
+    _adds: ClassVar[bool] = False
     _updates_in_place: ClassVar[bool] = False
     _instead_of_memory: ClassVar[str] = (
         ", as the estimator of Refit is given all of them at once; where they are more than fits "

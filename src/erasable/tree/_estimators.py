@@ -66,7 +66,7 @@ class TreeModel(Weighted):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
-
+    _adds_stored: ClassVar[bool] = False
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
     _gathered: ClassVar[int] = 2**20
@@ -169,10 +169,6 @@ class TreeModel(Weighted):
         matrix = storage(matrix).whole_in_memory(live, self._n_jobs)
         columns = TreeColumns.fit(matrix, live, self._tape, self._n_jobs)
         return Forest.fit(columns, records, known)
-
-    def _can_add(self) -> bool:
-        forest = self._accelerator
-        return forest is not None and forest.can_add
 
     def _update(self, delta: Delta) -> Outcome | None:
         held, forest, targets = self._attached(), self._accelerator, self._targets

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.estimator import NEVER
@@ -68,6 +69,7 @@ class Boosting(Weighted):
 
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
+    _adds: ClassVar[bool] = False
     _refit_from = NEVER
     _settings: dict[str, Any]
     _targets: Any
@@ -206,8 +208,8 @@ class Boosting(Weighted):
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, boosted = self._attached(), self._accelerator
+    def _update(self, delta: Delta) -> Outcome:
+        held, boosted, rows = self._attached(), self._accelerator, delta.leaving
         self._kept_flats = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
