@@ -38,7 +38,7 @@ from erasable.core._schema import (
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine, Delta
+from erasable.core.changes import NOTHING, Affine, Delta
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -348,17 +348,17 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     @property
     def _updates_in_place(self) -> bool:  # type: ignore[override]
-        """Whether members have begun to change: all others are replaced."""
+        """Whether members that hold records have begun to change; all others are replaced."""
         return self._has_begun
 
     def _update(self, delta: Delta) -> Outcome | None:
         self._has_begun = False
-        changed = delta.table.rows
-        if changed is None or not delta.table.in_place:
+        table = NOTHING if delta.table is None else delta.table
+        if table.rows is None or not table.in_place:
             return None
         before = self._accelerator
-        changed = changed[self._attached().live[changed] & ~np.isin(changed, delta.arriving)]
-        moves = Moves(delta.leaving, delta.arriving, changed)
+        stays = self._attached().live[table.rows] & ~np.isin(table.rows, delta.arriving)
+        moves = Moves(delta.leaving, delta.arriving, table.rows[stays])
         if moves.arriving.size:
             self._refuse_weightless(_NO_ROWS)
             work = self._share_out(self._teaching_rows())
@@ -371,7 +371,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         }
         staged = learn_members(self, sorted(members), work, moves)
         self._refuse_nobody(staged)
-        self._has_begun = bool(staged.following)
+        self._has_begun = self._has_own_members
         try:
             outcomes = follow(staged.following)
         except Exception:  # no member has changed
