@@ -1,4 +1,4 @@
-"""A deletion that is interrupted anywhere has happened, or has not, and nothing in between."""
+"""A change that is interrupted anywhere has happened, or has not, and nothing in between."""
 
 from __future__ import annotations
 
@@ -50,4 +50,58 @@ def test_an_interrupted_deletion_is_done_or_not_done(name: str) -> None:
         assert model.digest() == expected[True, done]
         at += STEP
     assert at > 10 * STEP
+    assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_interrupted_exchange_is_done_or_not_done(name: str) -> None:
+    X, y, ids, _ = table(GaussianNB(), 36)
+
+    def fit(left: Any) -> Any:
+        return MODELS[name].__sklearn_clone__().fit(X[left], y[left], ids=ids[left])
+
+    rows = np.arange(36)
+    digests = {
+        (two, one): fit(rows[(6 if one else 0) + (3 if two else 0) :][: 30 - 3 * two]).digest()
+        for one in (False, True)
+        for two in (False, True)
+    }
+    at, outcomes = 0, set()
+    while True:
+        model = fit(rows[:30])
+        if not interrupt(
+            lambda model=model: model.replace(ids[:6], X[30:], y[30:], ids=ids[30:]), at
+        ):
+            break
+        done = bool(ids[35] in model.ids_)
+        outcomes.add(done)
+        assert model.digest() == digests[False, done]
+        model.delete(ids[6:9] if done else ids[:3])
+        assert model.digest() == digests[True, done]
+        at += STEP
+    assert at > 10 * STEP
+    assert outcomes == {False, True}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_member_that_another_replaces_is_whole_after_an_interruption() -> None:
+    """Of a shard that comes to one class: its model lets go of its records."""
+    X, y, ids, _ = table(GaussianNB(), 30)
+    kind = MODELS["own members"]
+    model = kind.__sklearn_clone__().fit(X, y, ids=ids)
+    gone = ids[(model.shards_ == 0) & (y != "elm")]
+    left = ~np.isin(ids, gone)
+    digests = {
+        False: model.digest(),
+        True: kind.__sklearn_clone__().fit(X[left], y[left], ids=ids[left]).digest(),
+    }
+    at, outcomes = 0, set()
+    while True:
+        model = kind.__sklearn_clone__().fit(X, y, ids=ids)
+        if not interrupt(lambda model=model: model.delete(gone), at):
+            break
+        done = bool(model.ids_.size < 30)
+        outcomes.add(done)
+        assert model.digest() == digests[done]
+        at += 7
     assert outcomes == {False, True}
