@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ensemble.refusing import Refusing
 from erasable import Records
 from erasable.core.changes import Delta
+from erasable.core.digest import state_root
 from erasable.core.errors import UnlearnableError
 from erasable.core.estimator import Erasable
 from erasable.core.leave_out import each_without
@@ -191,7 +192,7 @@ def refused(model: Any, change: str) -> int:
 
     Return how often one has refused. Nobody can learn again meanwhile.
     """
-    digest, times = model.digest(), 0
+    root, times = state_root(model.state()), 0
     while True:
         before, members = dict(model.__dict__), getattr(model, "estimators_", [])
         Refusing.left = times
@@ -202,7 +203,7 @@ def refused(model: Any, change: str) -> int:
             times += 1
         finally:
             Refusing.left = None
-        assert model.digest() == digest
+        assert state_root(model.state()) == root
         assert model.ids_.tolist() == list(range(60))
         assert model.__dict__.keys() == before.keys()
         changed = {name for name in before if model.__dict__[name] is not before[name]}
@@ -253,12 +254,12 @@ def test_what_another_model_refuses_changes_nothing() -> None:
         Refit(LinearRegression(), random_state=0).fit(records),
         Refit(Refusing(), random_state=0).fit(records),
     ]
-    digests = [model.digest() for model in models]
+    roots = [state_root(model.state()) for model in models]
     Refusing.left = 0
     with pytest.raises(UnlearnableError, match="Refusing"):
         records.correct(range(10), ROWS[60:], Y[60:])
     Refusing.left = None
-    assert [model.digest() for model in models] == digests
+    assert [state_root(model.state()) for model in models] == roots
     records.correct(range(10), ROWS[60:], Y[60:])
     X, y, ids = left_by("correct")
     for model in models:
