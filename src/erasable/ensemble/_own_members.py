@@ -20,7 +20,7 @@ from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
-from erasable.core.digest import LeafHash, leaf_hash, state_root
+from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
 from erasable.core.errors import (
     ArtifactError,
     InvalidParameterError,
@@ -95,12 +95,14 @@ class Own(Member):
             held, table = model._attached(), None
             gone = np.sort(held.rows(records.ids[leaving].tolist()))
             new = np.isin(share.rows, arriving)
-            if new.any():
+            come = share.rows[new]
+            if come.size:
                 times = None if share.times is None else share.times[new]
-                table = _table(records, share.rows[new], self.columns, times)
+                table = _table(records, come, self.columns, times)
             change = RecordsChange(held.records, model, digest=False).prepared(table, gone)
-        size, ids = share.size(records.weights), share.record_set(records.ids)
-        return Following(name, self, change, size, ids)
+        left = self.record_set - id_set_hash(records.ids[leaving])
+        ids = left + id_set_hash(records.ids[come])
+        return Following(name, self, change, share.size(records.weights), ids)
 
     def let_go(self) -> None:
         """Leave nothing of records in the model, which another replaces and somebody may keep."""

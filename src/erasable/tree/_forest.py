@@ -24,6 +24,7 @@ _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
 _MOST = 2**31
 """unless it takes more bytes than this."""
+_NO_BAG: Bag = np.empty(0, dtype=np.uint32)
 NO_UNITS: Ints = np.empty(0, dtype=np.int64)
 """Weights of records that have none."""
 
@@ -132,6 +133,8 @@ class Forest:
 
     def _bag(self, rows: Ints, times: NDArray[np.uint8] | None = None) -> Bag:
         """Put rows in a bag, by default once, but for those of weight 0."""
+        if rows.size == 0:
+            return _NO_BAG
         if times is None:
             times = np.ones(rows.size, dtype=np.uint8)
         if self.table.units.size:
