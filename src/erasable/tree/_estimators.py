@@ -66,7 +66,6 @@ class TreeModel(Weighted):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
-    _adds_stored: ClassVar[bool] = False
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
     _gathered: ClassVar[int] = 2**20

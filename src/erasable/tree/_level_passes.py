@@ -106,6 +106,14 @@ def placed(
         yield tree, weights, slots
 
 
+def hashes_of(seed: int, values: Matrix) -> Words:
+    """Hash values of a feature, by which they are drawn."""
+    words = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+    hashes = np.empty(words.size, dtype=np.uint64)
+    siphash24_integers(np.uint64(seed), FOR_VALUES, TAG, words, hashes)
+    return hashes >> _32
+
+
 class Drawing(Sending[Drawn]):
     """Draw values of the features of open nodes."""
 
@@ -130,9 +138,7 @@ class Drawing(Sending[Drawn]):
         """Hash the values of features that are looked at."""
         hashes = np.zeros((matrix.shape[1], rows.size), dtype=np.uint64)
         for f in np.unique(self._nodes.features[self._nodes.features >= 0]).tolist():
-            words = np.ascontiguousarray(matrix[rows, f], dtype=np.float64).view(np.uint64)
-            siphash24_integers(np.uint64(self._records.seed), FOR_VALUES, TAG, words, hashes[f])
-        hashes >>= _32
+            hashes[f] = hashes_of(self._records.seed, matrix[rows, f])
         return hashes
 
     def merge(self, one: Drawn, other: Drawn) -> Drawn:

@@ -35,6 +35,7 @@ from erasable.tree._level_passes import (
     LevelNodes,
     LevelRecords,
     Sent,
+    hashes_of,
     placed,
     put_together,
 )
@@ -145,6 +146,24 @@ Open = list[tuple[int, UpperNode]]
 """Nodes that are to be grown, and their trees."""
 
 
+class _Some(NamedTuple):
+    """Some records of a tree."""
+
+    rows: Ints
+    matrix: Matrix  # (n, n_features)
+    y: Ints
+    weights: Ints
+
+    def divided(self, feature: int, value: float) -> tuple[_Some, _Some]:
+        """Return those that go to the left of a split, and those that go to the right."""
+        left = self.matrix[:, feature].astype(np.float64) <= value
+        return self.chosen(left), self.chosen(~left)
+
+    def chosen(self, which: Flags) -> _Some:
+        """Return some of them."""
+        return _Some._make(each[which] for each in self)
+
+
 class StoredForest:
     """Trees over stored records; an accelerator, of which nothing but `flats` is in the state."""
 
@@ -167,7 +186,7 @@ class StoredForest:
         """Rules by which the trees were grown."""
         return self._records.rules
 
-    can_add = False
+    can_add = True
 
     @property
     def has_to_learn_again(self) -> bool:
@@ -186,6 +205,11 @@ class StoredForest:
         own = weights > 0
         total = self._total(live[own], weights[own])
         return UpperNode(int(records.draws.keys[tree]), 0, int(np.count_nonzero(own)), total)
+
+    def _in_bag(self, tree: int, some: ArrivingRecords) -> Flags:
+        """Tell which records are in the bag of a tree, even if it learns from all records."""
+        inside: Flags = self._records.draws.weights(some.keys, slice(tree, tree + 1))[0] > 0
+        return inside & (some.units > 0) if self.rules.weighted else inside
 
     def _weights(self, rows: Ints, keys: Words, tree: int) -> Ints:
         """Return what rows weigh in a tree."""
@@ -230,6 +254,8 @@ class StoredForest:
         nodes, left = self._nodes_of(open_), []
         drawn = run(Drawing(self._records, self._sent(), nodes), self._matrix, live, n_jobs=n_jobs)
         features, regression = nodes.features, is_regression(self.rules)
+        for slot, k in np.argwhere(drawn.found == 1).tolist():
+            open_[slot][1].still[int(features[slot, k])] = float(drawn.values[slot, k, 0])
         features[drawn.found < 2] = -1
         for slot, (_, node) in enumerate(open_):
             if regression and drawn.extremes[slot, 0] == drawn.extremes[slot, 1]:
@@ -326,75 +352,129 @@ class StoredForest:
         arriving: ArrivingRecords,
         n_jobs: int | None = None,
     ) -> tuple[int, int]:
-        """Take rows out of all trees that learned from them, see `Forest.update`; none arrive.
+        """Take rows in, and take others out of the trees that learned from them.
 
-        Return how many nodes were grown again, and how many records are in them.
+        See `Forest.update`. Return how many nodes were grown again, and how many records are in
+        them.
         """
-        matrix, left = self._matrix[leaving], held.live_rows()
+        self._matrix, live, records = held.records.matrix, held.live_rows(), self._records
+        if held.records.n_rows > records.y.size:
+            self._records = records = _longer(records, held.records.n_rows)
+        records.y[arriving.rows], records.keys[arriving.rows] = arriving.y, arriving.keys
+        if records.units.size:
+            records.units[arriving.rows] = arriving.units
+        self._per_row = None
+        arrived, left = self._read(arriving.rows), self._read(leaving)
         waiting: Open = []
         for tree, root in enumerate(self._roots):
-            weights = self._weights(leaving, leaving_keys, tree)
-            own = np.flatnonzero(weights)
-            if own.size == 0:
-                continue
-            self._flats[tree] = None
-            if own.size < root.n:
-                waiting += self._take_out(tree, root, leaving, matrix, own, weights)
+            if records.whole[tree] and self._in_bag(tree, arriving).any():
+                records.whole[tree], anew = False, True
             else:
-                self._records.whole[tree] = True
-                self._roots[tree] = self._root(tree, left)
+                come = self._of_tree(tree, arrived, arriving.keys)
+                gone = self._of_tree(tree, left, leaving_keys)
+                if not (come.rows.size or gone.rows.size):
+                    continue
+                anew = gone.rows.size == root.n + come.rows.size
+                records.whole[tree] |= anew
+            self._flats[tree] = None
+            if anew:
+                self._roots[tree] = self._root(tree, live)
                 waiting.append((tree, self._roots[tree]))
+            else:
+                waiting += self._exchange(tree, root, come, gone)
         outcome = len(waiting), sum(node.n for _, node in waiting)
-        self._grow(waiting, left, n_jobs)
+        self._grow(waiting, live, n_jobs)
         return outcome
 
-    def _take_out(
-        self,
-        tree: int,
-        root: UpperNode,
-        rows: Ints,
-        matrix: Matrix,
-        own: Ints,
-        weights: Ints,
-    ) -> Open:
-        """Take rows out of the nodes of a tree; return those that have to be grown again."""
+    def _read(self, rows: Ints) -> _Some:
+        """Read rows, whatever they weigh in a tree."""
+        matrix = self._matrix[rows] if rows.size else np.empty((0, self._matrix.shape[1]))
+        return _Some(rows, matrix, self._records.y[rows], np.ones_like(rows))
+
+    def _of_tree(self, tree: int, some: _Some, keys: Words) -> _Some:
+        """Return those of some records that a tree learns from, with their weights in it."""
+        weights = self._weights(some.rows, keys, tree)
+        return some._replace(weights=weights).chosen(weights > 0)
+
+    def _exchange(self, tree: int, root: UpperNode, come: _Some, gone: _Some) -> Open:
+        """Exchange rows in the nodes of a tree; return those that have to be grown again."""
         found: Open = []
-        waiting = [(root, own)]
+        waiting = [(root, come, gone)]
         while waiting:
-            node, gone = waiting.pop()
-            some = weights[gone]
-            node.n -= gone.size
-            node.total = node.total - self._total(rows[gone], some)
-            if not self._stands_without(
-                tree, node, matrix[gone], self._records.y[rows[gone]], some
-            ):
+            node, come, gone = waiting.pop()
+            node.n += come.rows.size - gone.rows.size
+            node.total = (
+                node.total
+                + self._total(come.rows, come.weights)
+                - self._total(gone.rows, gone.weights)
+            )
+            if not self._stands(tree, node, come, gone):
                 node.open()
                 found.append((tree, node))
             elif node.children:
-                to_left = matrix[gone, node.feature].astype(np.float64) <= node.value
-                for child, part in zip(node.children, (gone[to_left], gone[~to_left]), strict=True):
-                    if part.size:
-                        waiting.append((child, part))
+                sides = (each.divided(node.feature, node.value) for each in (come, gone))
+                for child, (more, less) in zip(
+                    node.children, zip(*sides, strict=True), strict=True
+                ):
+                    if more.rows.size or less.rows.size:
+                        waiting.append((child, more, less))
         return found
 
-    def _stands_without(
-        self, tree: int, node: UpperNode, matrix: Matrix, y: Ints, weights: Ints
-    ) -> bool:
-        """Take records out of what a node knows; tell whether it still decides as it did."""
+    def _stands(self, tree: int, node: UpperNode, come: _Some, gone: _Some) -> bool:
+        """Exchange records in what a node knows; tell whether it still decides as it did."""
         if node.flat is not None:
             return False  # its records are not in memory
-        if node.candidates is None or node.is_small(self.rules):
-            return not node.children  # a leaf stays a leaf, whichever records leave
-        kept = node.candidates.remove(matrix, y, weights, is_regression(self.rules))
+        small = node.is_small(self.rules)
+        if node.candidates is None or small:
+            # A leaf stays a leaf, whichever records leave.
+            return not node.children and (small or not come.rows.size)
+        squares = is_regression(self.rules)
+        if come.rows.size:
+            if not self._draws_alike(node, come.matrix):
+                return False
+            node.candidates.add(come.matrix, come.y, come.weights, squares)
+        kept = node.candidates.remove(gone.matrix, gone.y, gone.weights, squares)
         if not kept or not node.children:
             return False
         best = self._decided(tree, node)
         if (best.place, best.j) != (node.split.place, node.split.j):
             return False
         # Where no split gains anything, all targets may be equal now.
-        if is_regression(self.rules) and best.score <= NOTHING * float(node.total[0]):
+        if squares and best.score <= NOTHING * float(node.total[0]):
             return False
         return not np.isnan(node.candidates.above(best))
+
+    def _draws_alike(self, node: UpperNode, matrix: Matrix) -> bool:
+        """Tell whether a node with these records, too, draws what it has drawn."""
+        candidates, names = node.candidates, self._records.draws.names
+        assert candidates is not None
+        if any((matrix[:, f] != value).any() for f, value in node.still.items()):
+            return False
+        races = np.empty_like(names)
+        kernels.find_races(np.uint64(node.key), names, races)
+        for k, f in enumerate(candidates.features.tolist()):
+            drawn = candidates.values[k, : candidates.found[k]]
+            others = np.setdiff1d(matrix[:, f].astype(np.float64), drawn)
+            if not others.size:
+                continue
+            last = drawn[candidates.lasts[k]]
+            if drawn.size < self.rules.sample or self._first(last, others, races[f]) != last:
+                return False
+        return True
+
+    def _first(self, last: float, others: Floats, race: np.uint64) -> float:
+        """Return which of some values of a feature is drawn first."""
+        column = np.append(last, others)[:, np.newaxis]
+        drawn = Drawn(
+            np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1, 1), dtype=np.uint64),
+            np.zeros((1, 1, 1)), np.zeros((1, 2), dtype=np.int64),
+        )  # fmt: skip
+        none = np.zeros(column.size, dtype=np.int64)
+        kernels.draw(
+            column, np.arange(column.size), none, hashes_of(self._records.seed, column[:, 0])[None],
+            none, np.zeros((1, 1), dtype=np.int64), np.array([[race]]), drawn,
+        )  # fmt: skip
+        return float(drawn.values[0, 0, 0])
 
     def forget(self, rows: Ints) -> None:
         """Overwrite what is kept of rows."""
@@ -434,6 +514,18 @@ class StoredForest:
         """Return the forest if its trees are those that are known."""
         found = forest_hash([flat.hash(self.rules) for flat in known])
         return self if found == self.hash() else None
+
+
+def _longer(records: LevelRecords, n_rows: int) -> LevelRecords:
+    """Return records with room for more rows; what lay elsewhere is overwritten."""
+    more = n_rows - records.y.size
+    units = np.pad(records.units, (0, more)) if records.units.size else records.units
+    made = records._replace(
+        y=np.pad(records.y, (0, more)), keys=np.pad(records.keys, (0, more)), units=units
+    )
+    for each in (records.y, records.keys, records.units):
+        each[:] = 0
+    return made
 
 
 def _trees_of(open_: Open) -> list[int]:

@@ -26,6 +26,15 @@ class SplitCandidates:
     values: Floats  # (n_features, sample); values drawn, ascending; infinity behind them
     counted: LevelCounts  # of this node, without the first dimension
 
+    def add(self, matrix: Matrix, y: Ints, weights: Ints, squares: bool) -> None:
+        """Take records in, of whose values none is drawn that was not drawn before."""
+        rows = np.arange(y.size)
+        kernels.count(
+            matrix, rows, y, weights, np.zeros_like(rows), self.features[np.newaxis],
+            self.found[np.newaxis], self.values[np.newaxis], squares,
+            LevelCounts._make(each[np.newaxis] for each in self.counted),
+        )  # fmt: skip
+
     def remove(self, matrix: Matrix, y: Ints, weights: Ints, squares: bool) -> bool:
         """Take records out; tell whether all values drawn are still there."""
         counted, kept = self.counted, True
@@ -107,6 +116,7 @@ class UpperNode:
     n: int
     total: Ints  # (n_stats,); stats of these
     looked: int = 0  # how many features were looked at, all of them constant
+    still: dict[int, float] = field(default_factory=dict)  # values of constant features
     candidates: SplitCandidates | None = None  # None until they are counted
     split: BestSplit = NO_SPLIT
     children: list[UpperNode] = field(default_factory=list)  # two or none
@@ -115,7 +125,7 @@ class UpperNode:
 
     def open(self) -> None:
         """Forget what is below it, and why."""
-        self.looked, self.candidates, self.split = 0, None, NO_SPLIT
+        self.looked, self.still, self.candidates, self.split = 0, {}, None, NO_SPLIT
         self.children, self.flat = [], None
 
     def keep_classes(self, kept: Flags) -> None:
