@@ -6,17 +6,15 @@ from typing import Annotated
 
 import typer
 
-from erasable.cli import (
-    datasets,
-    domains,
-    evidence,
-    models,
-    people,
-    requests,
-    selection,
-    workers,
-    workspaces,
-)
+import erasable.cli.datasets as datasets
+import erasable.cli.domains as domains
+import erasable.cli.evidence as evidence
+import erasable.cli.models as models
+import erasable.cli.people as people
+import erasable.cli.requests as requests
+import erasable.cli.selection as selection
+import erasable.cli.workers as workers
+import erasable.cli.workspaces as workspaces
 from erasable.cli.frame import Root
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import load, load_json, perhaps, public_key
 from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import FOLDER, JSON, argument, option

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from erasable.cli import interrupts
+import erasable.cli.interrupts as interrupts
 from erasable.cli.streams import OutputStream, forgiving
 from erasable.core._interruptions import explained as became
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError

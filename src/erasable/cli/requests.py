@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.frame import command, fail, opened, request_id
 from erasable.cli.identities import asked as asked_for
 from erasable.cli.identities import moment

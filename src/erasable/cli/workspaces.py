@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import load_json, replacing
 from erasable.cli.frame import CommandGroup, command, fail, opened
 from erasable.cli.options import DATABASE, FOLDER, JSON, SCHEMA, STORE, argument, option, switch
