@@ -13,6 +13,7 @@ import pyarrow as pa
 from scipy.sparse import issparse
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import (
     InvalidDataError,
     InvalidIdsError,
@@ -22,7 +23,6 @@ from erasable.core.errors import (
 from erasable.removal import Certificate, Cost, DomainRemoval
 from erasable.removal.budgets import as_budget
 from erasable.removal.scores import as_score
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.catalogue import DataSet, record_type

@@ -19,8 +19,8 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import gone_subjects

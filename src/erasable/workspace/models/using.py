@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.dialects import UNSAID, Dialect

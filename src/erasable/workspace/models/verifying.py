@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import erasable.workspace.locking as locking
 from erasable.audit import equality
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.estimator import Erasable
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import catalogue, recipes

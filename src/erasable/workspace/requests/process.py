@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, gone_subjects, waiting_corrections
 from erasable.workspace.evidence import log, receipts
