@@ -7,7 +7,7 @@ from typing import Any
 
 from erasable.core.changes import ANYTHING, TableChange
 from erasable.core.rows import Rows
-from erasable.core.values import Values
+from erasable.core.arrays import Values
 from erasable.pipeline import _layout, _maps, _nodes
 from erasable.pipeline._tables import as_table
 

@@ -31,6 +31,7 @@ from erasable.core._fit_info import (
 )
 from erasable.core._schema import FieldType
 from erasable.core._untrusted_models import check_base, check_learned, read_model
+from erasable.core.arrays import Values
 from erasable.core.artifact import Place, write_artifact
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine, Delta
@@ -55,7 +56,7 @@ from erasable.core.seeds import seed_from
 from erasable.core.tape import Tape, any_repeats
 from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
-from erasable.core.values import Values, refuse_unsuited
+from erasable.core.values import refuse_unsuited
 
 __all__ = ["NEVER", "Erasable", "load"]
 

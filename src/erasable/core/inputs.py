@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 
 from erasable.core._column_choice import Columns
 from erasable.core._unused_columns import blanks_of, replaced
+from erasable.core.arrays import Values
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.frames import (
     as_frame,
@@ -36,7 +37,7 @@ from erasable.core.protocol import Learner
 from erasable.core.targets import check_target, read_target, read_weights
 from erasable.core.undecided_types import are_rounded, find_unsettled, refuse_rounded
 from erasable.core.unencodable import refuse_surrogates
-from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
+from erasable.core.values import ANYTHING, Accepts, read_values, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.records import Records

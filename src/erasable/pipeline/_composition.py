@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from erasable.core._changing import AllOrNothing
 from erasable.core._fit_info import base_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
-from erasable.core.arrays import Ints
+from erasable.core.arrays import Ints, Values
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine
 from erasable.core.deletion import Outcome
@@ -25,7 +25,6 @@ from erasable.core.ids import name_some
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.partial import WeightedTransformer
 from erasable.core.protocol import Learner
-from erasable.core.values import Values
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, fuses, fusing
 from erasable.pipeline._nested import Nested

@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from erasable.core.arrays import Values
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._maps import EndMap, MapPart, StepMap
 from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import hstack, issparse
 
+from erasable.core.arrays import Values
 from erasable.core.changes import Affine, TableChange, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
 from erasable.core.sparse import canonical
-from erasable.core.values import Values
 from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._tables import as_numbers, as_table
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, Values
 from erasable.core.changes import ANYTHING, NOTHING, TableChange, union
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
@@ -24,7 +24,7 @@ from erasable.core.ids import name_some
 from erasable.core.matrices import to_dense
 from erasable.core.messages import refuse_no_texts
 from erasable.core.rows import Rows
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._maps import MapPart, Widths, apply, side_by_side
 from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._stateless import transformed
