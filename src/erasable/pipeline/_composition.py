@@ -26,8 +26,7 @@ from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.partial import WeightedTransformer
 from erasable.core.protocol import Learner
 from erasable.pipeline._engine import Engine
-from erasable.pipeline._layout import Layout, fuses, fusing
-from erasable.pipeline._nested import Nested
+from erasable.pipeline._layout import Layout, Nested, fuses, fusing
 from erasable.pipeline._nodes import GraphNode, RecordsNode, Stateless, evaluate
 from erasable.pipeline._stateless import made_ready, wants_width
 

@@ -26,10 +26,9 @@ from erasable.core.matrices import blank_rows
 from erasable.core.messages import refuse_no_columns
 from erasable.core.persistent import Persistent
 from erasable.core.views import View
-from erasable.pipeline._layout import Learning
+from erasable.pipeline._layout import Learning, Nested
 from erasable.pipeline._making import derived, refuse_joint, refuse_sparse
 from erasable.pipeline._maps import compose
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
     GraphNode,
     Output,

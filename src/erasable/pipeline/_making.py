@@ -12,8 +12,7 @@ from erasable.core.arrays import Values
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError, UnsupportedStepError
 from erasable.core.passes import Stored
-from erasable.pipeline._layout import Learning
-from erasable.pipeline._nested import Nested
+from erasable.pipeline._layout import Learning, Nested
 from erasable.pipeline._nodes import GraphNode, Output, Raw, RecordsNode, Stateless, evaluate
 from erasable.pipeline._tables import equal
 

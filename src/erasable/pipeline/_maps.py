@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import hstack, issparse
@@ -14,8 +15,11 @@ from erasable.core.changes import Affine, TableChange, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
 from erasable.core.sparse import canonical
-from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._tables import as_numbers, as_table
+
+if TYPE_CHECKING:
+    from erasable.pipeline._layout import Nested
+    from erasable.pipeline._nodes import Changes
 
 
 @dataclass

@@ -22,9 +22,8 @@ from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.values import Accepts
 from erasable.pipeline._composition import Composition
-from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._layout import Layout, Nested, lay_out
 from erasable.pipeline._maps import StepMap, compose
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import GraphNode, RecordsNode
 from erasable.pipeline._stateless import check_steps, names_after
 from erasable.pipeline._tables import active, keeps_names
