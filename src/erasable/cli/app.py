@@ -15,6 +15,7 @@ import erasable.cli.requests as requests
 import erasable.cli.selection as selection
 import erasable.cli.workers as workers
 import erasable.cli.workspaces as workspaces
+from erasable import __version__
 from erasable.cli.frame import Root
 
 app = typer.Typer(
@@ -29,8 +30,6 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from erasable import __version__
-
         typer.echo(f"erasable {__version__}")
         raise typer.Exit
 

@@ -26,7 +26,7 @@ from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import gone_subjects
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.gone_subjects import drop_unused
-from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import (
     catalogue,
@@ -253,8 +253,6 @@ def _fit(
     policy: str | None,
     prepare: str,
 ) -> FittedVersion:
-    from erasable.workspace.evidence import commitments
-
     said = (recipe, datasets, features, target, hook, policy, prepare)
     with _planned(context, name, *said) as plan:
         context.clean()
