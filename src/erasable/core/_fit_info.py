@@ -18,18 +18,6 @@ from erasable.core.value_hash import ValueHash
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-BASE_STATE = frozenset(
-    {
-        "algorithm_version",
-        "feature_names",
-        "n_features",
-        "n_records",
-        "params",
-        "record_set",
-        "seed",
-    }
-)
-
 _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
 
 
@@ -110,11 +98,6 @@ class FitInfo:
         self.values = values
         if self.keys is not None:
             self.keys[rows] = 0
-
-    def make_room(self, n_rows: int) -> None:
-        """Have a key for each of `n_rows` rows, at least as many as before; 0 for new ones."""
-        if self.keys is not None:
-            self.keys = np.concatenate([self.keys, np.zeros(n_rows, np.uint64)])[:n_rows]
 
     def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
         """Return the entry of the model's file for the values of its records."""

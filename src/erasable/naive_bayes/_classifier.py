@@ -27,7 +27,7 @@ from erasable.core._schema import (
     tops,
 )
 from erasable.core._weighted_moments import LEAST_WEIGHT, ClassWeights
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.classes import Classes, check_classes
 from erasable.core.errors import (
     InvalidDataError,
@@ -38,7 +38,6 @@ from erasable.core.errors import (
 from erasable.core.matrices import entries
 from erasable.core.partial import PartialClassifier
 from erasable.core.passes import Block, Pass, run
-from erasable.core.values import Values
 
 
 def naive_bayes_schema(

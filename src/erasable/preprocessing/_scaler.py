@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Fields, FieldType, Relation, column_map
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
@@ -21,7 +21,7 @@ from erasable.core.inputs import read_matrix
 from erasable.core.partial import PartialTransformer
 from erasable.core.sparse import by_column, canonical
 from erasable.core.tables import Table
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 
 NARROWEST = 2.0**-960
 """A spread below this counts as none: dividing by it could overflow."""
