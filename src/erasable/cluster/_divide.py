@@ -90,8 +90,6 @@ class DivideAndConquerKMeans(CentroidModel):
         "weight_by_mass": ["boolean"],
     }
 
-    _adds_stored: ClassVar[bool] = False
-
     _restored: dict[str, Any] | None  # nodes of a file or a pickle, until the tree is made
 
     def __init__(

@@ -209,11 +209,13 @@ class SingleRunModel(CentroidModel):
     @property
     def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
-        held = self._attached()
-        return self._labels_at(held.live_rows()) if self._in_memory() else super().labels_
+        return self._labels_at(self._attached().live_rows())
 
     def _labels_at(self, rows: Ints) -> Ints32:
-        """Clusters of some rows of records that are in memory."""
+        """Return the clusters of some live rows."""
+        if not self._in_memory():
+            labels: Ints32 = super().labels_
+            return labels[np.searchsorted(self._attached().live_rows(), rows)]
         run: LloydRun = self._accelerator.run
         return run.labels[run.positions(rows)].astype(np.int32)
 

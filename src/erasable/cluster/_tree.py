@@ -284,22 +284,21 @@ class ClusterTree:
             model._info.keys = self.table.keys
         if not self._stands(model):
             return None
-        changed, reports = self._by_leaf(leaving), []
-        if self.table.in_memory:
-            reports = [self.leaves[i].remove(rows) for i, rows in changed.items()]
-            self.table.wipe(leaving)
-        else:
-            left_in = {i: np.flatnonzero((self._leaf_of == i) & held.live) for i in changed}
-            for i, leaf in zip(left_in, self._learn_leaves(model, left_in), strict=True):
-                self.leaves[i] = leaf
-            reports = [RunReport("refit", rows.size, 0, 1, 0) for rows in left_in.values()]
+        changed, come = self._by_leaf(leaving), {}
         self._leaf_of[leaving] = -1
         if arriving.size:
             self._leaf_of[arriving] = self._leaves_for(model, arriving, len(self.leaves))
-            own = self._by_leaf(arriving)
-            reports += [self.leaves[i].add(rows) for i, rows in own.items()]
-            changed = {**changed, **own}
-        return self._relearn_nodes(sorted(changed), reports)
+            come = self._by_leaf(arriving)
+        if self.table.in_memory:
+            reports = [self.leaves[i].remove(rows) for i, rows in changed.items()]
+            self.table.wipe(leaving)
+            reports += [self.leaves[i].add(rows) for i, rows in come.items()]
+        else:
+            own = {i: np.flatnonzero((self._leaf_of == i) & held.live) for i in {**changed, **come}}
+            for i, leaf in zip(own, self._learn_leaves(model, own), strict=True):
+                self.leaves[i] = leaf
+            reports = [RunReport("refit", rows.size, 0, 1, 0) for rows in own.values()]
+        return self._relearn_nodes(sorted({**changed, **come}), reports)
 
     def _stands(self, model: CentroidModel) -> bool:
         """Tell whether leaves that no row left or came to are what they were."""
@@ -341,11 +340,11 @@ class ClusterTree:
 
     def take_arrays(self, held: Attachment) -> None:
         """Refer to the arrays of the records, which may be others."""
-        assert isinstance(self.table, GriddedTable)
         self.table.take_arrays(held)
         self._leaf_of = padded(self._leaf_of, self.table.keys.size, fill=-1)
-        for leaf in self.leaves:
-            leaf.show(self.table.X, self.table.keys)
+        if isinstance(self.table, GriddedTable):
+            for leaf in self.leaves:
+                leaf.show(self.table.X, self.table.keys)
 
     def _learn_leaves(self, model: CentroidModel, own: dict[int, Ints]) -> list[Leaf]:
         """Learn leaves, each from its own rows; stored ones are read for some leaves together."""

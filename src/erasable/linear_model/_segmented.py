@@ -221,7 +221,6 @@ class SegmentedRegression(RegressorMixin, Erasable):
     }
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _reads_blocks: ClassVar[bool] = True
-    _adds_stored: ClassVar[bool] = False
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
     _n_targets: int | None  # None where predictions have one dimension

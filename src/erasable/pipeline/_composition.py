@@ -45,7 +45,6 @@ class Composition(_BaseComposition, Nested):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER  # its parts choose
-    _adds_stored: ClassVar[bool] = False
 
     _PARTS: ClassVar[str]
     _engine: Engine | None = None

@@ -183,9 +183,14 @@ class KeptTables(Persistent):
     def _make_room(self, node: GraphNode) -> None:
         """Extend a table to all rows of the records as they are now."""
         view = self._reads[node]
-        if isinstance(view, View):
+        if not isinstance(view, View):
+            return
+        matrix = view.records.matrix
+        if isinstance(matrix, Derived):
+            view.show(matrix.over(self.held.records.matrix, self.held.live))
+        else:
             room = self._room.setdefault(node, {})
-            view.show(lengthened(view.records.matrix, self.held.records.n_rows, room))
+            view.show(lengthened(matrix, self.held.records.n_rows, room))
 
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
@@ -278,14 +283,14 @@ class Engine(KeptTables):
         """Have every step follow records that leave, which can still be read, and that arrive."""
         self._start()
         made: list[Derived] = []
-        if self.held.records.is_stored:
-            tables = [reads.records.matrix for reads in self._reads.values()]
-            made = [matrix for matrix in tables if isinstance(matrix, Derived)]
         try:
-            for matrix in made:
-                matrix.prepare(delta.leaving)
             if delta.moved:
                 self._take_arrays(root)
+            if self.held.records.is_stored:
+                tables = [reads.records.matrix for reads in self._reads.values()]
+                made = [matrix for matrix in tables if isinstance(matrix, Derived)]
+            for matrix in made:
+                matrix.prepare(delta.leaving)
             outcome = join_outcomes(list(self._walk(root, delta)))
             learners = list(_learners(root))
             self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
@@ -337,9 +342,7 @@ class Engine(KeptTables):
         elif issparse(records.matrix):
             new = self._rows(table, arriving, held=True)
             records.matrix = filled(records.matrix, arriving, new, self._room.setdefault(table, {}))
-        elif not isinstance(records.matrix, np.ndarray):
-            self._exchange(table, self._tabulate(table))
-        else:
+        elif isinstance(records.matrix, np.ndarray):
             rows = arriving
             if change:
                 assert change.rows is not None
@@ -347,6 +350,8 @@ class Engine(KeptTables):
                 self._stay[table] = stay, records.matrix[stay]
                 rows = np.union1d(arriving, stay)
             records.matrix[rows] = self._rows(table, rows, held=bool(arriving.size))
+        elif change:  # a table of stored records, which makes its rows when they are read
+            self._exchange(table, self._tabulate(table))
 
     def _update(self, learning: Learning, change: TableChange, delta: Delta) -> Outcome | None:
         """Update a step; None where it has to learn again."""
