@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._changing import learn_anew
 from erasable.core.arrays import Ints
 from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
@@ -227,7 +228,8 @@ def each_without(model: Erasable, parts: Iterable[Ints]) -> Iterator[Erasable]:
             continue
         # As in `Erasable.delete`, but no record is released: all of them come back.
         held.exclude(rows)
-        model._update(Delta(rows))
+        if model._update(Delta(rows)) is None:
+            learn_anew(model, held, model._map)
         model._info.settle(rows, None)
         yield model
         snapshot.restore()

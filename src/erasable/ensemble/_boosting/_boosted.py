@@ -343,8 +343,9 @@ class Boosted(Persistent):
             self.given.part(moving), raws, n_gone, learned, held_out[held_out < n_gone],
             held_out[held_out >= n_gone], seen, losses, changes,
         )  # fmt: skip
-        for known, own in zip(self.before, seen, strict=True):
-            known[moving[n_gone:]] = own[:, n_gone:].T
+        if n_gone < moving.size:
+            for known, own in zip(self.before, seen, strict=True):
+                known[moving[n_gone:]] = own[:, n_gone:].T
         if held_out.size:
             for t in range(first + 1):
                 self.losses[t] += int(losses[t])

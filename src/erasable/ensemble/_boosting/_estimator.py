@@ -244,7 +244,8 @@ class Boosting(Weighted):
             loss = self._loss if anew else self._find_loss()
         if anew or loss.scales != self._loss.scales:
             return None
-        boosted.make_room(held.records.n_rows)
+        if delta.moved:
+            boosted.make_room(held.records.n_rows)
         rows = storage(held.records.matrix).in_memory
         changed = _NO_ROWS
         if arriving.size:
@@ -260,7 +261,7 @@ class Boosting(Weighted):
         if leaving.size:
             values, at = rows(leaving)
             lost = boosted.binned.remove(values[at[boosted.use[leaving] == LEARNED]])
-            changed = np.union1d(changed, lost)
+            changed = np.union1d(changed, lost) if changed.size else lost
         anew = changed.size > 0 or not np.array_equal(loss.start, self._loss.start)
         self._loss = boosted.loss = loss
         if anew:
@@ -277,8 +278,7 @@ class Boosting(Weighted):
 
     def _weights_change(self, gone: Floats | None, arriving: Ints) -> bool:
         """Tell whether what counts as a weight of 1 was another one with weights that left."""
-        weights = self._counted_weights()
-        if weights is None or gone is None:
+        if gone is None or (weights := self._counted_weights()) is None:
             return False
         now = float(weights.max())
         weights[arriving] = 0.0
