@@ -18,7 +18,6 @@ from erasable.core._schema import (
     Fields,
     FieldType,
     Sizes,
-    column_map,
     grid,
     moments,
     refuse_negative_variance,
@@ -123,11 +122,10 @@ class ByClass(ClassifierMixin, Erasable):
     def _state(self) -> dict[str, Any]:
         of_weights = {} if self._weights is None else {"weights": self._weights.state()}
         told = {"labels": self._labels, "counts": self._counts}
-        return {"classes": told, **of_weights, **self._counted.state(), **self._map_state()}
+        return {"classes": told, **of_weights, **self._counted.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
-        self._restore_map(state)
 
     def _reattach(self) -> None:
         learn_and_compare(self)
@@ -165,7 +163,7 @@ def log_shares(scores: Floats) -> Floats:
 
 
 def class_moments_schema(n_records: int) -> Fields:
-    """Return the schema of `erasable.core.class_moments.ClassMoments`, perhaps behind a map."""
+    """Return the schema of `erasable.core.class_moments.ClassMoments`."""
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         counts = value["classes"]["counts"][:, np.newaxis]
@@ -175,4 +173,4 @@ def class_moments_schema(n_records: int) -> Fields:
         "grid": grid("n_features"),
         "moments": moments(n_records, "n_classes", "n_features"),
     }
-    return Fields(parts, {"map": column_map()}, (check,))
+    return Fields(parts, relations=(check,))

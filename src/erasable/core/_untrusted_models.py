@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core._admission import class_for
 from erasable.core._fit_info import BASE_STATE
-from erasable.core._schema import Anything, Array, DictOf, Fields, Integer, Maybe, Names, refuse
+from erasable.core._schema import (
+    Anything,
+    Array,
+    DictOf,
+    Fields,
+    Integer,
+    Maybe,
+    Names,
+    column_map,
+    refuse,
+)
 from erasable.core.artifact import Place, name_of, read_artifact
 from erasable.core.errors import ArtifactError, ErasableError
 from erasable.core.params import decode_params, encode_params
@@ -95,4 +105,8 @@ def check_learned(model: Erasable, learned: dict[str, Any]) -> None:
     if schema is not None:
         n_records = model._info.n_records
         assert n_records is not None
-        schema.check(learned, "", {"n_features": model.n_features_in_, "n_records": n_records})
+        sizes = {"n_features": model.n_features_in_, "n_records": n_records}
+        own = dict(learned)
+        if model._takes_map and "map" in own:
+            column_map().check(own.pop("map"), "map", sizes)
+        schema.check(own, "", sizes)

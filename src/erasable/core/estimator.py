@@ -890,6 +890,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
         learned = {name: value for name, value in state.items() if name not in BASE_STATE}
         if foreign:
             check_learned(self, learned)
+        if self._takes_map and "map" in learned:
+            self._map = Affine(**learned.pop("map"))
         self._restore(learned)
 
     def __getstate__(self) -> dict[str, Any]:

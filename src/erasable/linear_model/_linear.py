@@ -193,7 +193,7 @@ class LinearModel(RegressorMixin, Weighted):
         state: dict[str, Any] = {**gram.state(), "n_targets": self._n_targets}
         if self._zero is not None:
             state["weighted"] = {"origin": self._zero, "n_rows": gram.n_rows}
-        return {**state, **self._map_state()}
+        return state
 
     def _digest_state(self) -> dict[str, Any]:
         state = self._state()
@@ -207,7 +207,6 @@ class LinearModel(RegressorMixin, Weighted):
         n_rows, self._zero = self._n_records, None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
-        self._restore_map(state)
         self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()

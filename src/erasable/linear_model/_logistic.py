@@ -248,12 +248,10 @@ class LogisticRegression(ClassifierMixin, Weighted):
             },
             "columns": {"origin": found.origin, "top": found.top},
             "coefficients": found.values,
-            **self._map_state(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings, classes = decode_params(self._info.params), state["classes"]
-        self._restore_map(state)
         self._shown = _Shown(
             PublishedModel(
                 labels=classes["labels"],

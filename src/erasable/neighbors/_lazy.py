@@ -18,7 +18,6 @@ from erasable.core._schema import (
     ListOf,
     OneOf,
     Sizes,
-    column_map,
     join,
     refuse,
 )
@@ -74,7 +73,7 @@ def lazy_schema(kind: type[StoredLabels | StoredNumbers]) -> Fields:
     else:
         values = [Array("float64", shape, least=-LARGEST, most=LARGEST) for shape in _shapes()]
         records = Fields({**parts, "y": OneOf(tuple(values))}, relations=(_have_outputs,))
-    return Fields({"records": records}, {"map": column_map()})
+    return Fields({"records": records})
 
 
 def _shapes() -> tuple[tuple[str, ...], ...]:
@@ -193,17 +192,16 @@ class Lazy(Erasable):
         return lazy_schema(self._kind_of_targets)
 
     def _state(self) -> dict[str, Any]:
-        return {"records": self._memory.state(), **self._map_state()}
+        return {"records": self._memory.state()}
 
     def _digest_state(self) -> dict[str, Any]:
-        return {**self._memory.digest_state(), **self._map_state()}
+        return self._memory.digest_state()
 
     def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
         """Leave out the records where a hold on them is kept, which says the same."""
-        return self._state() if held is None else self._map_state()
+        return self._state() if held is None else {}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._restore_map(state)
         if self._held is None:
             found = state["records"]
             self._restored = Memory.from_state(found, self._kind_of_targets.from_state(found))

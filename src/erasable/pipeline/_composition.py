@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._changing import AllOrNothing
-from erasable.core._fit_info import base_state
+from erasable.core._fit_info import base_state, map_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
@@ -485,5 +485,6 @@ def _part(step: Erasable) -> dict[str, Any]:
         "feature_names": step._column_names,
         "n_features": step.n_features_in_,
         "seed": getattr(step, "seed_", None),
+        **map_state(step),
         **step._state(),
     }

@@ -177,14 +177,13 @@ class RobustScaler(Scaler):
 
         n_points = bool(self._at_fit("with_centering")) + 2 * bool(self._at_fit("with_scaling"))
         points = Array("float64", (n_points, "n_features"), least=-_LARGEST, most=_LARGEST)
-        return self._map_schema({"quantiles": points}, check)
+        return Fields({"quantiles": points}, relations=(check,))
 
     def _state(self) -> dict[str, Any]:
-        return {"quantiles": self._points, **self._map_state()}
+        return {"quantiles": self._points}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._points = state["quantiles"]
-        self._restore_map(state)
 
     # -- what follows --------------------------------------------------------------------------
 

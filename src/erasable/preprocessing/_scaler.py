@@ -11,7 +11,6 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
 from erasable.core._changing import learn_and_compare
-from erasable.core._schema import Fields, FieldType, Relation, column_map
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import NOTHING, TableChange
 from erasable.core.deletion import Outcome
@@ -107,10 +106,6 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _is_map(self) -> bool:
         return True
 
-    def _map_schema(self, parts: dict[str, FieldType], relation: Relation) -> Fields:
-        """Return the schema of a state that may have the map that `_map_state` returns."""
-        return Fields(parts, {"map": column_map()}, (relation,))
-
     def _reattach(self) -> None:
         learn_and_compare(self)
 
@@ -165,8 +160,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
         return Outcome("updated", 0, {"columns_changed": n_changed})
 
     def _state(self) -> dict[str, Any]:
-        return {**dict(zip(self._names, self._bounds, strict=True)), **self._map_state()}
+        return dict(zip(self._names, self._bounds, strict=True))
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._bounds = np.stack([state[name] for name in self._names])
-        self._restore_map(state)

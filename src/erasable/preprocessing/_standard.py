@@ -231,15 +231,15 @@ class StandardScaler(Scaler, WeightedTransformer):
         weighted: dict[str, FieldType] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
         return Depending(
             "weights",
-            self._map_schema(plain, check),
-            self._map_schema(weighted, _refuse_limbs),
+            Fields(plain, relations=(check,)),
+            Fields(weighted, relations=(_refuse_limbs,)),
         )
 
     def _state(self) -> dict[str, Any]:
         moments, grid = self._moments, self._moments.grid.state()
         sums = moments.state()
         own = sums if isinstance(moments, WeightedMoments) else {"moments": sums}
-        return {"grid": grid, **own, **self._map_state()}
+        return {"grid": grid, **own}
 
     def _restore(self, state: dict[str, Any]) -> None:
         dense = "origin" in state["grid"]
@@ -249,7 +249,6 @@ class StandardScaler(Scaler, WeightedTransformer):
         else:
             self._moments = Moments.from_state(grid, self._n_records, state["moments"])
         self._weighs = True
-        self._restore_map(state)
         self._set_lattice()
 
     def _set_lattice(self) -> None:

@@ -20,7 +20,6 @@ from erasable.core._schema import (
     Integer,
     Sizes,
     classes,
-    column_map,
     grid,
     join,
     refuse,
@@ -225,7 +224,7 @@ class TreeModel(Weighted):
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
         unit = {} if self._unit is None else {"unit": self._unit}
-        return {**self._targets.state(), **self._map_state(), **unit}
+        return {**self._targets.state(), **unit}
 
     def _state(self) -> dict[str, Any]:
         return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
@@ -248,7 +247,7 @@ class TreeModel(Weighted):
 
         def schema(weight: int, **unit: FieldType) -> Fields:
             trees = tree_schema(n_trees, d, weight, regression=name == "target")
-            return Fields({name: targets, "trees": trees, **unit}, {"map": column_map()})
+            return Fields({name: targets, "trees": trees, **unit})
 
         unit = Integer(-(2**11), 2**11)
         return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
@@ -260,7 +259,6 @@ class TreeModel(Weighted):
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
         self._targets = self._targets_from(state)
-        self._restore_map(state)
         self._unit = state.get("unit")
         self._kept_flats = from_arrays(state["trees"])
 

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._changing import learn_and_compare
-from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
+from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError, MagnitudeError
@@ -255,7 +255,7 @@ class Boosting(Weighted):
 
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
-        found = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        found = {**self._targets.state(), "start": self._loss.start}
         return {**found, "categorical": self._declared} if self._reads_types() else found
 
     def _reads_types(self) -> bool:
@@ -275,13 +275,12 @@ class Boosting(Weighted):
         trees = flats_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
         declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
-        own = Fields({"trees": trees, "start": start, **declared}, {"map": column_map()})
+        own = Fields({"trees": trees, "start": start, **declared})
         return own.joined(self._target_schema(n_records))
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
         self._targets = self._targets_from(state)
-        self._restore_map(state)
         if self._reads_types():
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)
