@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._schema import (
     Fields,
     FieldType,
@@ -54,6 +53,7 @@ class ByClass(ClassifierMixin, Erasable):
     """
 
     _adds_stored = True
+    _attaches_by_learning = True
     _labels: NDArray[Any]
     _counts: Ints
     _counted: Any
@@ -126,9 +126,6 @@ class ByClass(ClassifierMixin, Erasable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     @property
     def classes_(self) -> NDArray[Any]:

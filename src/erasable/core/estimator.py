@@ -19,7 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._adding import RecordsChange
 from erasable.core._admission import read_records, records_for, telling_form
-from erasable.core._changing import AllOrNothing, Exclusion, carry_out, in_two_steps
+from erasable.core._changing import (
+    AllOrNothing,
+    Exclusion,
+    carry_out,
+    in_two_steps,
+    learn_and_compare,
+)
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
     BASE_STATE,
@@ -75,10 +81,14 @@ class Erasable(Learner, Transformer, BaseEstimator):
     - ``_delete_rows(rows) -> Outcome``: bring what was learned to what `_fit_rows` would learn now.
       `rows` are positions, ascending and no longer live; they can be read until the call returns,
       and are overwritten after. The request has been checked: it must not raise.
-    - ``_state() -> dict``: what was learned and is not derivable: arrays, numbers, strings, and
-      dicts of these. Names in ``BASE_STATE`` are reserved. Views are fine, `state` copies.
-    - ``_restore(state)``: set every attribute that ``_state`` reads and that predicting needs. This
-      is how a model comes back from a pickle or a file: *nothing else that was learned is kept*.
+    - ``_fields``: names of the attributes that hold what was learned and is not derivable: arrays,
+      numbers, strings, and dicts of these. The state has them, without underscores around their
+      names. Those in ``BASE_STATE`` are reserved. A model comes back from a pickle or a file with
+      these attributes: *nothing else that was learned is kept*.
+
+      Where attributes hold something else, ``_state() -> dict`` returns the state (views are fine,
+      `state` copies), and ``_restore(state)`` sets every attribute that ``_state`` reads and that
+      predicting needs.
 
     and where it needs to (see also `erasable.core.protocol`)
 
@@ -91,7 +101,7 @@ class Erasable(Learner, Transformer, BaseEstimator):
     - ``_reattach()``: make ``self._accelerator`` from the records and what was restored. Called
       before the first deletion of a model that came from a pickle or a file, whenever the
       accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
-      not fit.
+      not fit. With ``_attaches_by_learning = True`` the model learns again, and compares.
     - ``_add_rows(rows)``, with ``_can_add()``: learn from records that arrive or change. By default
       the model learns again (`Report.action` is "refit").
     - ``_update(delta)``: follow records that leave and others that arrive at once, see
@@ -121,15 +131,12 @@ class Erasable(Learner, Transformer, BaseEstimator):
     Examples
     --------
     >>> class Counter(Erasable):
+    ...     _fields = ("count_",)
     ...     def _fit_rows(self):
     ...         self.count_ = self._held.n_live
     ...     def _delete_rows(self, rows):
     ...         self.count_ -= rows.size
     ...         return Outcome("updated")
-    ...     def _state(self):
-    ...         return {"count": self.count_}
-    ...     def _restore(self, state):
-    ...         self.count_ = state["count"]
     >>> counter = Counter().fit([[1.0], [2.0], [3.0]], ids=["a", "b", "c"])
     >>> counter.delete(["b"]).action
     'updated'
@@ -148,6 +155,10 @@ class Erasable(Learner, Transformer, BaseEstimator):
     """
     _sees_storage: ClassVar[bool] = True
     """Whether dense and sparse, float32 and float64 may lead to different models."""
+    _fields: ClassVar[tuple[str, ...]] = ()
+    """Attributes that hold what was learned; the state names them without underscores around."""
+    _attaches_by_learning: ClassVar[bool] = False
+    """Whether `_reattach` learns again, and compares; for estimators that learn fast."""
 
     seed_: int
     _held: Attachment | None = None
@@ -164,10 +175,13 @@ class Erasable(Learner, Transformer, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
 
     def _state(self) -> dict[str, Any]:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _state()")
+        if not self._fields:
+            raise NotImplementedError(f"{type(self).__name__} has neither _fields nor _state()")
+        return {name.strip("_"): getattr(self, name) for name in self._fields}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _restore()")
+        for name in self._fields:
+            setattr(self, name, state[name.strip("_")])
 
     def _schema(self) -> FieldType | None:
         """Return what `_state` holds, so that a file is checked; called with parameters known."""
@@ -217,7 +231,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
         return None
 
     def _reattach(self) -> None:
-        return None
+        if self._attaches_by_learning:
+            learn_and_compare(self)
 
     def _can_add(self) -> bool:
         """Tell whether `_add_rows` is worth calling, from parameters and what is learned."""

@@ -12,7 +12,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
 from erasable.core._schema import FieldType, OneOf, gram, refuse, refuse_many
@@ -125,6 +124,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     _adds_stored = True
     _reads_blocks = True
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
     _gram: Gram
     _solution: _Solved
 
@@ -198,9 +198,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _restore(self, state: dict[str, Any]) -> None:
         self._gram = Gram.from_state(state, self.n_features_in_, self._n_records)
         self._solution = _Solved()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
 from erasable.core._schema import FieldType
@@ -108,6 +107,7 @@ class LinearModel(RegressorMixin, Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
 
     fit_intercept: bool
     _gram: Gram
@@ -210,9 +210,6 @@ class LinearModel(RegressorMixin, Weighted):
         self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

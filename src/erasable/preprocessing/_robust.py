@@ -100,7 +100,8 @@ class RobustScaler(Scaler):
         "unit_variance": ["boolean"],
     }
     _reads_blocks = True
-    _points: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
+    _fields = ("_quantiles",)
+    _quantiles: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
 
     def __init__(
         self,
@@ -139,7 +140,7 @@ class RobustScaler(Scaler):
         if self._at_fit("with_scaling"):
             shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
         self._accelerator = Quantiles.fit(table, shares)
-        self._points = self._find()
+        self._quantiles = self._find()
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         return self._follow(self._accelerator.subtract(Table.of(self._attached()), rows))
@@ -153,8 +154,8 @@ class RobustScaler(Scaler):
 
     def _follow(self, scanned: int) -> Outcome:
         """Find the quantiles again, and say what has changed."""
-        before, self._points = self._points, self._find()
-        changed = (self._points != before).any(axis=0)
+        before, self._quantiles = self._quantiles, self._find()
+        changed = (self._quantiles != before).any(axis=0)
         self._change = TableChange(columns=changed)
         counts = {
             "columns_changed": int(changed.sum()),
@@ -179,12 +180,6 @@ class RobustScaler(Scaler):
         points = Array("float64", (n_points, "n_features"), least=-_LARGEST, most=_LARGEST)
         return Fields({"quantiles": points}, relations=(check,))
 
-    def _state(self) -> dict[str, Any]:
-        return {"quantiles": self._points}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._points = state["quantiles"]
-
     # -- what follows --------------------------------------------------------------------------
 
     @property
@@ -193,7 +188,7 @@ class RobustScaler(Scaler):
         self._check_fitted()
         if not self._at_fit("with_centering"):
             return None
-        center: Floats = self._mapped(self._points[0])
+        center: Floats = self._mapped(self._quantiles[0])
         return center.copy()
 
     @property
@@ -202,7 +197,7 @@ class RobustScaler(Scaler):
         self._check_fitted()
         if not self._at_fit("with_scaling"):
             return None
-        scale: Floats = self._points[-1] - self._points[-2]
+        scale: Floats = self._quantiles[-1] - self._quantiles[-2]
         if self._map is not None:
             scale /= self._map.scale
         scale[scale < NARROWEST] = 1.0

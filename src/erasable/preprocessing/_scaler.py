@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from erasable.core._changing import learn_and_compare
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import NOTHING, TableChange
 from erasable.core.deletion import Outcome
@@ -35,6 +34,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
 
     _adds_stored = True
     _takes_map = True
+    _attaches_by_learning = True
 
     @property
     def n_samples_seen_(self) -> int:
@@ -105,9 +105,6 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     @property
     def _is_map(self) -> bool:
         return True
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     def _live_matrix(self) -> tuple[Values, Ints]:
         held = self._attached()

@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, Sizes, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.deletion import Outcome
@@ -284,6 +283,7 @@ class ItemNeighbors(Erasable):
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
     }
     _adds_stored = True
+    _attaches_by_learning = True
     _reads_blocks = True
     _sees_storage: ClassVar[bool] = False
     _as_if_dense: ClassVar[bool] = True
@@ -353,9 +353,6 @@ class ItemNeighbors(Erasable):
             },
             relations=(_check_triangle,),
         )
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.deletion import Outcome
@@ -67,6 +66,7 @@ class Boosting(Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
     _reads_blocks: ClassVar[bool] = True
     _refit_from = NEVER
     _settings: dict[str, Any]
@@ -285,9 +285,6 @@ class Boosting(Weighted):
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)
         self._kept_flats = from_arrays(state["trees"])
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what it is ----------------------------------------------------------------------------
 
