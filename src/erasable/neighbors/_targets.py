@@ -35,6 +35,7 @@ class StoredNumbers:
     """Targets that are numbers; `flat`: one output, without a column of its own."""
 
     _source: ClassVar[str] = "y"
+    _field: ClassVar[str] = "y"
 
     def __init__(self, values: Floats, flat: bool) -> None:
         # the model's own, shape (n_rows, n_outputs); 0 in rows that are not live
@@ -82,7 +83,7 @@ class StoredNumbers:
     def state(self, order: Ints) -> dict[str, Any]:
         """Return the targets."""
         values = self.values[order]
-        return {"y": values[:, 0].copy() if self.flat else values}
+        return {self._field: values[:, 0].copy() if self.flat else values}
 
     def summary(self) -> dict[str, Any]:
         """Return how many there are for each row, None where they are one without a column."""
@@ -91,7 +92,8 @@ class StoredNumbers:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Bring back what `state` returned, by place."""
-        return cls.fit(state["y"], np.arange(state["y"].shape[0]))
+        values = state[cls._field]
+        return cls.fit(values, np.arange(values.shape[0]))
 
     @classmethod
     def _refuse_large(cls, values: Floats) -> None:
@@ -106,24 +108,16 @@ class StoredWeights(StoredNumbers):
     """Weights of records, in the place of targets."""
 
     _source: ClassVar[str] = "sample_weight"
+    _field: ClassVar[str] = "weights"
 
     def counted(self, rows: Ints) -> Ints:
         """Return those of the rows that can be neighbours: they have a weight above 0."""
         counted: Ints = rows[self.values[rows, 0] > 0.0]
         return counted
 
-    def state(self, order: Ints) -> dict[str, Any]:
-        """Return the weights."""
-        return {"weights": self.values[order, 0]}
-
     def summary(self) -> dict[str, Any]:
         """Return nothing: there is one for each row."""
         return {}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Bring back what `state` returned, by place."""
-        return cls.fit(state["weights"], np.arange(state["weights"].size))
 
 
 class StoredLabels:
