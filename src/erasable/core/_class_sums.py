@@ -15,7 +15,6 @@ from sklearn.base import ClassifierMixin
 
 from erasable.core._schema import (
     Fields,
-    FieldType,
     Sizes,
     grid,
     moments,
@@ -159,15 +158,13 @@ def log_shares(scores: Floats) -> Floats:
     return scores
 
 
-def class_moments_schema(n_records: int) -> Fields:
-    """Return the schema of `erasable.core.class_moments.ClassMoments`."""
+def _check_variances(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    counts = value["classes"]["counts"][:, np.newaxis]
+    refuse_negative_variance(value["moments"], counts, "moments.hh")
 
-    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        counts = value["classes"]["counts"][:, np.newaxis]
-        refuse_negative_variance(value["moments"], counts, "moments.hh")
 
-    parts: dict[str, FieldType] = {
-        "grid": grid("n_features"),
-        "moments": moments(n_records, "n_classes", "n_features"),
-    }
-    return Fields(parts, relations=(check,))
+CLASS_MOMENTS = Fields(
+    {"grid": grid("n_features"), "moments": moments("n_classes", "n_features")},
+    relations=(_check_variances,),
+)
+"""What a file holds of `erasable.core.class_moments.ClassMoments`, beside classes."""

@@ -236,7 +236,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _schema(self) -> Fields:
         settings = self._settings = decode_params(self._info.params)
         self._check_settings()
-        return logistic_schema(self._n_records, self.n_features_in_, settings)
+        return logistic_schema(self.n_features_in_, settings)
 
     def _state(self) -> dict[str, Any]:
         found = self._published()

@@ -63,11 +63,11 @@ class LinearSchema(FieldType):
         gram(n_rows, p, n_origins).joined(of_targets).check(value, at, sizes)
 
 
-def logistic_schema(n_records: int, n_features: int, settings: Mapping[str, Any]) -> Fields:
+def logistic_schema(n_features: int, settings: Mapping[str, Any]) -> Fields:
     """Return the schema of a logistic regression with some parameters."""
     fixed = settings["classes"] is not None
-    used = Array("int64", ("n_classes",), least=0, most=n_records)
-    of_classes = classes(n_records, fixed=fixed).joined(Fields({"taught": used}))
+    used = Array("int64", ("n_classes",), least=0, most=1, per_record=True)
+    of_classes = classes(fixed=fixed).joined(Fields({"taught": used}))
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         found, n_classes = value["classes"], sizes["n_classes"]

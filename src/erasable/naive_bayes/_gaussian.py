@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
-from erasable.core._class_sums import class_moments_schema
-from erasable.core._schema import MOST_QUANTA, Array, Fields
+from erasable.core._class_sums import CLASS_MOMENTS
+from erasable.core._schema import Fields, limbs
 from erasable.core._weighted_moments import ClassWeights, columns_of, means, variances
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.class_moments import ClassMoments
@@ -157,13 +157,9 @@ class GaussianNB(NaiveBayes):
     def _count(self, table: Table) -> ClassMoments:
         return _kind(table.weights).fit(table)
 
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        schema = class_moments_schema(n_records)
-        if not weighted:
-            return schema
-        most = 2 * n_records * MOST_QUANTA
-        limbs = Array("int64", (5, "n_classes", "n_features"), least=-most, most=most)
-        return schema.joined(Fields({"limbs": limbs}))
+    def _counted_schema(self, *, weighted: bool) -> Fields:
+        more = {"limbs": limbs("n_classes", "n_features")} if weighted else {}
+        return CLASS_MOMENTS.joined(Fields(more))
 
     def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
         return _kind(self._weights).from_state(state, self._counts)

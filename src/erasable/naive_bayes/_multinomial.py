@@ -120,11 +120,11 @@ class MultinomialNB(TableNB):
         refuse_negative("MultinomialNB", table.matrix, table.live_rows())
         return _kind(table.weights).fit(table)
 
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        most, shape = n_records * MOST_QUANTA, ("n_classes", "n_features")
-        sums = Array("float64", shape, least=0, most=most, whole=True)
+    def _counted_schema(self, *, weighted: bool) -> Fields:
+        shape = ("n_classes", "n_features")
+        sums = Array("float64", shape, 0, MOST_QUANTA, per_record=True, whole=True)
         if weighted:
-            sums = Array("int64", (2, *shape), least=0, most=most)
+            sums = Array("int64", (2, *shape), 0, MOST_QUANTA, per_record=True)
         return Fields({"grid": grid("n_features", sparse=True), "sums": sums})
 
     def _counted_from(self, state: dict[str, Any]) -> ClassSums:

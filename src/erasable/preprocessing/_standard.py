@@ -12,19 +12,18 @@ from sklearn.utils import Tags
 
 from erasable.core._jit import kernel
 from erasable.core._schema import (
-    MOST_QUANTA,
-    Array,
     Depending,
     Fields,
     FieldType,
     OneOf,
     Sizes,
     grid,
+    limbs,
     moments,
     refuse,
     refuse_many,
     refuse_negative_variance,
-    tops,
+    weight_sums,
 )
 from erasable.core._tape_kernels import log
 from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, WeightUnits, joined
@@ -217,23 +216,8 @@ class StandardScaler(Scaler, WeightedTransformer):
         return self._note_changes(self._moments.add(self._table(), rows) or 0)
 
     def _schema(self) -> FieldType:
-        n_records = self._n_records
-        refuse_many(n_records)
-
-        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            refuse_negative_variance(value["moments"], n_records, "moments.hh")
-
-        grids = OneOf((grid("n_features"), grid("n_features", sparse=True)))
-        plain: dict[str, FieldType] = {"grid": grids, "moments": moments(n_records, "n_features")}
-        most = int(n_records * MOST_QUANTA)
-        weights = {"top": tops(1), "sums": Array("int64", (1,), least=1, most=most)}
-        limbs = Array("int64", (5, "n_features"), least=-2 * most, most=2 * most)
-        weighted: dict[str, FieldType] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
-        return Depending(
-            "weights",
-            Fields(plain, relations=(check,)),
-            Fields(weighted, relations=(_refuse_limbs,)),
-        )
+        refuse_many(self._n_records)
+        return _SCHEMA
 
     def _state(self) -> dict[str, Any]:
         moments, grid = self._moments, self._moments.grid.state()
@@ -331,6 +315,20 @@ def _refuse_limbs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
     if (total * second < first * first).any():
         refuse("limbs", "squares that are too small for their sum", "those of numbers")
 
+
+def _check_variance(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    refuse_negative_variance(value["moments"], sizes["n_records"], "moments.hh")
+
+
+_GRIDS = OneOf((grid("n_features"), grid("n_features", sparse=True)))
+_SCHEMA = Depending(
+    "weights",
+    Fields({"grid": _GRIDS, "moments": moments("n_features")}, relations=(_check_variance,)),
+    Fields(
+        {"grid": _GRIDS, "weights": weight_sums(1, least=1), "limbs": limbs("n_features")},
+        relations=(_refuse_limbs,),
+    ),
+)
 
 _PER_LOG2 = 1.4426950408889634  # 1 / log(2)
 _STEP = 4.0  # of the centres' lattice, in scales

@@ -343,13 +343,13 @@ class ItemNeighbors(Erasable):
         self._derived = _Derived()
 
     def _schema(self) -> Fields:
-        n_records, d = self._n_records, self.n_features_in_
-        refuse_many(n_records)
+        refuse_many(self._n_records)
+        d = self.n_features_in_
         return Fields(
             {
                 "starts": Array("int64", (d + 1,), least=0),
                 "items": Array("int32", ("n_pairs",), least=0, most=d - 1),
-                "counts": Array("int32", ("n_pairs",), least=1, most=n_records),
+                "counts": Array("int32", ("n_pairs",), least=1, most=1, per_record=True),
             },
             relations=(_check_triangle,),
         )

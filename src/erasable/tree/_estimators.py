@@ -242,7 +242,7 @@ class TreeModel(Weighted):
         refuse_many(n_records)
         d = self.n_features_in_
         refuse_unbounded(self)
-        name, targets = self._target_schema(n_records)
+        name, targets = self._target_schema()
         weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
 
         def schema(weight: int, **unit: FieldType) -> Fields:
@@ -252,7 +252,7 @@ class TreeModel(Weighted):
         unit = Integer(-(2**11), 2**11)
         return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
 
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
+    def _target_schema(self) -> tuple[str, Fields]:
         """Return the name of the field of the targets, and what it holds."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
@@ -393,8 +393,8 @@ class TreeClassifier(ClassifierMixin, TreeModel):
         super()._validate_params()
         refuse_weights(self.class_weight)
 
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
-        return "classes", classes(n_records)
+    def _target_schema(self) -> tuple[str, Fields]:
+        return "classes", classes()
 
     def _fit_targets(self) -> ClassTargets:
         return ClassTargets.fit(self._attached(), self._settings["class_weight"])
@@ -471,7 +471,7 @@ class TreeRegressor(RegressorMixin, TreeModel):
 
     _targets: NumberTargets
 
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
+    def _target_schema(self) -> tuple[str, Fields]:
         return "target", grid(1)
 
     def _fit_targets(self) -> NumberTargets:

@@ -206,7 +206,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         self._targets.remove(self._attached(), rows)
         return self._targets.kept() is not None or not np.array_equal(factors, self._factors())
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             wanted = n_outputs_of(sizes["n_classes"])
             n_trees = value["trees"]["n_nodes"].size
@@ -216,7 +216,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
             if not self._may_have(n_trees, most) or (wanted and n_trees % wanted):
                 refuse("trees.n_nodes", f"{n_trees} trees", f"{wanted} a round, {most} in all")
 
-        return Fields({"classes": classes(n_records)}, relations=(check,))
+        return Fields({"classes": classes()}, relations=(check,))
 
     # -- predicting ----------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ class Boosting(Weighted):
         """Forget targets; true if those of others count otherwise now."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _remove_targets()")
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         """Return what the state holds beside trees, map and start."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
@@ -276,7 +276,7 @@ class Boosting(Weighted):
         start = Array("int64", (None,), least=-(2**30), most=2**30)
         declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
         own = Fields({"trees": trees, "start": start, **declared})
-        return own.joined(self._target_schema(n_records))
+        return own.joined(self._target_schema())
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)

@@ -183,7 +183,7 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
             return {**super()._state_beside_trees(), "scale": self._loss.scale}
         return {**super()._state_beside_trees(), "unit": self._loss.unit}
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         name = "scale" if self._at_fit("loss") == "poisson" else "unit"
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
