@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import MagnitudeError
 from erasable.core.estimator import Erasable
@@ -31,10 +32,11 @@ class IntegerSums(OneToOneFeatureMixin, TransformerMixin, Erasable):
         self.sums_ = _rounded(matrix)
         self._choose()
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        self.sums_ = self.sums_ - _rounded(self._held.records.matrix[rows])
+    def _update(self, delta: Delta) -> Outcome:
+        matrix, n = self._held.records.matrix, delta.leaving.size + delta.arriving.size
+        self.sums_ = self.sums_ - _rounded(matrix[delta.leaving]) + _rounded(matrix[delta.arriving])
         self._choose()
-        return Outcome("updated", int(rows.size), {"examined": int(rows.size)})
+        return Outcome("updated", n, {"examined": n})
 
     def _choose(self) -> None:
         keys = self._record_keys()
@@ -60,8 +62,9 @@ class PlainSums(Erasable):
     def _fit_rows(self) -> None:
         self.sums_ = _rounded(self._held.records.matrix[self._held.live])
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        self.sums_ = self.sums_ - _rounded(self._held.records.matrix[rows])
+    def _update(self, delta: Delta) -> Outcome:
+        matrix = self._held.records.matrix
+        self.sums_ = self.sums_ - _rounded(matrix[delta.leaving]) + _rounded(matrix[delta.arriving])
         return Outcome()
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -79,7 +82,7 @@ class MajorityClass(ClassifierMixin, Erasable):
         check_classification_targets(target)
         self.classes_, self.counts_ = np.unique(target, return_counts=True)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         self._fit_rows()
         return Outcome("refit", self._held.n_live)
 
@@ -104,10 +107,12 @@ class SortedValues(PlainSums):
     def _reattach(self) -> None:
         self._accelerator = sorted(self._held.records.matrix[self._held.live, 0].tolist())
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        for value in self._held.records.matrix[rows, 0].tolist():
+    def _update(self, delta: Delta) -> Outcome:
+        matrix = self._held.records.matrix
+        for value in matrix[delta.leaving, 0].tolist():
             self._accelerator.remove(value)
-        return super()._delete_rows(rows)
+        self._accelerator = sorted([*self._accelerator, *matrix[delta.arriving, 0].tolist()])
+        return super()._update(delta)
 
 
 def _rounded(matrix: NDArray[Any]) -> NDArray[np.int64]:

@@ -217,7 +217,7 @@ def test_so_does_a_refusal_of_any_estimator(
 class Refusing(IntegerSums):
     """Refuses a deletion when it has forgotten half."""
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
         self.sums_ = self.sums_ * 0
         raise MagnitudeError("refused")
 

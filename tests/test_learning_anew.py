@@ -10,6 +10,7 @@ from grammar import Writer
 from twins import hold
 
 from erasable.cluster import KMeans
+from erasable.core.changes import Delta
 from erasable.core.estimator import Erasable
 from erasable.linear_model import Ridge
 from erasable.pipeline import make_pipeline
@@ -30,7 +31,7 @@ def numbers(n: int) -> Any:
 def test_every_estimator_may_learn_again(
     estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Erasable, "_learns_sooner", lambda self, n_gone: True)
+    monkeypatch.setattr(Erasable, "_follows", lambda *_: False)
     check(estimator, data_sets=[data for data in LAW_DATA_SETS if data.name == "separated"])
 
 
@@ -41,10 +42,13 @@ def test_compositions_keep_the_law_where_steps_learn_again_or_do_not(
 ) -> None:
     """Each step chooses by its name and the number of records, as if by chance."""
 
-    def chance(self: Erasable, n_gone: int) -> bool:
-        return (len(type(self).__name__) + n_gone + self._attached().n_live) % 3 > 0
+    follows = Erasable._follows
 
-    monkeypatch.setattr(Erasable, "_learns_sooner", chance)
+    def chance(self: Erasable, delta: Delta, n_records: int) -> bool:
+        by_chance = (len(type(self).__name__) + delta.n_most + n_records) % 3 == 0
+        return by_chance and follows(self, delta, n_records)
+
+    monkeypatch.setattr(Erasable, "_follows", chance)
     for seed in range(first, first + 10):
         hold(Writer(seed).write())
 
@@ -76,7 +80,7 @@ def test_what_is_raised_meanwhile_changes_nothing(monkeypatch: pytest.MonkeyPatc
             raise MemoryError
         learn(self)
 
-    monkeypatch.setattr(Erasable, "_learns_sooner", lambda *_: True)
+    monkeypatch.setattr(Erasable, "_follows", lambda *_: False)
     monkeypatch.setattr(Ridge, "_fit_rows", fail_once)
     with pytest.raises(MemoryError):
         model.delete([3])

@@ -165,12 +165,12 @@ class Clumsy(PlainSums):
 
     fails = False
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
         self.sums_ = self.sums_ * 0
         self.half_done_ = True
         if self.fails:
             raise KeyboardInterrupt
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 def test_an_interrupted_deletion_changes_nothing():

@@ -13,6 +13,8 @@ import pytest
 from effort import skip
 from erasable.cluster import KMeans
 from erasable.compose import ColumnTransformer
+from erasable.core.changes import Delta
+from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts
@@ -258,12 +260,12 @@ class Failing(IntegerSums):
 
     most = 100
 
-    def _fit_rows(self) -> None:
+    def _update(self, delta: Delta) -> Outcome:
         held = self._held
         assert held is not None
         if held.n_live > self.most:
             raise MemoryError
-        super()._fit_rows()
+        return super()._update(delta)
 
 
 @pytest.mark.parametrize("other", [sums, Ridge])

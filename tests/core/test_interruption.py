@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from effort import skip
 from erasable.cluster import KMeans
+from erasable.core.changes import Delta
 from erasable.core.digest import id_set_hash
 from erasable.core.estimator import Erasable
 from erasable.core.records import Records
@@ -108,7 +109,7 @@ class Narrow(IntegerSums):
         warnings.warn("half of the values are 0", stacklevel=2)
         super()._fit_rows()
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
         self.sums_ = self.sums_ * 0
         raise MemoryError
 
@@ -147,12 +148,12 @@ class Breaking(IntegerSums):
 
     broken = False
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
         if not Breaking.broken:
             self.sums_ = self.sums_ * 0
             Breaking.broken = True
             raise KeyboardInterrupt
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 def breaking() -> Erasable:
@@ -296,7 +297,7 @@ def not_learned(world: World) -> None:
 
 def learned_only(world: World) -> None:
     excluded_only(world)
-    world.models[0]._delete_rows(np.array(GONE))
+    world.models[0]._update(Delta(np.array(GONE)))
 
 
 def an_old_digest(world: World) -> None:
@@ -371,7 +372,7 @@ def half_guarded(change: Any, models: Any) -> Any:
     id_set = model._info.id_set - id_set_hash(held.records.ids[rows])
     held.exclude(rows)
     try:
-        outcome = model._delete_rows(rows)
+        outcome = model._update(Delta(rows))
     except BaseException:
         held.readmit(rows)
         model._relearn(held)

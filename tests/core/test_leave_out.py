@@ -178,7 +178,8 @@ class Opaque(Erasable):
     def _fit_rows(self) -> None:
         self._sums = array.array("d", self._held.records.matrix[self._held.live].sum(axis=0))
 
-    def _delete_rows(self, rows: Any) -> Outcome:
+    def _update(self, delta: Any) -> Outcome:
+        rows = delta.leaving
         for j, value in enumerate(self._held.records.matrix[rows].sum(axis=0)):
             self._sums[j] -= value
         return Outcome("updated")

@@ -15,7 +15,7 @@ from sklearn.base import TransformerMixin, clone
 
 from effort import examples
 from erasable import load
-from erasable.core.changes import TableChange
+from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
@@ -116,7 +116,7 @@ class Shares(TransformerMixin, Erasable):
         self.totals_ = np.abs(held.records.matrix[held.live]).sum(axis=0)
         self.kept_ = np.flatnonzero(self.totals_ > 0)
 
-    def _delete_rows(self, rows: np.ndarray) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         before = self.kept_
         self._fit_rows()
         place = {column: position for position, column in enumerate(before.tolist())}

@@ -264,9 +264,10 @@ def test_the_law_is_checked_with_weights() -> None:
     """Another negative control: the checks see a model that forgets the weight of a record."""
 
     class Heedless(WeighingBernoulliNB):
-        def _delete_rows(self, rows: Any) -> Any:
+        def _update(self, delta: Any) -> Any:
+            rows = delta.leaving
             self._held.records.weights[rows] = 1.0
-            return super()._delete_rows(rows)
+            return super()._update(delta)
 
     with pytest.raises(AssertionError, match="differs"):
         LAW_CHECKS["check_delete_equals_refit"](Heedless())

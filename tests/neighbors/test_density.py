@@ -505,9 +505,9 @@ class Stale(KernelDensity):
 class Hoarder(KernelDensity):
     """Keeps the weights of records that are gone."""
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
         self._accelerator.targets.remove = lambda rows: None
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 def test_an_order_by_row_is_noticed() -> None:

@@ -293,9 +293,9 @@ class ByRow(KNeighborsRegressor):
 class Hoarder(KNeighborsRegressor):
     """Keeps the targets of records that are gone."""
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
         self._accelerator.targets.remove = lambda rows: None
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 def test_ties_by_row_are_noticed() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 
-from erasable.core.changes import TableChange
+from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 
@@ -28,7 +28,10 @@ class Rarity(TransformerMixin, Erasable):
         self.counts_ = np.count_nonzero(matrix, axis=0)
         self.n_ = len(matrix)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    _adds = False
+
+    def _update(self, delta: Delta) -> Outcome:
+        rows = delta.leaving
         matrix, live = self._held.records.matrix, self._held.live_rows()
         before = self.rarity_
         self.counts_ = self.counts_ - np.count_nonzero(matrix[rows], axis=0)
@@ -55,17 +58,20 @@ class Sums(TransformerMixin, Erasable):
     def _fit_rows(self) -> None:
         self.sums_ = self._held.records.matrix[self._held.live].sum(axis=0)
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        self.sums_ = self.sums_ - self._held.records.matrix[rows].sum(axis=0)
-        return Outcome("updated")
+    _follows_table = True
 
-    def _update_rows(
-        self, rows: NDArray[np.int64], changed: NDArray[np.int64], before: NDArray[Any]
-    ) -> Outcome:
-        matrix = self._held.records.matrix
-        self.sums_ = self.sums_ + matrix[changed].sum(axis=0) - before.sum(axis=0)
-        self._delete_rows(rows)
-        return Outcome("updated", len(changed), {"rows_followed": len(changed)})
+    def _update(self, delta: Delta) -> Outcome | None:
+        matrix, n_followed = self._held.records.matrix, 0
+        if delta.table:
+            if delta.before is None or delta.table.rows is None:
+                return None
+            changed = delta.table.rows
+            self.sums_ = self.sums_ + matrix[changed].sum(axis=0) - delta.before.sum(axis=0)
+            n_followed = len(changed)
+        self.sums_ = self.sums_ - matrix[delta.leaving].sum(axis=0)
+        self.sums_ = self.sums_ + matrix[delta.arriving].sum(axis=0)
+        counts = {"rows_followed": n_followed} if delta.table else {}
+        return Outcome("updated", n_followed, counts)
 
     def transform(self, X: Any) -> NDArray[Any]:
         return self._read_matrix(X) + self.sums_
@@ -83,7 +89,7 @@ class Occasional(TransformerMixin, Erasable):
         matrix = self._held.records.matrix[self._held.live]
         self.kept_ = np.flatnonzero((matrix != matrix[0]).any(axis=0))
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         before = self.kept_
         self._fit_rows()
         self._change = TableChange(columns=np.array([not np.array_equal(before, self.kept_)]))
@@ -98,8 +104,8 @@ class Failing(Sums):
 
     failures = 0
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        outcome = super()._delete_rows(rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        outcome = super()._update(delta)
         if Failing.failures:
             Failing.failures -= 1
             raise KeyboardInterrupt

@@ -171,7 +171,7 @@ class Majority(sklearn.base.ClassifierMixin, Erasable):
         live = self._held.records.y[self._held.live]
         self.classes_, self.counts_ = np.unique(live, return_counts=True)
 
-    def _delete_rows(self, rows: Any) -> Outcome:
+    def _update(self, delta: Any) -> Outcome:
         self._fit_rows()
         return Outcome("updated")
 

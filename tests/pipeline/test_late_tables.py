@@ -108,7 +108,7 @@ def test_a_deletion_that_fails_leaves_a_loaded_model_whole(
     def interrupted(*given: Any) -> Any:
         raise KeyboardInterrupt
 
-    for part, name in ((again[0], "_find_change"), (last, "_resume")):
+    for part, name in ((again[0], "_find_change"), (last, "_follows")):
         with monkeypatch.context() as patched:
             patched.setattr(type(part), name, interrupted)
             with pytest.raises(KeyboardInterrupt):

@@ -13,12 +13,12 @@ import pytest
 import sklearn.preprocessing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from effort import examples
 from erasable import Records, load
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -72,9 +72,9 @@ def test_after_deletions_the_encoder_is_a_refit(
 class Clinging(OrdinalEncoder):
     """Breaks the law: keeps categories that nobody has any more."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         self._accelerator.fixed = True
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 def test_categories_of_the_gone_would_be_seen() -> None:

@@ -14,12 +14,12 @@ import pytest
 import sklearn.impute
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from effort import examples
 from erasable import Records, load
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -109,7 +109,8 @@ def test_a_text_may_mark_a_gap(table: np.ndarray, data: st.DataObject) -> None:
 class Unmoved(SimpleImputer):
     """Breaks the law: keeps filling with what the gone have left."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
+        rows = delta.leaving
         self._accelerator.subtract(Table.of(self._attached()), rows)
         return Outcome("updated")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.preprocessing import MaxAbsScaler
 
@@ -15,7 +15,7 @@ TABLE = np.array([[0.0, -5.0, 1.0], [0.0, 1.0, 2.0], [-3.0, 2.0, 3.0], [7.0, 5.0
 class Forgetful(MaxAbsScaler):
     """Breaks the law: keeps the extremes of records that are gone."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         return Outcome("updated")
 
 

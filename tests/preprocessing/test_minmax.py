@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.preprocessing import MinMaxScaler
@@ -16,7 +16,7 @@ TABLE = np.array([[0.0, 5.0, 1.0], [0.0, 1.0, 2.0], [3.0, 2.0, 3.0], [7.0, 5.0, 
 class Forgetful(MinMaxScaler):
     """Breaks the law: keeps the extremes of records that are gone."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         return Outcome("updated")
 
 

@@ -6,10 +6,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from erasable.cluster import KMeans
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.pipeline import make_pipeline
@@ -19,7 +19,7 @@ from erasable.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 class Forgetful(RobustScaler):
     """Breaks the law: keeps the quantiles of records that are gone."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         return Outcome("updated")
 
 

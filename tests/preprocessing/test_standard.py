@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import MagnitudeError
 from erasable.preprocessing import StandardScaler
@@ -25,7 +26,8 @@ class FloatSums(StandardScaler):
     def _check_deletion(self, rows: NDArray[np.int64]) -> None:
         pass
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
+        rows = delta.leaving
         self._total = self._total - self._attached().records.matrix[rows].sum(axis=0)
         return Outcome("updated")
 

@@ -23,9 +23,10 @@ from utils.honest import Totals
 class Drifting(Totals):
     """Subtracts from a float64 sum: the sum of what is left comes out otherwise."""
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
+        rows = delta.leaving
         totals = self.totals_ - self._held.records.matrix[rows].sum(axis=0)
-        outcome = super()._delete_rows(rows)
+        outcome = super()._update(delta)
         self.totals_ = totals
         return outcome
 
@@ -38,9 +39,10 @@ class Ordered(Totals):
         super()._fit_rows()
         self._went = getattr(self, "_went", [])
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
+        rows = delta.leaving
         self._went = [*self._went, *self._held.records.ids[rows].tolist()][-3:]
-        outcome = super()._delete_rows(rows)
+        outcome = super()._update(delta)
         if len(rows) == 1 and len(self._went) == 3 and sorted(self._went)[::-1] == self._went:
             self.totals_ = self.totals_ + 1.0
         return outcome
@@ -50,8 +52,9 @@ class Ordered(Totals):
 class Hurried(Totals):
     """Forgets the last of a batch of seven."""
 
-    def _delete_rows(self, rows):
-        outcome = super()._delete_rows(rows)
+    def _update(self, delta):
+        rows = delta.leaving
+        outcome = super()._update(delta)
         if len(rows) == 7:
             self.totals_ = self.totals_ + self._held.records.matrix[rows[-1]]
         return outcome
@@ -115,9 +118,9 @@ class Tired(Totals):
         super()._fit_rows()
         self._left = 20
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
         left, old = self._left - 1, self.totals_
-        outcome = super()._delete_rows(rows)
+        outcome = super()._update(delta)
         self._left = left
         if left < 0:
             self.totals_ = old
@@ -224,10 +227,10 @@ class Timeless(Totals):
 class Redrawing(Totals):
     """Draws anew at every deletion where no seed was given."""
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
         if self.random_state is None:
             self._tape = Tape(draw_seed())
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 # -- erasure ---------------------------------------------------------------------------------------
@@ -247,8 +250,9 @@ class Hoarder(Totals):
 class Wiper(Totals):
     """Overwrites a record at once, whoever else may hold it."""
 
-    def _delete_rows(self, rows):
-        outcome = super()._delete_rows(rows)
+    def _update(self, delta):
+        rows = delta.leaving
+        outcome = super()._update(delta)
         self._held.records.matrix[rows] = 0
         return outcome
 

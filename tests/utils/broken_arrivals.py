@@ -13,13 +13,13 @@ from utils.honest import Totals
 class GrowingTotals(Totals):
     """Takes records in, and counts those that it was not told of as such."""
 
-    def _can_add(self):
-        return True
-
     def _seen(self, rows):
         return rows
 
-    def _add_rows(self, rows):
+    def _update(self, delta):
+        rows = delta.arriving
+        if not rows.size:
+            return super()._update(delta)
         hidden = np.setdiff1d(rows, self._seen(rows))
         self._held.live[hidden] = False
         self._fit_rows()

@@ -73,9 +73,10 @@ _DIARIES: WeakKeyDictionary[Totals, list[object]] = WeakKeyDictionary()
 class Diarist(Totals, Persistent):
     """Writes into its files which records it has deleted."""
 
-    def _delete_rows(self, rows):
+    def _update(self, delta):
+        rows = delta.leaving
         _DIARIES.setdefault(self, []).extend(self._held.records.ids[rows].tolist())
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
     def _kept_attributes(self):
         return {**vars(self), "diary": _DIARIES.get(self, [])}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import MagnitudeError
 from erasable.core.estimator import Erasable
@@ -39,7 +40,7 @@ class Totals(Erasable):
         if np.abs(matrix).max() > 1e300:
             raise MagnitudeError("values above 1e300; expected smaller ones; scale them down")
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         self._fit_rows()
         return Outcome("updated", rows_touched=self.count_, counts={"columns": len(self.totals_)})
 
@@ -78,7 +79,7 @@ class ClassTotals(ClassifierMixin, Erasable):
             [[math.fsum(column) for column in matrix[target == name].T] for name in self.classes_]
         )
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         self._fit_rows()
         return Outcome("refit")
 

@@ -277,17 +277,19 @@ class InPickle(Totals):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"trail": getattr(self, "trail", None)}
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
+        rows = delta.leaving
         self.trail = self._held.records.ids[rows].tolist()
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
 
 class InFile(Totals):
     """Writes what it deleted to a file."""
 
-    def _delete_rows(self, rows: Any) -> Any:
+    def _update(self, delta: Any) -> Any:
+        rows = delta.leaving
         self._trail = f"{int(self._held.records.matrix[rows[0], 0])} is gone"[::-1]
-        return super()._delete_rows(rows)
+        return super()._update(delta)
 
     def save(self, path: Any) -> None:
         super().save(path)
@@ -298,8 +300,9 @@ class InFile(Totals):
 class InState(Totals):
     """Tells in its state what it deleted."""
 
-    def _delete_rows(self, rows: Any) -> Any:
-        outcome = super()._delete_rows(rows)
+    def _update(self, delta: Any) -> Any:
+        rows = delta.leaving
+        outcome = super()._update(delta)
         self.drawn_ = self._held.records.matrix[rows[0]].copy()
         return outcome
 

@@ -183,9 +183,6 @@ class CentroidModel(
         """Tell whether the accelerator keeps the records on the grid, with what it learned."""
         return self._accelerator is not None and self._accelerator.table.in_memory
 
-    def _can_add(self) -> bool:
-        return self._in_memory()
-
     def _learn(self, names: list[str] | None = None, warn: bool = False) -> None:
         self._accelerator = self._new_accelerator(names, warn)
         self._publish()
@@ -193,11 +190,6 @@ class CentroidModel(
     def _fit_rows(self) -> None:
         names = getattr(self, "feature_names_in_", None)
         self._learn(None if names is None else list(names), warn=True)
-
-    def _take_arrays(self) -> None:
-        self._accelerator.take_arrays(self._attached())
-        if self._info.keys is not None:
-            self._info.keys = self._accelerator.table.keys
 
     def _reattach(self) -> None:
         before, digest = self._state(), self.digest()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import Array, DictOf, Fields, Integer, Sizes, grid, refuse, refuse_many
-from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 
@@ -117,20 +117,17 @@ class DivideAndConquerKMeans(CentroidModel):
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ClusterTree:
         return ClusterTree(self, names, warn)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        outcome: Outcome | None = self._accelerator.remove(self, rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        tree: ClusterTree = self._accelerator
+        if delta.moved:
+            tree.take_arrays(self._attached())
+        outcome = tree.update(self, delta)
         if outcome is not None:
             self._publish()
             return outcome
         self._learn()
         leaves = len(self._accelerator.leaves)
         return Outcome("refit", self._attached().n_live, {"leaves": leaves})
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        outcome: Outcome | None = self._accelerator.add(self, rows)
-        if outcome is not None:
-            self._publish()
-        return outcome
 
     def _publish(self) -> None:
         tree: ClusterTree = self._accelerator

@@ -74,7 +74,7 @@ class ModelRun:
         run.seed(found[0], n_jobs)
 
     def take_arrays(self, held: Attachment) -> None:
-        """See `erasable.core.estimator.Erasable._take_arrays`."""
+        """Refer to the arrays of the records, which may be others."""
         self.table.take_arrays(held)
         if isinstance(self.table, GriddedTable) and isinstance(self.run, LloydRun):
             self.run.show(self.table.X, self.table.keys)
@@ -131,8 +131,6 @@ class SingleRunModel(CentroidModel):
     can be carried through and the run is made anew.
     """
 
-    _adds_stored: ClassVar[bool] = True
-
     _restored: dict[str, Any] | None
 
     def _needs_moments(self) -> bool:
@@ -147,19 +145,17 @@ class SingleRunModel(CentroidModel):
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> ModelRun:
         return ModelRun(self, names, warn)
 
-    def _can_add(self) -> bool:
-        return self._accelerator is not None
-
     def _update(self, delta: Delta) -> Outcome | None:
+        run: ModelRun = self._accelerator
         if delta.moved:
-            self._take_arrays()
-        outcome: Outcome | None = self._accelerator.exchange(self, delta.leaving, delta.arriving)
+            run.take_arrays(self._attached())
+        outcome: Outcome | None = run.exchange(self, delta.leaving, delta.arriving)
         if outcome is not None:
             self._publish()
             return outcome
         if delta.moved:
             return None
-        self._accelerator.table.wipe(delta.leaving)
+        run.table.wipe(delta.leaving)
         self._learn()
         passes = self._accelerator.run.n_passes
         return Outcome("refit", self._attached().n_live * passes, {"passes": passes})
@@ -211,11 +207,13 @@ class SingleRunModel(CentroidModel):
     @property
     def labels_(self) -> Ints32:
         """Cluster of every record, shape (n_records,), in the order of ``ids_``."""
-        held = self._attached()
-        return self._labels_at(held.live_rows()) if self._in_memory() else super().labels_
+        return self._labels_at(self._attached().live_rows())
 
     def _labels_at(self, rows: Ints) -> Ints32:
-        """Clusters of some rows of records that are in memory."""
+        """Return the clusters of some live rows."""
+        if not self._in_memory():
+            labels: Ints32 = super().labels_
+            return labels[np.searchsorted(self._attached().live_rows(), rows)]
         run: LloydRun = self._accelerator.run
         return run.labels[run.positions(rows)].astype(np.int32)
 

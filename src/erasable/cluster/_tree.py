@@ -16,6 +16,7 @@ import numpy as np
 from erasable.core._stored_parts import drop_copies
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.deletion import Action, Outcome
 from erasable.core.digest import LeafHash, flatten, leaf_hash
 from erasable.core.errors import InvalidInputError
@@ -269,22 +270,35 @@ class ClusterTree:
         """All nodes, leaves first."""
         return [*self.leaves, *itertools.chain.from_iterable(self.merges)]
 
-    def remove(self, model: CentroidModel, rows: Ints) -> Outcome | None:
-        """Delete rows from leaves, and learn the nodes above these anew; None: learn again."""
-        if self.table.remove(rows).values.any() or not self._stands(model):
+    def update(self, model: CentroidModel, delta: Delta) -> Outcome | None:
+        """Have leaves follow, and learn the nodes above these anew; None: learn again."""
+        held, leaving, arriving = model._attached(), delta.leaving, delta.arriving
+        if leaving.size:
+            left = (lambda: np.setdiff1d(held.live_rows(), arriving)) if arriving.size else None
+            if self.table.remove(leaving, left).values.any():
+                return None
+        if arriving.size:
+            self.table.keys[leaving] = 0  # who comes may have the same
+            if not self.table.add(arriving, model._tape):
+                return None
+            model._info.keys = self.table.keys
+        if not self._stands(model):
             return None
-        own = self._by_leaf(rows)
+        changed, come = self._by_leaf(leaving), {}
+        self._leaf_of[leaving] = -1
+        if arriving.size:
+            self._leaf_of[arriving] = self._leaves_for(model, arriving, len(self.leaves))
+            come = self._by_leaf(arriving)
         if self.table.in_memory:
-            reports = [self.leaves[i].remove(rows) for i, rows in own.items()]
-            self.table.wipe(rows)
+            reports = [self.leaves[i].remove(rows) for i, rows in changed.items()]
+            self.table.wipe(leaving)
+            reports += [self.leaves[i].add(rows) for i, rows in come.items()]
         else:
-            live = model._attached().live
-            left = {i: np.flatnonzero((self._leaf_of == i) & live) for i in own}
-            for i, leaf in zip(left, self._learn_leaves(model, left), strict=True):
+            own = {i: np.flatnonzero((self._leaf_of == i) & held.live) for i in {**changed, **come}}
+            for i, leaf in zip(own, self._learn_leaves(model, own), strict=True):
                 self.leaves[i] = leaf
-            reports = [RunReport("refit", rows.size, 0, 1, 0) for rows in left.values()]
-        self._leaf_of[rows] = -1
-        return self._relearn_nodes(own, reports)
+            reports = [RunReport("refit", rows.size, 0, 1, 0) for rows in own.values()]
+        return self._relearn_nodes(sorted({**changed, **come}), reports)
 
     def _stands(self, model: CentroidModel) -> bool:
         """Tell whether leaves that no row left or came to are what they were."""
@@ -305,14 +319,14 @@ class ClusterTree:
         leaves = self._leaf_of[rows]
         return {i: rows[leaves == i] for i in np.unique(leaves).tolist()}
 
-    def _relearn_nodes(self, own: dict[int, Ints], reports: list[RunReport]) -> Outcome:
+    def _relearn_nodes(self, leaves: list[int], reports: list[RunReport]) -> Outcome:
         """Learn the nodes above leaves that have changed anew."""
-        stale, merged = np.array(list(own)), 0
+        stale, merged = np.array(leaves), 0
         for depth, level in enumerate(self.merges):
             stale = np.unique(stale // self.width)
             for i in stale.tolist():
                 merged += level[i].fit(self._children(i, depth), self._weighted)
-        counts = {"leaves": len(reports), "centroids_merged": merged}
+        counts = {"leaves": len(leaves), "centroids_merged": merged}
         examined = sum(report.examined for report in reports)
         action = strongest([report.action for report in reports])
         # A leaf that is learned again is not the model.
@@ -325,22 +339,12 @@ class ClusterTree:
         return below[i * self.width : (i + 1) * self.width]
 
     def take_arrays(self, held: Attachment) -> None:
-        """See `erasable.core.estimator.Erasable._take_arrays`."""
-        assert isinstance(self.table, GriddedTable)
+        """Refer to the arrays of the records, which may be others."""
         self.table.take_arrays(held)
         self._leaf_of = padded(self._leaf_of, self.table.keys.size, fill=-1)
-        for leaf in self.leaves:
-            leaf.show(self.table.X, self.table.keys)
-
-    def add(self, model: CentroidModel, rows: Ints) -> Outcome | None:
-        """Take rows in at their leaves, and learn the nodes above these anew; None: learn again."""
-        assert isinstance(self.table, GriddedTable)
-        if not self.table.add(rows, model._tape) or not self._stands(model):
-            return None
-        model._info.keys = self.table.keys
-        self._leaf_of[rows] = self._leaves_for(model, rows, len(self.leaves))
-        own = self._by_leaf(rows)
-        return self._relearn_nodes(own, [self.leaves[i].add(rows) for i, rows in own.items()])
+        if isinstance(self.table, GriddedTable):
+            for leaf in self.leaves:
+                leaf.show(self.table.X, self.table.keys)
 
     def _learn_leaves(self, model: CentroidModel, own: dict[int, Ints]) -> list[Leaf]:
         """Learn leaves, each from its own rows; stored ones are read for some leaves together."""

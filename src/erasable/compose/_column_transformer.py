@@ -305,11 +305,11 @@ class ColumnTransformer(TransformerMixin, Composition):
             for name, chain in self._chains.items()
         }
 
-    def _start_deletion(self) -> None:
-        super()._start_deletion()
+    def _start_change(self) -> None:
+        super()._start_change()
         self._widths.before = dict(self._widths.now)
 
-    def _end_deletion(self, engine: Engine) -> None:
+    def _end_change_of_steps(self, engine: Engine) -> None:
         for name, chain in self._chains.items():
             change = engine.of(chain.raw)
             if not change.known:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine, Delta
-from erasable.core.deletion import Action, Outcome
+from erasable.core.deletion import Outcome
 from erasable.core.digest import id_set_hash, state_root
 from erasable.core.errors import ArtifactError, ErasableError
 from erasable.core.grid import PrecisionWarning
@@ -118,7 +119,7 @@ def carry_out(change: Change, models: Sequence[tuple[Attachment, Erasable]]) -> 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they were given at `fit`
                 for each in begun:
-                    each.model._relearn(each.held)
+                    each.recover()
         whole = True
 
     try:
@@ -147,35 +148,61 @@ def carry_out(change: Change, models: Sequence[tuple[Attachment, Erasable]]) -> 
 
 
 class _Follower(NamedTuple):
-    """A model that follows a change, with the hashes of its records without what leaves."""
+    """A model that follows a change, with what it needs for that."""
 
     held: Attachment
     model: Erasable
     delta: Delta
-    id_set: NDArray[np.uint64] | None
+    follows: bool
+    id_set: NDArray[np.uint64] | None  # the hashes of its records without what leaves
     values: ValueHash | None
+    before: dict[str, Any] | None  # its attributes, if nothing is changed in place
+
+    def recover(self) -> None:
+        """Make the model what it was before the change, which has been undone."""
+        if self.before is None:
+            self.model._relearn(self.held)
+        else:
+            self.model.__dict__ = self.before
 
 
 def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
     delta, info = change.delta(held), model._info
     id_set, values, leaving = info.id_set, info.values, delta.leaving
+    follows = change.plain and model._follows(delta, held.n_live) and _can_stay(model, held, delta)
     if leaving.size:
         if id_set is not None:
             id_set = id_set - id_set_hash(held.records.ids[leaving])
         if values is not None:
             values = values.without(held, leaving)
-    return _Follower(held, model, delta, id_set, values)
+    before = None
+    if not model._updates_in_place:
+        before = {**model.__dict__, "_info": replace(info, keys=None)}
+    return _Follower(held, model, delta, follows, id_set, values, before)
+
+
+def _can_stay(model: Erasable, held: Attachment, delta: Delta) -> bool:
+    """Tell whether a model can exist without the rows that arrive in the place of others."""
+    if not (delta.moved and delta.leaving.size):
+        return True  # `Erasable.delete` has asked
+    if held.n_live - delta.leaving.size < model._minimum_records():
+        return False
+    try:
+        model._check_deletion(delta.leaving)
+    except ErasableError:
+        return False
+    return True
 
 
 def _follow(change: Change, follower: _Follower) -> Outcome:
     """Update a model, or have it learn again."""
-    held, model, delta, id_set, values = follower
-    leaving, arriving, _ = delta
+    held, model, (leaving, arriving, *_), follows, id_set, values, _ = follower
     if not (leaving.size or arriving.size):
         return Outcome("none")
-    follows = change.plain and model._follows(delta)
     change.arrive(held)
-    outcome = model._update(delta) if follows else None
+    if arriving.size:
+        model._info.keys = None
+    outcome = model._update(follower.delta) if follows else None
     if outcome is None:
         outcome = learn_anew(model, held, model._map)
     if not change.plain:
@@ -189,61 +216,29 @@ def _follow(change: Change, follower: _Follower) -> Outcome:
     return outcome
 
 
-_FROM_MOST: tuple[Action, ...] = ("refit", "resumed", "updated", "none")
-_UNCHANGED = Outcome("none")
-
-
-def in_two_steps(model: Erasable, delta: Delta) -> Outcome | None:
-    """Have a model delete what leaves, and then add what arrives."""
+def in_two_steps(model: Any, delta: Delta) -> Outcome | None:
+    """Delete what leaves, and then add what arrives."""
     held = model._attached()
-    leaving, arriving, _ = delta
-    model._take_arrays()
-    gone: Outcome | None = _UNCHANGED
-    come: Outcome | None = _UNCHANGED
-    if leaving.size:
-        held.exclude(arriving)
-        gone = _delete_first(model, held, leaving)
-        if gone is None:
-            held.readmit(np.concatenate([leaving, arriving]))
-            held.exclude(leaving)
+    leaving, arriving = delta.leaving, delta.arriving
+    if delta.moved and hasattr(model, "_take_arrays"):
+        model._take_arrays()
+    gone = come = Outcome("none")
+    if leaving.size and arriving.size:
+        if type(held) is not Attachment:
             return None
+        held.exclude(arriving)
+        gone = model._delete_rows(leaving)
         held.admit(arriving)
-    model._info.keys = None
+    elif leaving.size:
+        gone = model._delete_rows(leaving)
     if arriving.size:
         come = model._add_rows(arriving)
-    return None if come is None else _joined(gone, come)
-
-
-def _delete_first(model: Erasable, held: Attachment, leaving: Ints) -> Outcome | None:
-    """Delete rows while those that arrive are not live; None where too few would be left."""
-    model._info.make_room(held.records.n_rows)
-    if held.n_live < model._minimum_records():
-        return None
-    held.admit(leaving)  # `_check_deletion` reads them as live rows
-    try:
-        model._check_deletion(leaving)
-        held.exclude(leaving)
-        return model._delete_rows(leaving)
-    except ErasableError:
-        return None
-
-
-def _joined(gone: Outcome | None, come: Outcome) -> Outcome:
-    if gone is None or gone is _UNCHANGED:
-        return come
-    counts = {
-        name: gone.counts.get(name, 0) + come.counts.get(name, 0)
-        for name in {**gone.counts, **come.counts}
-    }
-    action: Action = next(each for each in _FROM_MOST if each in (gone.action, come.action))
-    return Outcome(action, gone.rows_touched + come.rows_touched, counts)
-
-
-def forget_rows(model: Erasable, rows: Ints) -> Outcome:
-    """Delete rows that are no longer live, or learn again where that is faster."""
-    delta = Delta(rows)
-    outcome = model._update(delta) if model._follows(delta) else None
-    return learn_anew(model, model._attached(), model._map) if outcome is None else outcome
+        if come is None:
+            return None
+    last = come if arriving.size else gone
+    return Outcome(
+        last.action, gone.rows_touched + come.rows_touched, {**gone.counts, **come.counts}
+    )
 
 
 def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:

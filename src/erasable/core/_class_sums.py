@@ -21,6 +21,7 @@ from erasable.core._schema import (
     refuse_negative_variance,
 )
 from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.changes import Delta
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
@@ -51,7 +52,6 @@ class ByClass(ClassifierMixin, Erasable):
     and gives them to `_learn`.
     """
 
-    _adds_stored = True
     _attaches_by_learning = True
     _labels: NDArray[Any]
     _counts: Ints
@@ -74,40 +74,33 @@ class ByClass(ClassifierMixin, Erasable):
         self._labels, self._counts = classes.labels, classes.counts
         self._accelerator = classes
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome | None:
         held, classes, weights = self._attached(), self._accelerator, self._weights
+        leaving, arriving = delta.leaving, delta.arriving
+        if delta.moved and weights is not None:
+            weights.weights = held.records.weights
         table = self._table(classes)
-        scanned = self._counted.subtract(table, rows)
-        coarse = weights is not None and weights.subtract(table, rows) > 0
-        kept = classes.remove(rows)
-        if kept is not None:
-            self._counted.keep_classes(kept)
-            if weights is not None:
-                weights.keep_classes(kept)
+        scanned, coarse = 0, False
+        if leaving.size:
+            stay = table.without(arriving)
+            scanned = self._counted.subtract(stay, leaving)
+            coarse = weights is not None and weights.subtract(stay, leaving) > 0
+            kept = classes.remove(leaving)
+            if kept is not None:
+                self._counted.keep_classes(kept)
+                if weights is not None:
+                    weights.keep_classes(kept)
+        if arriving.size:
+            assert held.records.y is not None
+            if not classes.add(held.records.y, arriving):
+                return None
+            coarse = coarse or (weights is not None and weights.add(table, arriving) > 0)
+            more = 0 if coarse else self._counted.add(table, arriving)
+            if more is None:
+                return None
+            scanned += more
         if coarse:
             scanned = self._count_again(table)
-        self._take(classes)
-        return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _take_arrays(self) -> None:
-        if self._weights is not None:
-            self._weights.weights = self._attached().records.weights
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        held, classes, weights = self._attached(), self._accelerator, self._weights
-        assert held.records.y is not None
-        if not classes.add(held.records.y, rows):
-            return None
-        table = self._table(classes)
-        if weights is not None and weights.add(table, rows):
-            scanned = self._count_again(table)
-        else:
-            scanned = self._counted.add(table, rows)
-        if scanned is None:
-            return None
         self._take(classes)
         return Outcome("updated", held.n_live if scanned else 0, {"columns_scanned": scanned})
 

@@ -5,8 +5,9 @@ The law kept here: rows that do not count are not made, as a model must not depe
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -45,6 +46,13 @@ class Derived(Stored):
                 f"are made of it; expected at most {_LARGEST}; make blocks smaller, or columns "
                 "fewer"
             )
+
+    def over(self, source: Stored, live: Flags) -> Self:
+        """Return the same table made of a source with more rows."""
+        made = copy.copy(self)
+        made._source, made._live, made._last = source, live, None
+        made.starts, made.shape = source.starts, (source.shape[0], self.shape[1])
+        return made
 
     def read_block(
         self, number: int, live_rows: Ints | None, columns: Sequence[int] | None, gaps: bool

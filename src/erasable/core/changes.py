@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,29 +14,6 @@ __all__ = ["ANYTHING", "NOTHING", "VALUES", "Affine", "Delta", "TableChange", "u
 
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
-
-
-class Delta(NamedTuple):
-    """Records that leave a model and others that arrive: positions of rows, ascending.
-
-    Attributes
-    ----------
-    leaving : ndarray of int64
-        They are not live any more, and can be read until the change is done.
-    arriving : ndarray of int64
-        They are live.
-    moved : bool
-        Whether the arrays of the records and of the attachment may be others, with more rows.
-
-    Examples
-    --------
-    >>> Delta(np.array([3])).arriving.size
-    0
-    """
-
-    leaving: Ints
-    arriving: Ints = _NO_ROWS
-    moved: bool = False
 
 
 class Affine(NamedTuple):
@@ -151,3 +128,37 @@ def union(changes: Iterable[TableChange]) -> TableChange:
         origins[0] if origins and known else None,
         known,
     )
+
+
+class Delta(NamedTuple):
+    """Records that leave a model and others that arrive: positions of rows, ascending.
+
+    Attributes
+    ----------
+    leaving : ndarray of int64
+        They are not live any more, and can be read until the change is done.
+    arriving : ndarray of int64
+        They are live.
+    moved : bool
+        Whether the arrays of the records and of the attachment may be others, with more rows.
+    table : TableChange
+        What has changed in the rows that stay, where steps of a pipeline have made them.
+    before : ndarray, or None
+        The values that ``table.rows`` had, if they are known.
+
+    Examples
+    --------
+    >>> Delta(np.array([3])).arriving.size
+    0
+    """
+
+    leaving: Ints
+    arriving: Ints = _NO_ROWS
+    moved: bool = False
+    table: TableChange = NOTHING
+    before: Any = None
+
+    @property
+    def n_most(self) -> int:
+        """How many records leave, or arrive, whichever are more."""
+        return max(self.leaving.size, self.arriving.size)

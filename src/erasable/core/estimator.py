@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -19,13 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._adding import RecordsChange
 from erasable.core._admission import read_records, records_for, telling_form
-from erasable.core._changing import (
-    AllOrNothing,
-    Exclusion,
-    carry_out,
-    in_two_steps,
-    learn_and_compare,
-)
+from erasable.core._changing import AllOrNothing, Exclusion, carry_out, learn_and_compare
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
     BASE_STATE,
@@ -69,7 +64,7 @@ NEVER = (2**62, 1.0)
 """`_refit_from` of estimators that decide in a deletion what learns again."""
 
 
-class Erasable(Learner, Transformer, BaseEstimator):
+class Erasable(Learner, Transformer, BaseEstimator, ABC):
     """Base of every estimator that can delete records exactly.
 
     A subclass keeps the law: what it learns is a pure function of its parameters, its tape, and
@@ -78,9 +73,10 @@ class Erasable(Learner, Transformer, BaseEstimator):
 
     - ``_fit_rows()``: learn from the live rows of ``self._attached()``, drawing only from
       ``self._tape``.
-    - ``_delete_rows(rows) -> Outcome``: bring what was learned to what `_fit_rows` would learn now.
-      `rows` are positions, ascending and no longer live; they can be read until the call returns,
-      and are overwritten after. The request has been checked: it must not raise.
+    - ``_update(delta) -> Outcome or None``: bring what was learned to what `_fit_rows` would learn
+      now, after records have left and others have arrived; see `erasable.core.changes.Delta`. None:
+      the model has to learn again; anything may be half-done. Where rows only leave, the request
+      has been checked: it must not raise.
     - ``_fields``: names of the attributes that hold what was learned and is not derivable: arrays,
       numbers, strings, and dicts of these. The state has them, without underscores around their
       names. Those in ``BASE_STATE`` are reserved. A model comes back from a pickle or a file with
@@ -96,16 +92,15 @@ class Erasable(Learner, Transformer, BaseEstimator):
     - ``_minimum_records() -> int``: fewest records the model can exist with; 1 by default.
     - ``_check_deletion(rows)``: raise TooFewRecordsError if what would be left without these rows,
       all of them still live, cannot be learned from for another reason. It learns nothing.
-    - ``_prepare_deletion(rows)``: learn what `_delete_rows` will need, where that may raise; not
-      called for steps.
     - ``_reattach()``: make ``self._accelerator`` from the records and what was restored. Called
       before the first deletion of a model that came from a pickle or a file, whenever the
       accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
       not fit. With ``_attaches_by_learning = True`` the model learns again, and compares.
-    - ``_add_rows(rows)``, with ``_can_add()``: learn from records that arrive or change. By default
-      the model learns again (`Report.action` is "refit").
-    - ``_update(delta)``: follow records that leave and others that arrive at once, see
-      `erasable.core.changes.Delta`. By default `_delete_rows`, and then `_add_rows`.
+    - ``_adds``, ``_adds_stored``: whether `_update` follows rows that arrive; where they are
+      stored.
+    - ``_follows_table``: whether `_update` follows other values in rows that stay.
+    - ``_updates_in_place``: False where `_update` replaces attributes, and changes nothing that
+      they refer to; it is then undone without learning again.
     - ``_learns_from() -> set of str``: the parts of the records that the model depends on: "X", or
       "values" where `_sees_storage` is False; "y", "numbers" and "sample_weight" by the
       estimator's tags and `_takes_weights`; "groups" where draws are keyed by them.
@@ -134,8 +129,8 @@ class Erasable(Learner, Transformer, BaseEstimator):
     ...     _fields = ("count_",)
     ...     def _fit_rows(self):
     ...         self.count_ = self._held.n_live
-    ...     def _delete_rows(self, rows):
-    ...         self.count_ -= rows.size
+    ...     def _update(self, delta):
+    ...         self.count_ += delta.arriving.size - delta.leaving.size
     ...         return Outcome("updated")
     >>> counter = Counter().fit([[1.0], [2.0], [3.0]], ids=["a", "b", "c"])
     >>> counter.delete(["b"]).action
@@ -160,6 +155,11 @@ class Erasable(Learner, Transformer, BaseEstimator):
     _attaches_by_learning: ClassVar[bool] = False
     """Whether `_reattach` learns again, and compares; for estimators that learn fast."""
 
+    _adds: ClassVar[bool] = True
+    _adds_stored: ClassVar[bool] = True
+    _follows_table: ClassVar[bool] = False
+    _updates_in_place: ClassVar[bool] = True
+
     seed_: int
     _held: Attachment | None = None
     _tape: Tape
@@ -168,18 +168,22 @@ class Erasable(Learner, Transformer, BaseEstimator):
 
     # -- what a subclass implements ----------------------------------------------------------------
 
+    @abstractmethod
     def _fit_rows(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_rows()")
+        """Learn from the live rows."""
 
-    def _delete_rows(self, rows: NDArray[np.int64]) -> Outcome:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _delete_rows()")
+    @abstractmethod
+    def _update(self, delta: Delta) -> Outcome | None:
+        """Bring what was learned to what `_fit_rows` would learn now."""
 
     def _state(self) -> dict[str, Any]:
+        """Return what was learned and cannot be derived."""
         if not self._fields:
             raise NotImplementedError(f"{type(self).__name__} has neither _fields nor _state()")
         return {name.strip("_"): getattr(self, name) for name in self._fields}
 
     def _restore(self, state: dict[str, Any]) -> None:
+        """Become what a state describes."""
         for name in self._fields:
             setattr(self, name, state[name.strip("_")])
 
@@ -196,29 +200,13 @@ class Erasable(Learner, Transformer, BaseEstimator):
         """Return the name of the parameter that sets `_minimum_records`."""
         return None
 
-    def _learns_sooner(self, n_gone: int) -> bool:
-        """Tell whether learning again is faster than deleting so many records."""
+    def _follows(self, delta: Delta, n_records: int) -> bool:
+        """Tell whether `_update` is to follow a change of so many records, or to learn again."""
+        adds = self._adds and (self._adds_stored or not self._attached().records.is_stored)
+        if (delta.arriving.size and not adds) or (delta.table and not self._follows_table):
+            return False
         least, share = self._refit_from
-        return n_gone >= least and n_gone >= share * (self._attached().n_live + n_gone)
-
-    def _follows(self, delta: Delta) -> bool:
-        """Tell whether `_update` can follow a change, sooner than the model would learn again."""
-        if not delta.moved:
-            return not self._learns_sooner(delta.leaving.size)
-        if self._learns_sooner(max(delta.leaving.size, delta.arriving.size)):
-            return False
-        stored = self._attached().records.is_stored and not self._adds_stored
-        if stored or not self._can_add():
-            return False
-        return delta.leaving.size == 0 or self._adds_throughout()
-
-    def _update(self, delta: Delta) -> Outcome | None:
-        """Bring what was learned to what `_fit_rows` would learn now.
-
-        By default by `_delete_rows` and `_add_rows`, one after the other. None: it has to learn
-        again; anything may be half-done.
-        """
-        return in_two_steps(self, delta) if delta.moved else self._delete_rows(delta.leaving)
+        return delta.n_most < least or delta.n_most < share * n_records
 
     def _end_change(self) -> None:
         """Do what can wait until a change is done; it may be left out."""
@@ -227,38 +215,9 @@ class Erasable(Learner, Transformer, BaseEstimator):
         """Tell whether a fit is faster than loading a model and deleting so many records."""
         return False
 
-    def _prepare_deletion(self, rows: NDArray[np.int64]) -> None:
-        return None
-
     def _reattach(self) -> None:
         if self._attaches_by_learning:
             learn_and_compare(self)
-
-    def _can_add(self) -> bool:
-        """Tell whether `_add_rows` is worth calling, from parameters and what is learned."""
-        return False
-
-    def _adds_throughout(self) -> bool:
-        """Tell whether all parts can add, where `_can_add` is True; else nothing is exchanged.
-
-        A part that learns again when records come has no room for them while others leave.
-        """
-        return True
-
-    def _take_arrays(self) -> None:
-        """Update references to the arrays of the records, which may be others, with more rows.
-
-        Called before `_add_rows`, and before `_delete_rows` where rows are exchanged. Rows are
-        where they were.
-        """
-
-    def _add_rows(self, rows: NDArray[Any]) -> Outcome | None:
-        """Bring what was learned to what `_fit_rows` would learn now.
-
-        `rows` are positions, ascending and live; they may be those of rows that were deleted
-        before. None: it has to learn again; anything may be half-done.
-        """
-        return None
 
     def _learns_from(self) -> set[str]:
         """Return the parts of records that count, see `erasable.core.value_hash.PARTS`."""
@@ -558,7 +517,6 @@ class Erasable(Learner, Transformer, BaseEstimator):
             held.records.prepare(rows)
             self._make_ready()
             self._check_deletion(rows)
-            self._prepare_deletion(rows)
             (outcome,) = carry_out(Exclusion(held, rows), [(held, self)])
         return Deletion(
             deleted,

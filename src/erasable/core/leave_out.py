@@ -242,4 +242,3 @@ def _refuse(model: Erasable, rows: Ints) -> None:
             f"least {minimum}; fit on more records, or in smaller groups"
         )
     model._check_deletion(rows)
-    model._prepare_deletion(rows)

@@ -10,7 +10,6 @@ from scipy.sparse import issparse
 from erasable.core._column_choice import Columns
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import VALUES, Affine, TableChange
-from erasable.core.deletion import Outcome
 from erasable.core.matrices import to_dense
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
@@ -25,9 +24,9 @@ class Learner:
     """A step as it learns from a table, and deletes.
 
     A pipeline calls `_relearn`, and later `_check_deletion` of every step before it changes any.
-    Then it calls ``_delete_rows(rows)`` of a step whose table has only lost rows, and
-    `_update_rows` or `_resume` of one whose table has other values, too; where these return None,
-    the step learns again. The table is ``self._held.records.matrix``, as it is after the deletion.
+    Then it calls `_update`, whose `erasable.core.changes.Delta` says what has changed in the table;
+    where it returns None, the step learns again. The table is ``self._held.records.matrix``, as it
+    is after the change.
 
     A step with `_takes_map` learns from a table that the steps before have not scaled: it reads
     ``self._map``, and learns what it would have learned from scaled values. The pipeline sets
@@ -59,9 +58,6 @@ class Learner:
 
     _reads_blocks: ClassVar[bool] = False
     """Whether estimators of this class learn from features block by block, see `passes.Stored`."""
-
-    _adds_stored: ClassVar[bool] = False
-    """Whether `_add_rows` works where records are stored; else the model learns again."""
 
     _instead_of_memory: ClassVar[str] = ""
     """Advice, in an error, where an estimator that reads no blocks gets stored features."""
@@ -102,21 +98,6 @@ class Learner:
 
         So a correction is refused before anything waits for it.
         """
-
-    def _update_rows(self, rows: Ints, changed: Ints, before: Any) -> Outcome | None:
-        """Delete `rows`; the rows `changed` of the table had the values `before`.
-
-        None, before anything is changed: the step has to learn again.
-        """
-        return None
-
-    def _resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> Outcome | None:
-        """Delete `rows`, or add those that `come`, where any value of the table may be another one.
-
-        Column j is what ``origin[j]`` was, or new if that is -1. None, before anything is changed:
-        the step has to learn again.
-        """
-        return None
 
     def _leave_one_out_predictions(self, rows: Ints) -> Floats | None:
         """Predict each of `rows` by the model without it, shape (n_rows, n_targets).
@@ -173,7 +154,7 @@ class Transformer:
         raise NotImplementedError(f"{type(self).__name__} does not implement _affine()")
 
     def _output_change(self) -> TableChange:
-        """Return what the last ``_delete_rows`` changed in its output for records that stay.
+        """Return what the last `_update` changed in its output for records that stay.
 
         By default any value may have changed: the next step resumes, or learns again.
         """

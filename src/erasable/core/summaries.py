@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from erasable.core.arrays import Flags, Ints
+from erasable.core.changes import Delta
 from erasable.core.tables import Table
 
 __all__ = ["Gridded", "Mergeable", "Summary"]
@@ -48,6 +49,16 @@ class Summary(ABC):
     @abstractmethod
     def subtract(self, table: Table, rows: Ints) -> int:
         """Subtract rows, which can still be read, and do not count any more."""
+
+    def update(self, table: Table, delta: Delta) -> int | None:
+        """Subtract rows that leave, and add rows that arrive, which count already."""
+        scanned = 0
+        if delta.leaving.size:
+            scanned = self.subtract(table.without(delta.arriving), delta.leaving)
+        if not delta.arriving.size:
+            return scanned
+        more = self.add(table, delta.arriving)
+        return None if more is None else scanned + more
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

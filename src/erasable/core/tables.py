@@ -144,6 +144,12 @@ class Table:
             targets=self.targets, names=self.names, n_jobs=self.n_jobs,
         )  # fmt: skip
 
+    def without(self, rows: Ints) -> Self:
+        """Return the same table, of which some rows that count do not."""
+        if rows.size == 0:
+            return self
+        return self.some(lambda: np.setdiff1d(self.live_rows(), rows, assume_unique=True))
+
     def run(
         self, pass_: Pass[Partial], rows: Ints | None = None, columns: Sequence[int] | None = None
     ) -> Partial:

@@ -15,8 +15,9 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
 from erasable.core._schema import FieldType, OneOf, gram, refuse, refuse_many
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats
 from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, MagnitudeError
 from erasable.core.estimator import Erasable
@@ -121,7 +122,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
         "n_jobs": N_JOBS,
     }
     _without_effect = ("n_jobs",)
-    _adds_stored = True
     _reads_blocks = True
     _takes_map: ClassVar[bool] = True
     _attaches_by_learning = True
@@ -167,19 +167,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     def _table(self) -> Table:
         return Table.of(self._attached(), n_jobs=self._n_jobs)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._outcome(self._gram.subtract(self._table(), rows))
-
-    def _outcome(self, scanned: int) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome | None:
+        scanned = self._gram.update(self._table(), delta) or 0
         self._solution.axes = None
         touched = self._attached().n_live if scanned else 0
         return Outcome("updated", touched, {"columns_scanned": scanned})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        return self._outcome(self._gram.add(self._table(), rows))
 
     def _schema(self) -> FieldType:
         n_records, d = self._n_records, self.n_features_in_

@@ -19,6 +19,7 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import Tags, get_tags
 
+from erasable.core._changing import in_two_steps
 from erasable.core._column_choice import Columns
 from erasable.core._schema import (
     Anything,
@@ -37,7 +38,7 @@ from erasable.core._schema import (
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine
+from erasable.core.changes import Affine, Delta
 from erasable.core.classes import GONE, Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -353,6 +354,17 @@ class Composed(MetaEstimatorMixin, Weighted):
             f"no {self._part} would hold a record; {type(self).__name__} needs one that does; "
             f"use more records, a larger max_samples or another random_state"
         )
+
+    _adds_stored: ClassVar[bool] = False
+
+    _follows_table: ClassVar[bool] = True
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        if delta.table:
+            if delta.before is None or delta.table.rows is None or delta.arriving.size:
+                return None
+            return self._update_rows(delta.leaving, delta.table.rows, delta.before)
+        return in_two_steps(self, delta)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         pending, self._pending = self.__dict__.get("_pending"), None

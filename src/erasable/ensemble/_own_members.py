@@ -101,7 +101,6 @@ class Own(Member):
                 parameter = model._minimum_parameter()
                 raise too_few(type(model).__name__, least, parameter, left, held.n_live)
             model._check_deletion(rows)
-            model._prepare_deletion(rows)
         return Leaving(self, rows, size, self.record_set - id_set_hash(ids))
 
     def take_in(self, records: Records, share: Share, come: Ints) -> Outcome:

@@ -22,7 +22,7 @@ from sklearn.utils import Tags
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Array, Fields, Sizes, Texts, refuse
 from erasable.core.arrays import Ints
-from erasable.core.changes import TableChange
+from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
@@ -51,7 +51,6 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     _refit_from: ClassVar[tuple[int, float]] = NEVER
     _reads_blocks: ClassVar[bool] = True
-    _adds_stored: ClassVar[bool] = True
 
     vocabulary: Any
     binary: bool
@@ -82,23 +81,18 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
             table = Table.of(self._attached())
             self._choose(*counts.without(table, rows), n_gone=rows.size)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        kept, held_in = self._kept, self._counts
-        self._accelerator.subtract(Table.of(self._attached()), rows)
-        n_new = self._choose_again(kept, held_in, rows.size)
-        return Outcome("updated", 0, {"terms_dropped": kept.size - self._kept.size + n_new})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        kept, held_in = self._kept, self._counts
-        moved = self._accelerator.add(Table.of(self._attached()), rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        kept, held_in, table = self._kept, self._counts, Table.of(self._attached())
+        leaving, arriving = delta.leaving, delta.arriving
+        if leaving.size:
+            self._accelerator.subtract(table.without(arriving), leaving)
+        moved = self._accelerator.add(table, arriving) if arriving.size else None
         if moved is not None:
             kept = moved[kept].astype(np.int64)
             self._kept = np.empty(0, dtype=np.int64)  # all terms have other slots
-        n_new = self._choose_again(kept, held_in, -rows.size)
-        return Outcome("updated", 0, {"terms_added": n_new})
+        n_new = self._choose_again(kept, held_in, leaving.size - arriving.size)
+        counts = {"terms_dropped": kept.size - self._kept.size + n_new} if leaving.size else {}
+        return Outcome("updated", 0, {**counts, "terms_added": n_new} if arriving.size else counts)
 
     def _choose_again(self, kept: Ints, counts: Ints, n_gone: int) -> int:
         """Choose the vocabulary again, and record what has changed; return how many terms are new.

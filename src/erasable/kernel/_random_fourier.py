@@ -293,7 +293,6 @@ class RandomFourierRidge(LinearModel):
     _without_effect = ("n_jobs",)
     _always_has_origins = True
     _reads_blocks = True
-    _adds_stored = True
     _drawn: _Drawn
 
     def __init__(

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.core.changes import Delta
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
@@ -40,6 +41,16 @@ class WeightedTargets(ABC):
         self._plain = _as_columns(records.y, live_rows)
         self._targets = self._plain
         self._outer: list[Grid] = []  # of what is weighted; that of the targets is the last
+
+    def update(self, table: Table, delta: Delta) -> int | None:
+        """Subtract and add rows; see `erasable.core.summaries.Summary.update`."""
+        scanned: int | None = 0
+        if delta.leaving.size:
+            scanned = self.subtract(table.without(delta.arriving), delta.leaving)
+        if scanned is None or not delta.arriving.size:
+            return scanned
+        more = self.add(table, delta.arriving)
+        return None if more is None else scanned + more
 
     def add(self, table: Table, rows: Ints) -> int | None:
         """Add rows, which count in the table; see `subtract`."""

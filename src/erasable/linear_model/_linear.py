@@ -15,6 +15,7 @@ from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
 from erasable.core._schema import FieldType
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidParameterError, TooFewRecordsError
@@ -147,32 +148,16 @@ class LinearModel(RegressorMixin, Weighted):
         self._gram, self._zero = design.gram, design.origin
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held = self._attached()
-        design = self._accelerator
+    def _update(self, delta: Delta) -> Outcome | None:
+        held, design = self._attached(), self._accelerator
+        if delta.moved:
+            design.take_arrays(held.records)
         self._derived.solution = None
-        read_again = design.subtract(Table(held.records.matrix, held.live_rows), rows)
+        read_again = design.update(Table(held.records.matrix, held.live_rows), delta)
         if read_again is None:
             self._learn_from(self._new_design())
             return Outcome("refit", held.n_live)
-        design.wipe(rows)
-        if read_again:
-            self._derived = _Derived()
-        touched = held.n_live if read_again else 0
-        return Outcome("updated", touched, {"columns_scanned": read_again})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _take_arrays(self) -> None:
-        self._accelerator.take_arrays(self._attached().records)
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        held = self._attached()
-        self._derived.solution = None
-        read_again = self._accelerator.add(Table(held.records.matrix, held.live_rows), rows)
-        if read_again is None:
-            return None
+        design.wipe(delta.leaving)
         if read_again:
             self._derived = _Derived()
         touched = held.n_live if read_again else 0
@@ -357,7 +342,6 @@ class LinearRegression(LinearModel):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
-    _adds_stored = True
 
     def __init__(self, *, fit_intercept: bool = True, n_jobs: int | None = None) -> None:
         self.fit_intercept = fit_intercept
@@ -445,7 +429,6 @@ class Ridge(LinearModel):
     }
     _without_effect = ("n_jobs",)
     _reads_blocks = True
-    _adds_stored = True
 
     def __init__(
         self, alpha: Any = 1.0, *, fit_intercept: bool = True, n_jobs: int | None = None

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
+from erasable.core.changes import Delta
 from erasable.core.classes import check_classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, InvalidParameterError, TooFewRecordsError
@@ -134,7 +135,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _takes_map: ClassVar[bool] = True
     _reads_blocks: ClassVar[bool] = True
-    _adds_stored: ClassVar[bool] = True
+    _follows_table: ClassVar[bool] = True
     _as_if_dense: ClassVar[bool] = True
     _settings: dict[str, Any]
     _shown: _Shown
@@ -202,27 +203,17 @@ class LogisticRegression(ClassifierMixin, Weighted):
         intro = f"deleting {rows.size} records would leave"
         _refuse_few(self._accelerator.training.left(rows), intro, "delete fewer")
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        scanned = self._accelerator.remove(rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        work, n_live = self._accelerator, self._attached().n_live
         self._shown = _Shown()
-        return Outcome("updated", scanned and self._attached().n_live, {"columns_scanned": scanned})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _take_arrays(self) -> None:
-        self._accelerator.take_arrays()
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        self._shown = _Shown()
-        return Outcome("updated") if self._accelerator.add(rows) else None
-
-    def _resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> Outcome | None:
-        """Follow where the whole table has changed; see `erasable.pipeline`."""
-        self._shown = _Shown()
-        if not self._accelerator.resume(rows, origin, come=come):
+        if delta.table:
+            return Outcome("resumed", n_live) if work.resume(delta) else None
+        if delta.moved:
+            work.take_arrays()
+        scanned = work.remove(delta.leaving) if delta.leaving.size else 0
+        if delta.arriving.size and not work.add(delta.arriving):
             return None
-        return Outcome("resumed", self._attached().n_live)
+        return Outcome("updated", scanned and n_live, {"columns_scanned": scanned})
 
     def _published(self) -> PublishedModel:
         """Return the model, which is found out when it is needed."""

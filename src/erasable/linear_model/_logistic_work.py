@@ -19,6 +19,7 @@ from erasable.core._grid_passes import sampled_values, skewed_columns
 from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Indices, Ints, Ints32
 from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.errors import MagnitudeError
 from erasable.core.extremes import Extremes
 from erasable.core.grid import warn_of_skew
@@ -383,17 +384,17 @@ class LogisticWork:
             return 0
         return columns.subtract(self.table(), used_rows)
 
-    def resume(self, rows: Ints, origin: Ints, *, come: bool = False) -> bool:
-        """Forget rows or take them in, and go on with another table; false if a class is new.
-
-        Column j of the new table was column ``origin[j]`` of the old one, or new if that is -1.
-        """
+    def resume(self, delta: Delta) -> bool:
+        """Follow a change, and go on with another table; false if a class is new."""
         self._restart()
-        if not come:
-            self.training.remove(rows)
-        elif not self.training.add(rows):
+        if delta.moved:
+            self.training.take_arrays()
+        if delta.leaving.size:
+            self.training.remove(delta.leaving)
+        if delta.arriving.size and not self.training.add(delta.arriving):
             return False
-        if self._start is not None:
+        origin = delta.table.origin
+        if self._start is not None and origin is not None:
             slopes = np.zeros((len(self._start.labels), origin.size))
             kept = origin >= 0
             slopes[:, kept] = self._start.slopes[:, origin[kept]]

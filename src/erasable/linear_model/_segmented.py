@@ -83,18 +83,19 @@ class SegmentSums:
         """Take rows out of the sums; return the segments they were in."""
         return self._move(rows, self._labels[rows], -1)
 
-    def keeps_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take rows off the grid of the targets; tell whether it and `grid` are unchanged."""
-        change = self._target_grid.subtract(Table(self._targets, live_rows), rows)
-        return self._is_on(grid) and not change.exponents
-
-    def has_grids(self, grid: Grid, rows: Ints, live_rows: Callable[[], Ints]) -> bool:
-        """Take new rows into the grid of the targets; see `keeps_grids`."""
-        if not np.may_share_memory(self._targets, self._records.y):
+    def keeps_grids(self, grid: Grid, delta: Delta, live_rows: Callable[[], Ints]) -> bool:
+        """Have the grid of the targets follow; tell whether it and `grid` are unchanged."""
+        leaving, arriving = delta.leaving, delta.arriving
+        if arriving.size and not np.may_share_memory(self._targets, self._records.y):
             assert self._records.y is not None
-            self._targets[rows] = self._records.y[rows].reshape(rows.size, -1)
-        change = self._target_grid.add(Table(self._targets, live_rows), rows)
-        return self._is_on(grid) and not change.exponents
+            self._targets[arriving] = self._records.y[arriving].reshape(arriving.size, -1)
+        table, own = Table(self._targets, live_rows), self._target_grid
+        changes = []
+        if leaving.size:
+            changes.append(own.subtract(table.without(arriving), leaving))
+        if arriving.size:
+            changes.append(own.add(table, arriving))
+        return self._is_on(grid) and not any(change.exponents for change in changes)
 
     def _is_on(self, grid: Grid) -> bool:
         own = self.grams[0].grid
@@ -287,44 +288,30 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._grams = sums.grams
         self._derived = _Derived()
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, kmeans = self._attached(), self._kmeans
+    def _update(self, delta: Delta) -> Outcome | None:
+        held, kmeans, (leaving, arriving, *_) = self._attached(), self._kmeans, delta
         kmeans.n_jobs = self.n_jobs
         sums: SegmentSums = self._accelerator
-        self._derived.drop(sums.remove(rows))
+        if delta.moved:
+            view = kmeans._attached()
+            assert isinstance(view, View)
+            view.show(held.records.matrix)
+            sums.take_arrays(held.records)
+        self._derived.drop(sums.remove(leaving))
         centers = kmeans._centers.copy()
-        outcome = kmeans._update(Delta(rows))
-        assert outcome is not None  # which it is only where rows arrive
-        kmeans._info.settle(rows, None)
-        if not sums.keeps_grids(kmeans._grid, rows, held.live_rows):
-            return self._sum_again(outcome)
-        outcome = self._reassign(outcome, centers)
-        sums.wipe(rows)
-        return outcome
-
-    def _can_add(self) -> bool:
-        return self._kmeans._can_add()
-
-    def _take_arrays(self) -> None:
-        view, records = self._kmeans._attached(), self._attached().records
-        assert isinstance(view, View)
-        view.show(records.matrix)
-        self._kmeans._take_arrays()
-        self._accelerator.take_arrays(records)
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        held, kmeans = self._attached(), self._kmeans
-        kmeans.n_jobs = self.n_jobs
-        sums: SegmentSums = self._accelerator
-        centers = kmeans._centers.copy()
-        outcome = kmeans._update(Delta(rows[:0], rows, moved=True))
+        if arriving.size:
+            kmeans._info.keys = None
+        outcome = kmeans._update(delta)
         if outcome is None:
             return None
-        kmeans._info.settle(rows[:0], None)
-        if not sums.has_grids(kmeans._grid, rows, held.live_rows):
+        kmeans._info.settle(leaving, None)
+        if not sums.keeps_grids(kmeans._grid, delta, held.live_rows):
             return self._sum_again(outcome)
-        self._derived.drop(sums.add(rows, kmeans._labels_at(rows)))
-        return self._reassign(outcome, centers)
+        if arriving.size:
+            self._derived.drop(sums.add(arriving, kmeans._labels_at(arriving)))
+        outcome = self._reassign(outcome, centers)
+        sums.wipe(leaving)
+        return outcome
 
     def _sum_again(self, outcome: Outcome) -> Outcome:
         """Sum all records, because a grid has changed."""

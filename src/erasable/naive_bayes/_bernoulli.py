@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
 from erasable.core.matrices import entries, to_dense
@@ -123,10 +124,10 @@ class BernoulliNB(TableNB):
             _refuse_not_binary(table.matrix, table.live_rows())
         return ClassCounts.fit(table, self._threshold)
 
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        if self._at_fit("binarize") is None:
-            _refuse_not_binary(self._attached().records.matrix[rows])
-        return super()._add_rows(rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        if delta.arriving.size and self._at_fit("binarize") is None:
+            _refuse_not_binary(self._attached().records.matrix[delta.arriving])
+        return super()._update(delta)
 
     def _counted_schema(self, *, weighted: bool) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -16,6 +16,7 @@ from erasable.core._schema import MOST_QUANTA, Array, Fields, grid
 from erasable.core._sparse_kernels import add_to_groups
 from erasable.core._weighted_moments import ClassWeights
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
@@ -130,9 +131,10 @@ class MultinomialNB(TableNB):
     def _counted_from(self, state: dict[str, Any]) -> ClassSums:
         return _kind(self._weights).from_state(state)
 
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        refuse_negative("MultinomialNB", self._attached().records.matrix[rows])
-        return super()._add_rows(rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        if delta.arriving.size:
+            refuse_negative("MultinomialNB", self._attached().records.matrix[delta.arriving])
+        return super()._update(delta)
 
     def _log_probabilities(self) -> Floats:
         smoothed = self._counted.counts(self._quantum) + self._smoothing()

@@ -23,6 +23,7 @@ from erasable.core._schema import (
 )
 from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
 from erasable.core.estimator import Erasable
@@ -153,21 +154,17 @@ class Lazy(Erasable):
         with contextlib.suppress(MemoryError):  # there is no hurry
             self._compact()
 
-    def _can_add(self) -> bool:
-        return True
-
-    def _take_arrays(self) -> None:
-        held = self._attached()
-        self._accelerator.take_arrays(held.records.matrix, held.records.ids, held.live)
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        records = self._attached().records
-        Memory.refuse_large(records.matrix[rows], np.arange(rows.size))
-        added = self._accelerator.add(self._targets(records), rows)
-        return Outcome("updated") if added else None
-
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        self._accelerator.remove(rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        held, memory, arriving = self._attached(), self._accelerator, delta.arriving
+        records = held.records
+        if delta.moved:
+            memory.take_arrays(records.matrix, records.ids, held.live)
+        if delta.leaving.size:
+            memory.remove(delta.leaving)
+        if arriving.size:
+            Memory.refuse_large(records.matrix[arriving], np.arange(arriving.size))
+            if not memory.add(self._targets(records), arriving):
+                return None
         return Outcome("updated")
 
     def _compact(self) -> None:

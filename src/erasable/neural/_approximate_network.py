@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from erasable.core._changing import in_two_steps
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
@@ -123,6 +125,11 @@ class ApproximateNetwork(Refit):
     def _prepare_deletion(self, rows: Ints) -> None:
         learned = self._forgotten(rows, self._sorted_rows(without=rows))
         self._pending = (rows, self._attached().records.matrix, *learned)
+
+    _adds: ClassVar[bool] = False
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        return in_two_steps(self, delta)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         pending, self._pending = self.__dict__.get("_pending"), None

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._schema import Fields, Integer, Text
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Flags, Ints
-from erasable.core.changes import NOTHING, TableChange
+from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
@@ -26,6 +26,7 @@ from erasable.core.errors import (
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.passes import storage
 from erasable.core.persistent import Persistent
+from erasable.core.row_arrays import padded
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
 from erasable.core.values import Values
@@ -190,10 +191,13 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
             return (self._at_fit("max_length"),), np.int64
         return shaped(self._at_fit("shape"), self.n_features_in_), np.float32
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        kept: Vectors = self._accelerator
+    def _update(self, delta: Delta) -> Outcome:
+        kept, records = self._accelerator, self._attached().records
+        if delta.moved and not records.is_stored:
+            kept.made = padded(kept.made, records.n_rows)
+            kept.known = padded(kept.known, records.n_rows)
         if kept.known.size:
-            kept.forget(rows)
+            kept.forget(delta.leaving)
         return Outcome("updated")
 
     def _output_change(self) -> TableChange:

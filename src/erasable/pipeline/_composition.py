@@ -17,7 +17,7 @@ from erasable.core._fit_info import base_state, map_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
 from erasable.core.arrays import Ints
 from erasable.core.attachment import Attachment
-from erasable.core.changes import Affine
+from erasable.core.changes import Affine, Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.estimator import NEVER, Erasable
@@ -290,25 +290,10 @@ class Composition(_BaseComposition, Nested):
             return part
         return as_encoded(part, self._encoded_parts()[name])
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome:
         assert self._engine is not None
         with fusing(self._fused):
-            return self._engine.remove(self, rows)
-
-    def _can_add(self) -> bool:
-        return self._engine is not None and self._engine.can_add(self)
-
-    def _adds_throughout(self) -> bool:
-        return self._engine is not None and self._engine.adds_throughout(self)
-
-    def _take_arrays(self) -> None:
-        assert self._engine is not None
-        self._engine.take_arrays(self)
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        assert self._engine is not None
-        with fusing(self._fused):
-            return self._engine.add(self, rows)
+            return self._engine.follow(self, delta)
 
     def _end_learning(self, engine: Engine) -> None:
         # As in scikit-learn, the steps that were passed are fitted, too.

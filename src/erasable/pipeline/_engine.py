@@ -8,13 +8,14 @@ that read it; a step that cannot follow the change is fitted again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from erasable.core._changing import forget_rows, learn_anew
+from erasable.core._changing import learn_anew
 from erasable.core._derived import Derived
 from erasable.core.arrays import Flags, Ints
 from erasable.core.attachment import Attachment
@@ -182,9 +183,14 @@ class KeptTables(Persistent):
     def _make_room(self, node: GraphNode) -> None:
         """Extend a table to all rows of the records as they are now."""
         view = self._reads[node]
-        if isinstance(view, View):
+        if not isinstance(view, View):
+            return
+        matrix = view.records.matrix
+        if isinstance(matrix, Derived):
+            view.show(matrix.over(self.held.records.matrix, self.held.live))
+        else:
             room = self._room.setdefault(node, {})
-            view.show(lengthened(view.records.matrix, self.held.records.n_rows, room))
+            view.show(lengthened(matrix, self.held.records.n_rows, room))
 
 
 _ACTIONS: tuple[Action, ...] = ("none", "updated", "resumed", "refit")
@@ -203,7 +209,8 @@ class Engine(KeptTables):
     def _start(self) -> None:
         self._changes: dict[GraphNode, TableChange] = {}
         self._own: dict[Erasable, TableChange] = {}
-        self._before: dict[GraphNode, Values] = {}
+        # rows that stay, and have other values in a table now, with those before
+        self._stay: dict[GraphNode, tuple[Ints, Values]] = {}
         self._left = []
 
     def _end(self) -> None:
@@ -270,57 +277,103 @@ class Engine(KeptTables):
             elif step._accelerator is None:
                 step._reattach()
 
-    # -- deleting ------------------------------------------------------------------------------
+    # -- following -----------------------------------------------------------------------------
 
-    def remove(self, root: Nested, rows: Ints) -> Outcome:
-        """Delete rows from every step; they are not live any more, but can still be read."""
+    def follow(self, root: Nested, delta: Delta) -> Outcome:
+        """Have every step follow records that leave, which can still be read, and that arrive."""
         self._start()
         made: list[Derived] = []
-        if self.held.records.is_stored:
-            tables = [reads.records.matrix for reads in self._reads.values()]
-            made = [matrix for matrix in tables if isinstance(matrix, Derived)]
         try:
+            if delta.moved:
+                self._take_arrays(root)
+            if self.held.records.is_stored:
+                tables = [reads.records.matrix for reads in self._reads.values()]
+                made = [matrix for matrix in tables if isinstance(matrix, Derived)]
             for matrix in made:
-                matrix.prepare(rows)
-            outcome = join_outcomes(list(self._remove(root, rows)))
+                matrix.prepare(delta.leaving)
+            outcome = join_outcomes(list(self._walk(root, delta)))
             learners = list(_learners(root))
             self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
-            for node, reads in self._reads.items():
-                if isinstance(node, TableNode):
-                    blank_rows(reads.records.matrix, rows)
+            if delta.leaving.size:
+                for node, reads in self._reads.items():
+                    if isinstance(node, TableNode):
+                        blank_rows(reads.records.matrix, delta.leaving)
             for learning in learners:
-                learning.step._info.settle(rows, None)  # the root knows the set of ids
+                learning.step._info.settle(delta.leaving, None)  # the root knows the set of ids
         finally:
             for matrix in made:
                 matrix.drop_copies()
             self._end()
         return outcome
 
-    def _remove(self, part: Nested, rows: Ints) -> Iterator[tuple[str, Outcome]]:
-        part._start_deletion()
+    def _take_arrays(self, root: Nested) -> None:
+        """Attach the current records to all steps, and extend all tables to them."""
+        self._reads[root._layout.source] = self.held
+        for node in self._reads:
+            self._make_room(node)
+        for learning in _learners(root):
+            self._show(learning)
+            learning.step._info.keys = None  # those of other records
+
+    def _walk(self, part: Nested, delta: Delta) -> Iterator[tuple[str, Outcome]]:
+        part._start_change()
         for learning in part._layout.learners:
             name, step, change = learning.name, learning.step, self.of(learning.reads)
-            if change:
-                self._correct(learning, change)
+            if learning.tabled:
+                self._correct(learning.reads, change, delta.arriving)
+            elif change or delta.moved:
+                self._show(learning)
             if isinstance(step, Nested) and (not change or change.in_place):
-                for inner, outcome in self._remove(step, rows):
+                for inner, outcome in self._walk(step, delta):
                     yield f"{name}.{inner}", outcome
             else:
-                yield name, self._delete(learning, rows, change)
-        part._end_deletion(self)
+                followed = self._update(learning, change, delta)
+                self._own[step] = ANYTHING if followed is None else step._output_change()
+                yield name, self._learn_anew(learning) if followed is None else followed
+        part._end_change_of_steps(self)
 
-    def _delete(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome:
-        step = learning.step
+    def _correct(self, table: GraphNode, change: TableChange, arriving: Ints) -> None:
+        """Write rows that arrive, and rows whose values have changed, into a table."""
+        records = self._reads[table].records
+        if not (change or arriving.size):
+            return
+        if (change and not change.in_place) or (change and issparse(records.matrix)):
+            self._exchange(table, self._tabulate(table))
+        elif issparse(records.matrix):
+            new = self._rows(table, arriving, held=True)
+            records.matrix = filled(records.matrix, arriving, new, self._room.setdefault(table, {}))
+        elif isinstance(records.matrix, np.ndarray):
+            rows = arriving
+            if change:
+                assert change.rows is not None
+                stay = np.setdiff1d(change.rows, arriving)
+                self._stay[table] = stay, records.matrix[stay]
+                rows = np.union1d(arriving, stay)
+            records.matrix[rows] = self._rows(table, rows, held=bool(arriving.size))
+        elif change:  # a table of stored records, which makes its rows when they are read
+            self._exchange(table, self._tabulate(table))
+
+    def _update(self, learning: Learning, change: TableChange, delta: Delta) -> Outcome | None:
+        """Update a step; None where it has to learn again."""
+        step, n_before = learning.step, self.held.n_live + delta.leaving.size - delta.arriving.size
         if learning.maps:
             step._map = compose(learning.maps)
-        if not change:
-            again = step._learns_sooner(rows.size)
-            outcome = forget_rows(step, rows)
-            self._own[step] = ANYTHING if again else step._output_change()
-            return outcome
-        followed = self._update_step(learning, rows, change)
-        self._own[step] = ANYTHING if followed is None else step._output_change()
-        return self._learn_anew(learning) if followed is None else followed
+        if change:
+            if isinstance(step, Nested) or not self._has_columns(step, change):
+                return None
+            rows, before = self._stay.get(learning.reads, (change.rows, None))
+            delta = delta._replace(table=replace(change, rows=rows), before=before)
+        return step._update(delta) if step._follows(delta, n_before) else None
+
+    def _has_columns(self, step: Erasable, change: TableChange) -> bool:
+        """Tell whether it is known where the columns of a step's new table were."""
+        records, width = step._attached().records, step.n_features_in_
+        refuse_no_columns(records.matrix, type(step).__name__)
+        if not change.known or (change.origin is None and records.n_features != width):
+            return False
+        step._take_features(records.n_features, None)
+        step._info.constants = None
+        return True
 
     def _learn_anew(self, learning: Learning) -> Outcome:
         step = learning.step
@@ -330,115 +383,6 @@ class Engine(KeptTables):
         self._learn_nested(step, learning.reads, step._attached())
         step._info.owner = owner
         return Outcome("refit", self.held.n_live, {"refits": 1})
-
-    def _update_step(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome | None:
-        """Update a step to a change of its table, if it can."""
-        step = learning.step
-        before = self._before.get(learning.reads)
-        if before is not None and change.rows is not None:
-            outcome = step._update_rows(rows, change.rows, before)
-            if outcome is not None:
-                return outcome
-        origin = self._origin(step, change)
-        return None if origin is None else step._resume(rows, origin)
-
-    def _correct(self, learning: Learning, change: TableChange) -> None:
-        """Correct the input of a step to its values without the records."""
-        records = self._reads[learning.reads].records
-        if not learning.tabled:
-            learning.step._attached().records.matrix = records.matrix
-        elif change.in_place and isinstance(records.matrix, np.ndarray):
-            self._before[learning.reads] = records.matrix[change.rows]
-            assert change.rows is not None
-            records.matrix[change.rows] = self._rows(learning.reads, change.rows)
-        else:
-            self._exchange(learning.reads, self._tabulate(learning.reads))
-
-    # -- adding --------------------------------------------------------------------------------
-
-    def can_add(self, root: Nested) -> bool:
-        """Return whether some step can add rows without a new fit."""
-        return any(learning.step._can_add() for learning in _learners(root))
-
-    def adds_throughout(self, root: Nested) -> bool:
-        """Return whether every step can add rows."""
-        steps = (learning.step for learning in _learners(root))
-        return all(isinstance(step, Nested) or step._can_add() for step in steps)
-
-    def take_arrays(self, root: Nested) -> None:
-        """Attach the current records to all steps, and extend all tables to them."""
-        self._reads[root._layout.source] = self.held
-        for node in self._reads:
-            self._make_room(node)
-        for learning in _learners(root):
-            self._show(learning)
-            learning.step._info.make_room(self.held.records.n_rows)
-            if learning.step._can_add():
-                learning.step._take_arrays()
-
-    def add(self, root: Nested, rows: Ints) -> Outcome:
-        """Add rows, which are live now, to every step; see `Erasable._add_rows`."""
-        self._start()
-        try:
-            for learning in _learners(root):
-                learning.step._info.keys = None  # those of other records
-            outcome = join_outcomes(list(self._add(root, rows)))
-            learners = list(_learners(root))
-            self._keep_only({root._layout.source, *(learning.reads for learning in learners)})
-            for learning in learners:
-                learning.step._info.settle(rows[:0], None)  # the root knows the set of ids
-        finally:
-            self._end()
-        return outcome
-
-    def _add(self, part: Nested, rows: Ints) -> Iterator[tuple[str, Outcome]]:
-        part._start_deletion()
-        for learning in part._layout.learners:
-            name, step, change = learning.name, learning.step, self.of(learning.reads)
-            if learning.tabled:
-                self._extend(learning.reads, change, rows)
-            self._show(learning)
-            if isinstance(step, Nested) and (not change or change.in_place):
-                for inner, outcome in self._add(step, rows):
-                    yield f"{name}.{inner}", outcome
-            else:
-                yield name, self._take_in(learning, rows, change)
-        part._end_deletion(self)
-
-    def _extend(self, table: GraphNode, change: TableChange, rows: Ints) -> None:
-        """Write new rows, and rows whose values have changed, into a table."""
-        records = self._reads[table].records
-        if issparse(records.matrix) and not change:
-            new = self._rows(table, rows, held=True)
-            records.matrix = filled(records.matrix, rows, new, self._room.setdefault(table, {}))
-            return
-        if issparse(records.matrix) or (change and not change.in_place):
-            self._exchange(table, self._tabulate(table))
-            return
-        if change.rows is not None:
-            rows = np.union1d(rows, change.rows)
-        records.matrix[rows] = self._rows(table, rows, held=True)
-
-    def _take_in(self, learning: Learning, rows: Ints, change: TableChange) -> Outcome:
-        step, outcome = learning.step, None
-        if learning.maps:
-            step._map = compose(learning.maps)
-        if step._can_add() and not change:
-            outcome = step._update(Delta(rows[:0], rows, moved=True))
-        elif change.known and (origin := self._origin(step, change)) is not None:
-            outcome = step._resume(rows, origin, come=True)
-        self._own[step] = ANYTHING if outcome is None else step._output_change()
-        return self._learn_anew(learning) if outcome is None else outcome
-
-    def _origin(self, step: Erasable, change: TableChange) -> Ints | None:
-        """Return the former positions of the columns of a step's new table, if it takes one."""
-        records, width = step._attached().records, step.n_features_in_
-        refuse_no_columns(records.matrix, type(step).__name__)
-        if not change.known or (change.origin is None and records.n_features != width):
-            return None
-        step._take_features(records.n_features, None)
-        step._info.constants = None
-        return np.arange(width) if change.origin is None else change.origin
 
     # -- changes, as nodes ask for them --------------------------------------------------------
 

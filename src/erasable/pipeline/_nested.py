@@ -55,10 +55,10 @@ class Nested(Erasable):
     def _end_learning(self, engine: Any) -> None:
         """Update its attributes after the steps have learned."""
 
-    def _start_deletion(self) -> None:
+    def _start_change(self) -> None:
         """Save the values to compare after the deletion."""
 
-    def _end_deletion(self, engine: Any) -> None:
+    def _end_change_of_steps(self, engine: Any) -> None:
         """Update its attributes after the steps have deleted."""
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core.arrays import Ints, Ints32
+from erasable.core.changes import Delta
 from erasable.core.errors import InvalidInputError, InvalidTypeError, MagnitudeError
 from erasable.core.passes import Block, Pass
-from erasable.core.summaries import Mergeable
+from erasable.core.summaries import Mergeable, Summary
 from erasable.core.tables import Table
 from erasable.preprocessing._sparse_fills import gaps_in
 
@@ -71,10 +72,21 @@ class Categories(Mergeable):
         known: Ints = np.diff(np.append(0, np.cumsum(self.counts))[self.start])
         return known
 
+    def update(self, table: Table, delta: Delta) -> int | None:
+        """See `Summary`; `moved` says what it has changed in all."""
+        self.moved = {}
+        return Summary.update(self, table, delta)  # slots take `super` away
+
+    def _note(self, j: int, former: Ints) -> None:
+        """Note the former positions of the labels of a column, UNKNOWN for new ones."""
+        if (before := self.moved.get(j)) is not None:
+            former = np.append(before, [UNKNOWN, UNKNOWN])[former]  # UNKNOWN is -2
+        self.moved[j] = former
+
     def add(self, table: Table, rows: Ints) -> int | None:
         """See `Summary`; None where a column has values of another kind."""
         near, places = table.in_memory(rows)
-        n_rows, self.moved = table.matrix.shape[0], {}
+        n_rows = table.matrix.shape[0]
         if self.codes is not None and self.codes.shape[0] < n_rows:
             codes = np.full((n_rows + n_rows // 8, len(self.labels)), GONE, np.int32, order="F")
             codes[: self.codes.shape[0]] = self.codes
@@ -160,12 +172,13 @@ class Categories(Mergeable):
         if self.codes is not None:
             was = np.append(was, [UNKNOWN, GONE]).astype(np.int32)
             self.codes[:, j] = was[self.codes[:, j]]
-        self.moved[j], self.start = former, starts(self.labels)
+        self._note(j, former)
+        self.start = starts(self.labels)
         return places
 
     def subtract(self, table: Table, rows: Ints) -> int:
         """See `Summary`; categories go with their last rows."""
-        codes, self.moved = self._codes_of(table, rows), {}
+        codes = self._codes_of(table, rows)
         places = codes + self.start[:-1]
         np.subtract.at(self.counts, places[codes >= 0] if self.fixed else places, 1)
         if self.codes is not None:
@@ -196,7 +209,7 @@ class Categories(Mergeable):
                 place = np.full(kept.size + 1, GONE, dtype=np.int32)  # the last: the code GONE
                 place[:-1][kept] = np.arange(int(kept.sum()))
                 self.codes[:, j] = place[self.codes[:, j]]
-            self.moved[j] = np.flatnonzero(kept)
+            self._note(j, np.flatnonzero(kept))
             labels = self.labels[j][kept]
             only_gaps = labels.size == 1 and has_gap(labels)
             self.labels[j] = labels.astype(np.float64) if only_gaps else labels

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Ints, Ints32
-from erasable.core.changes import NOTHING, TableChange
+from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidParameterError
 from erasable.core.estimator import Erasable
@@ -39,7 +39,6 @@ class Encoder(TransformerMixin, Erasable):
     """
 
     _reads_blocks = True
-    _adds_stored = True
     _refit_from: ClassVar[tuple[int, float]] = (1000, 0.5)
 
     categories: Any
@@ -103,26 +102,22 @@ class Encoder(TransformerMixin, Erasable):
         self._accelerator = categories
         self._labels, self._counts = categories.labels, categories.counts
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        self._accelerator.subtract(Table.of(self._attached()), rows)
-        return self._report("categories_gone")
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        if self._accelerator.add(Table.of(self._attached()), rows) is None:
+    def _update(self, delta: Delta) -> Outcome | None:
+        categories, n_before = self._accelerator, self._counts.size
+        if categories.update(Table.of(self._attached()), delta) is None:
             return None
-        self._refuse_unknown_records(self._accelerator)
-        return self._report("categories_new")
-
-    def _report(self, name: str) -> Outcome:
-        """Take over the categories, of which some are new or gone, and report their number."""
-        n_before, categories = self._counts.size, self._accelerator
+        if delta.arriving.size:
+            self._refuse_unknown_records(categories)
         self._take(categories)
-        n_changed, moved = abs(self._counts.size - n_before), categories.moved
+        moved = categories.moved
         self._change = self._follow(moved, categories.codes) if moved else NOTHING
-        return Outcome("updated", self._attached().n_live if moved else 0, {name: n_changed})
+        n_new = sum(int(np.count_nonzero(former == UNKNOWN)) for former in moved.values())
+        counts = {}
+        if delta.leaving.size:
+            counts["categories_gone"] = n_before - self._counts.size + n_new
+        if delta.arriving.size:
+            counts["categories_new"] = n_new
+        return Outcome("updated", self._attached().n_live if moved else 0, counts)
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)

@@ -311,7 +311,7 @@ class Constants(Fill):
         return {"statistics": self._values}
 
 
-class Gaps:
+class Gaps(Summary):
     """The gaps, marked by `marker`, of the rows that count; of a dense matrix, their places."""
 
     def __init__(self, table: Table, marker: Any) -> None:
@@ -326,11 +326,11 @@ class Gaps:
             for place, j in enumerate(self._columns.tolist()):
                 self._mask[place, live] = gaps_in(table.matrix[live, j], marker)
 
-    def add(self, table: Table, rows: Ints) -> None:
-        """Add rows."""
+    def add(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
         self.n_values = self.n_values + rows.size - _count_gaps(table.matrix[rows], self._marker)
         if self._mask is None:
-            return
+            return 0
         matrix, gaps = table.matrix, gaps_in(table.matrix[rows], self._marker)
         columns = np.union1d(self._columns, np.flatnonzero(gaps.any(axis=0)))
         n_columns, n_rows = self._mask.shape
@@ -339,12 +339,18 @@ class Gaps:
             mask[np.searchsorted(columns, self._columns), :n_rows] = self._mask
             self._columns, self._mask = columns, mask
         self._mask[:, rows] = gaps[:, columns].T
+        return 0
 
-    def subtract(self, table: Table, rows: Ints) -> None:
-        """Subtract rows, which can still be read."""
+    def subtract(self, table: Table, rows: Ints) -> int:
+        """See `Summary`."""
         self.n_values = self.n_values - rows.size + _count_gaps(table.matrix[rows], self._marker)
         if self._mask is not None:
             self._mask[:, rows] = False
+        return 0
+
+    def state(self) -> dict[str, Any]:
+        """See `Summary`."""
+        return {"n_values": self.n_values}
 
     def rows(self, columns: Flags) -> Ints | None:
         """Return the positions of rows with gaps in some columns; None: any row may have some."""

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
 from erasable.core.arrays import Flags, Ints
-from erasable.core.changes import TableChange
+from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
@@ -130,7 +130,6 @@ class SimpleImputer(TransformerMixin, Erasable):
     """
 
     _reads_blocks = True
-    _adds_stored = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "missing_values": [Real, str, None],
         "strategy": [StrOptions({"mean", "median", "most_frequent", "constant"})],
@@ -208,23 +207,14 @@ class SimpleImputer(TransformerMixin, Erasable):
         self._kept = np.flatnonzero(~empty | self._at_fit("keep_empty_features"))
         self._marked = np.flatnonzero((n_values < n_records) & self._at_fit("add_indicator"))
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        table = Table.of(self._attached())
-        scanned = self._fill.subtract(table, rows)
-        self._accelerator.subtract(table, rows)
-        return self._note_changes(scanned)
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        table = Table.of(self._attached())
-        if table.matrix.dtype == object:
-            self._refuse_strays(gaps_in(table.matrix[rows], np.nan))
-        scanned = self._fill.add(table, rows)
+    def _update(self, delta: Delta) -> Outcome | None:
+        table, arriving = Table.of(self._attached()), delta.arriving
+        if arriving.size and table.matrix.dtype == object:
+            self._refuse_strays(gaps_in(table.matrix[arriving], np.nan))
+        scanned = self._fill.update(table, delta)
         if scanned is None:
             return None
-        self._accelerator.add(table, rows)
+        self._accelerator.update(table, delta)
         return self._note_changes(scanned)
 
     def _note_changes(self, scanned: int) -> Outcome:

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from erasable.core import _sparse_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Flags, Floats, Ints
-from erasable.core.changes import VALUES, Affine
+from erasable.core.changes import VALUES, Affine, Delta
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
 from erasable.core.tables import Table
@@ -83,19 +83,14 @@ class MaxAbsScaler(ExtremesScaler):
         # Where the steps before subtract something, zeros have a magnitude, and signs matter.
         return _Peaks if self._map is None or not self._map.shift.any() else _SparseExtremes
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        matrix, n_live = self._attached().records.matrix, self._attached().n_live
-        if issparse(matrix) and not isinstance(self._accelerator, self._extremes_of(matrix)):
-            self._fit_rows()  # the steps before subtract something now, or do not any more
-            self._change = VALUES
-            return Outcome("updated", n_live, {"columns_changed": self.n_features_in_})
-        return super()._delete_rows(rows)
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
+    def _update(self, delta: Delta) -> Outcome | None:
         matrix = self._attached().records.matrix
-        if issparse(matrix) and not isinstance(self._accelerator, self._extremes_of(matrix)):
-            return None
-        return super()._add_rows(rows)
+        if not issparse(matrix) or isinstance(self._accelerator, self._extremes_of(matrix)):
+            return super()._update(delta)
+        self._fit_rows()  # the steps before subtract something now, or do not any more
+        self._change = VALUES
+        n_live = self._attached().n_live
+        return Outcome("updated", n_live, {"columns_changed": self.n_features_in_})
 
     def _schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

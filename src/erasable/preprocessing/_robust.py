@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 
 from erasable.core._schema import Array, Fields, Sizes, refuse
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import Affine, TableChange
+from erasable.core.changes import Affine, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
@@ -142,18 +142,11 @@ class RobustScaler(Scaler):
         self._accelerator = Quantiles.fit(table, shares)
         self._quantiles = self._find()
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._follow(self._accelerator.subtract(Table.of(self._attached()), rows))
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome:
-        _refuse_huge(self._attached().records.matrix[rows], np.arange(rows.size))
-        return self._follow(self._accelerator.add(Table.of(self._attached()), rows))
-
-    def _follow(self, scanned: int) -> Outcome:
-        """Find the quantiles again, and say what has changed."""
+    def _update(self, delta: Delta) -> Outcome | None:
+        table, arriving = Table.of(self._attached()), delta.arriving
+        if arriving.size:
+            _refuse_huge(table.matrix[arriving], np.arange(arriving.size))
+        scanned = self._accelerator.update(table, delta)
         before, self._quantiles = self._quantiles, self._find()
         changed = (self._quantiles != before).any(axis=0)
         self._change = TableChange(columns=changed)

@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import NOTHING, TableChange
+from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
 from erasable.core.extremes import Extremes
@@ -32,7 +32,6 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     what it would have learned from mapped ones: it is a map of a map, and costs no table.
     """
 
-    _adds_stored = True
     _takes_map = True
     _attaches_by_learning = True
 
@@ -134,27 +133,21 @@ class ExtremesScaler(Scaler, PartialTransformer):
         found = self._accelerator = self._extremes_of(matrix)(matrix, live)
         self._bounds = np.stack([found.low, found.high])
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        held, found = self._attached(), self._accelerator
-        changed = found.subtract(Table.of(held), rows)
-        if changed is None:
+    def _update(self, delta: Delta) -> Outcome | None:
+        found, table, n_read = self._accelerator, Table.of(self._attached()), 0
+        lost = come = None
+        if delta.leaving.size:
+            lost = found.subtract(table.without(delta.arriving), delta.leaving)
+            n_read = 0 if lost is None else self._attached().n_live
+        if delta.arriving.size:
+            come = found.add(table, delta.arriving)
+        if lost is None and come is None:
             self._change = NOTHING
             return Outcome("updated", 0, {"columns_changed": 0})
-        self._bounds = np.stack([found.low, found.high])
+        before, self._bounds = self._bounds, np.stack([found.low, found.high])
+        changed = (before != self._bounds).any(axis=0)
         self._change = TableChange(columns=changed)
-        return Outcome("updated", held.n_live, {"columns_changed": int(changed.sum())})
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        found = self._accelerator
-        changed = found.add(Table.of(self._attached()), rows)
-        if changed is not None:
-            self._bounds = np.stack([found.low, found.high])
-        self._change = NOTHING if changed is None else TableChange(columns=changed)
-        n_changed = 0 if changed is None else int(changed.sum())
-        return Outcome("updated", 0, {"columns_changed": n_changed})
+        return Outcome("updated", n_read, {"columns_changed": int(changed.sum())})
 
     def _state(self) -> dict[str, Any]:
         return dict(zip(self._names, self._bounds, strict=True))

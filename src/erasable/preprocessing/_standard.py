@@ -28,7 +28,7 @@ from erasable.core._schema import (
 from erasable.core._tape_kernels import log
 from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, WeightUnits, joined
 from erasable.core.arrays import Floats, Ints
-from erasable.core.changes import Affine, TableChange
+from erasable.core.changes import Affine, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments
@@ -187,10 +187,11 @@ class StandardScaler(Scaler, WeightedTransformer):
         if not (isinstance(self._moments, WeightedMoments) and self._moments.outweighs(rows)):
             super()._check_deletion(rows)
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        return self._note_changes(self._moments.subtract(self._table(), rows))
-
-    def _note_changes(self, scanned: int) -> Outcome:
+    def _update(self, delta: Delta) -> Outcome | None:
+        weights = self._attached().records.weights
+        if delta.moved and isinstance(self._moments, WeightedMoments) and weights is not None:
+            self._moments.weights.weights = weights
+        scanned = self._moments.update(self._table(), delta) or 0
         counts = {"columns_scanned": scanned, **self._move_lattice()}
         return Outcome("updated", self._attached().n_live if scanned else 0, counts)
 
@@ -203,17 +204,6 @@ class StandardScaler(Scaler, WeightedTransformer):
         changed = (self._lattice[0] != center) | (self._lattice[1] != scale)
         self._change = TableChange(columns=changed)
         return {"columns_changed": int(changed.sum())}
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _take_arrays(self) -> None:
-        weights = self._attached().records.weights
-        if isinstance(self._moments, WeightedMoments) and weights is not None:
-            self._moments.weights.weights = weights
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        return self._note_changes(self._moments.add(self._table(), rows) or 0)
 
     def _schema(self) -> FieldType:
         refuse_many(self._n_records)

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from erasable.core._schema import Array, Fields, Sizes, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.estimator import Erasable
@@ -282,7 +283,6 @@ class ItemNeighbors(Erasable):
         "similarity": [StrOptions(set(_SIMILARITIES))],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _adds_stored = True
     _attaches_by_learning = True
     _reads_blocks = True
     _sees_storage: ClassVar[bool] = False
@@ -320,18 +320,16 @@ class ItemNeighbors(Erasable):
                 "a user lacks an item, and more where a user has it; pass X > 0 where that is meant"
             )
 
-    def _delete_rows(self, rows: Ints) -> Outcome:
-        self._take(self._pairs.without_sets(self._sets(rows)))
-        return Outcome("updated")
-
-    def _can_add(self) -> bool:
-        return True
-
-    def _add_rows(self, rows: Ints) -> Outcome | None:
-        refuse_many_rows(self._attached().n_live, MAX_ROWS)
-        sets = self._sets(rows)
-        self._refuse_negative(sets.n_negative)
-        self._take(self._pairs.with_sets(sets))
+    def _update(self, delta: Delta) -> Outcome | None:
+        pairs = self._pairs
+        if delta.leaving.size:
+            pairs = pairs.without_sets(self._sets(delta.leaving))
+        if delta.arriving.size:
+            refuse_many_rows(self._attached().n_live, MAX_ROWS)
+            sets = self._sets(delta.arriving)
+            self._refuse_negative(sets.n_negative)
+            pairs = pairs.with_sets(sets)
+        self._take(pairs)
         return Outcome("updated")
 
     def _state(self) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 
+from erasable.core._changing import in_two_steps
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import DetachedAttributeError
 from erasable.core._schema import Anything, Array, Fields, Flag, Text, refuse_unbounded
 from erasable.core.arrays import Ints
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ArtifactError, InvalidInputError, TooFewRecordsError
 from erasable.core.estimator import NEVER
@@ -386,6 +388,11 @@ class Refit(MetaEstimatorMixin, Asking):
     def _prepare_deletion(self, rows: Ints) -> None:
         left = self._sorted_rows(without=rows)
         self._pending = (rows, self._attached().records.matrix, *self._learn_again(left))
+
+    _adds: ClassVar[bool] = False
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        return in_two_steps(self, delta)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         pending, self._pending = self.__dict__.get("_pending"), None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from erasable.core._changing import in_two_steps
 from erasable.core._schema import (
     MOST_QUANTA,
     Array,
@@ -27,6 +28,7 @@ from erasable.core._schema import (
     refuse_unbounded,
 )
 from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, MagnitudeError
@@ -166,6 +168,11 @@ class TreeModel(Weighted):
         matrix = storage(matrix).whole_in_memory(live, self._n_jobs)
         columns = TreeColumns.fit(matrix, live, self._tape, self._n_jobs)
         return Forest.fit(columns, records, known)
+
+    _adds_stored: ClassVar[bool] = False
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        return in_two_steps(self, delta)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, forest, targets = self._attached(), self._accelerator, self._targets

@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from erasable.core._changing import in_two_steps
 from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
+from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError, MagnitudeError
 from erasable.core.estimator import NEVER
@@ -205,6 +207,11 @@ class Boosting(Weighted):
 
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
+
+    _adds: ClassVar[bool] = False
+
+    def _update(self, delta: Delta) -> Outcome | None:
+        return in_two_steps(self, delta)
 
     def _delete_rows(self, rows: Ints) -> Outcome:
         held, boosted = self._attached(), self._accelerator

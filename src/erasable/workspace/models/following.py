@@ -52,7 +52,7 @@ class Arriving:
 
 def may_follow(estimator: Erasable) -> bool:
     """Tell whether an estimator can learn further records, as far as its class tells."""
-    return type(estimator)._can_add is not Erasable._can_add
+    return estimator._adds
 
 
 def carry_over(
@@ -68,8 +68,8 @@ def carry_over(
     the model has to learn again: then `loaded` is of no use. Raise TooFewRecordsError if too few
     records would remain.
     """
-    follows = loaded._adds_stored or not loaded._attached().records.is_stored
-    if arriving.n_records and not (follows and loaded._can_add()):
+    follows = loaded._adds and (loaded._adds_stored or not loaded._attached().records.is_stored)
+    if arriving.n_records and not follows:
         return False
     wrong = {each.id: _ids_in(arriving.corrected, each) for each in known}
     leaving = [*ids_of(known, gone), *ids_of(known, wrong)]
