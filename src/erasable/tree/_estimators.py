@@ -20,8 +20,6 @@ from erasable.core._schema import (
     FieldType,
     Integer,
     Sizes,
-    classes,
-    grid,
     join,
     refuse,
     refuse_many,
@@ -76,13 +74,9 @@ class TreeModel(Weighted):
     """Exponent of what weights count in; None where records have none."""
     _kept_flats: list[FlatTree] | None
 
-    # -- what a subclass implements ------------------------------------------------------------
+    _kind_of_targets: ClassVar[type[TreeTargets]]
 
-    def _fit_targets(self) -> TreeTargets:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
-
-    def _targets_from(self, state: dict[str, Any]) -> TreeTargets:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+    # -- what a subclass may implement ---------------------------------------------------------
 
     def _n_trees(self) -> int:
         return 1
@@ -91,6 +85,9 @@ class TreeModel(Weighted):
         return False
 
     # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_targets(self) -> TreeTargets:
+        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | ({"groups"} if self._draws_bags() else set())
@@ -249,23 +246,19 @@ class TreeModel(Weighted):
         refuse_many(n_records)
         d = self.n_features_in_
         refuse_unbounded(self)
-        name, targets = self._target_schema()
+        kind = self._kind_of_targets
         weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
 
         def schema(weight: int, **unit: FieldType) -> Fields:
-            trees = tree_schema(n_trees, d, weight, regression=name == "target")
-            return Fields({name: targets, "trees": trees, **unit})
+            trees = tree_schema(n_trees, d, weight, regression=kind is NumberTargets)
+            return kind.schema.joined(Fields({"trees": trees, **unit}))
 
         unit = Integer(-(2**11), 2**11)
         return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
 
-    def _target_schema(self) -> tuple[str, Fields]:
-        """Return the name of the field of the targets, and what it holds."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
-
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
-        self._targets = self._targets_from(state)
+        self._targets = self._kind_of_targets.from_state(state, self._settings)
         self._unit = state.get("unit")
         self._kept_flats = from_arrays(state["trees"])
 
@@ -394,20 +387,12 @@ class TreeClassifier(ClassifierMixin, TreeModel):
     """Base of the classifiers."""
 
     class_weight: Any
+    _kind_of_targets = ClassTargets
     _targets: ClassTargets
 
     def _validate_params(self) -> None:
         super()._validate_params()
         refuse_weights(self.class_weight)
-
-    def _target_schema(self) -> tuple[str, Fields]:
-        return "classes", classes()
-
-    def _fit_targets(self) -> ClassTargets:
-        return ClassTargets.fit(self._attached(), self._settings["class_weight"])
-
-    def _targets_from(self, state: dict[str, Any]) -> ClassTargets:
-        return ClassTargets.from_state(state["classes"], self._settings["class_weight"])
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -476,16 +461,8 @@ class TreeClassifier(ClassifierMixin, TreeModel):
 class TreeRegressor(RegressorMixin, TreeModel):
     """Base of the regressors."""
 
+    _kind_of_targets = NumberTargets
     _targets: NumberTargets
-
-    def _target_schema(self) -> tuple[str, Fields]:
-        return "target", grid(1)
-
-    def _fit_targets(self) -> NumberTargets:
-        return NumberTargets.fit(self._attached())
-
-    def _targets_from(self, state: dict[str, Any]) -> NumberTargets:
-        return NumberTargets.from_state(state["target"])
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.

@@ -120,6 +120,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
+    _kind_of_targets = ClassTargets
     _targets: ClassTargets
     _loss: LogLoss
 
@@ -165,12 +166,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
     def _validate_params(self) -> None:
         super()._validate_params()
         refuse_weights(self.class_weight)
-
-    def _fit_targets(self) -> ClassTargets:
-        return ClassTargets.fit(self._attached(), self._settings["class_weight"])
-
-    def _targets_from(self, state: dict[str, Any]) -> ClassTargets:
-        return ClassTargets.from_state(state["classes"], self._settings["class_weight"])
 
     def _find_loss(self) -> LogLoss:
         counts, factors = self._targets.classes.counts, self._factors()

@@ -40,6 +40,7 @@ from erasable.ensemble._boosting._flat import (
     to_arrays,
 )
 from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
+from erasable.tree._targets import TreeTargets
 
 _DEEPEST = 64
 CONSTRAINTS: dict[str, Any] = {
@@ -80,13 +81,12 @@ class Boosting(Weighted):
     _takes_words = False  # in every column, as estimators of categories alone
     categorical_features: Any
 
+    _kind_of_targets: ClassVar[type[TreeTargets]]
+
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _fit_targets(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
-
-    def _targets_from(self, state: dict[str, Any]) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+    def _fit_targets(self) -> TreeTargets:
+        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     def _find_loss(self) -> Any:
         """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
@@ -287,7 +287,7 @@ class Boosting(Weighted):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
-        self._targets = self._targets_from(state)
+        self._targets = self._kind_of_targets.from_state(state, self._settings)
         if self._reads_types():
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)

@@ -100,6 +100,7 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         "loss": [StrOptions({"squared_error", "poisson"})],
         **CONSTRAINTS,
     }
+    _kind_of_targets = NumberTargets
     _targets: NumberTargets
     _loss: Squares | Poisson
     _spread: Spread
@@ -146,12 +147,9 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         if self._settings["loss"] == "poisson":
             assert held.records.y is not None
             _refuse_rates(held.records.y[held.live], type(self).__name__)
-        targets = NumberTargets.fit(held)
+        targets = NumberTargets.fit(held, self._settings)
         self._spread = Spread.of(targets.numbers[held.live])
         return targets
-
-    def _targets_from(self, state: dict[str, Any]) -> NumberTargets:
-        return NumberTargets.from_state(state["target"])
 
     def _find_loss(self) -> Squares | Poisson:
         learning_rate, quantum = float(self._settings["learning_rate"]), self._targets.quantum
