@@ -13,13 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from erasable.core._schema import (
-    Fields,
-    Sizes,
-    grid,
-    moments,
-    refuse_negative_variance,
-)
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import Delta
 from erasable.core.classes import Classes
@@ -149,15 +142,3 @@ def log_shares(scores: Floats) -> Floats:
     scores -= scores.max(axis=1, keepdims=True)
     scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
     return scores
-
-
-def _check_variances(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    counts = value["classes"]["counts"][:, np.newaxis]
-    refuse_negative_variance(value["moments"], counts, "moments.hh")
-
-
-CLASS_MOMENTS = Fields(
-    {"grid": grid("n_features"), "moments": moments("n_classes", "n_features")},
-    relations=(_check_variances,),
-)
-"""What a file holds of `erasable.core.class_moments.ClassMoments`, beside classes."""

@@ -438,8 +438,8 @@ def weight_sums(size: Size, *, least: int = 0) -> Fields:
     return Fields({"top": tops(1), "sums": sums})
 
 
-def limbs(*shape: Size) -> Array:
-    """Return the schema of moments of weighted rows, in limbs."""
+def weighted_moments(*shape: Size) -> Array:
+    """Return the schema of the sums of `WeightedMoments`, in limbs."""
     return Array("int64", (5, *shape), -2 * MOST_QUANTA, 2 * MOST_QUANTA, per_record=True)
 
 

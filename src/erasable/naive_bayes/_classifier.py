@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._class_sums import ByClass, SumsByClass, log_shares
+from erasable.core._class_sums import ByClass, log_shares
 from erasable.core._schema import (
     Depending,
     Fields,
@@ -35,6 +35,7 @@ from erasable.core.errors import (
 from erasable.core.matrices import entries
 from erasable.core.partial import PartialClassifier
 from erasable.core.passes import Block, Pass, run
+from erasable.core.tables import Table
 from erasable.core.values import Values
 
 
@@ -52,11 +53,13 @@ def totals_of(state: dict[str, Any]) -> Ints:
 class NaiveBayes(ByClass, PartialClassifier):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
 
-    A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
-    ``_likelihoods``, and names the parameter that holds its prior.
+    A subclass implements ``_check_settings``, ``_derive`` and ``_likelihoods``, and names what
+    counts, and the parameter that holds its prior.
     """
 
     classes: Any
+    _kinds: ClassVar[tuple[type[Any], type[Any]]]
+    """What counts records without weights, and with them; each has a `schema` of its state."""
     _prior_name: ClassVar[str]
     _least_weight = LEAST_WEIGHT
     _prior: Floats | None
@@ -64,9 +67,17 @@ class NaiveBayes(ByClass, PartialClassifier):
 
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _counted_from(self, state: dict[str, Any]) -> SumsByClass:
+    def _count(self, table: Table) -> Any:
+        return self._kinds[table.weights is not None].fit(table)
+
+    def _counted_from(self, state: dict[str, Any]) -> Any:
         """Rebuild from a state what `_count` gave."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_from()")
+        return self._kinds["weights" in state].from_state(state, self._counts)
+
+    def _counted_schema(self, *, weighted: bool) -> Fields:
+        """Return the schema of what `_count` gives of records, with weights or without."""
+        schema: Fields = self._kinds[weighted].schema
+        return schema
 
     def _check_settings(self) -> None:
         """Check the parameters, as they were at `fit`, against the width of the data."""
@@ -141,10 +152,6 @@ class NaiveBayes(ByClass, PartialClassifier):
             plain.joined(self._counted_schema(weighted=False)),
             weighted.joined(self._counted_schema(weighted=True)),
         )
-
-    def _counted_schema(self, *, weighted: bool) -> Fields:
-        """Return the schema of what `_counted` gives of records, with weights or without."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_schema()")
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

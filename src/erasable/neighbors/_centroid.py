@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._class_sums import CLASS_MOMENTS, ByClass, log_shares
+from erasable.core._class_sums import ByClass, log_shares
 from erasable.core._schema import Fields, classes
 from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import ClassMoments
@@ -148,7 +148,7 @@ class NearestCentroid(ByClass):
     # -- keeping -------------------------------------------------------------------------------
 
     def _schema(self) -> Fields:
-        return Fields({"classes": classes()}).joined(CLASS_MOMENTS)
+        return Fields({"classes": classes()}).joined(ClassMoments.schema)
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

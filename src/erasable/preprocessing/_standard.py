@@ -18,12 +18,12 @@ from erasable.core._schema import (
     OneOf,
     Sizes,
     grid,
-    limbs,
     moments,
     refuse,
     refuse_many,
     refuse_negative_variance,
     weight_sums,
+    weighted_moments,
 )
 from erasable.core._tape_kernels import log
 from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, WeightUnits, joined
@@ -315,7 +315,11 @@ _SCHEMA = Depending(
     "weights",
     Fields({"grid": _GRIDS, "moments": moments("n_features")}, relations=(_check_variance,)),
     Fields(
-        {"grid": _GRIDS, "weights": weight_sums(1, least=1), "limbs": limbs("n_features")},
+        {
+            "grid": _GRIDS,
+            "weights": weight_sums(1, least=1),
+            "limbs": weighted_moments("n_features"),
+        },
         relations=(_refuse_limbs,),
     ),
 )
