@@ -45,7 +45,7 @@ def test_compositions_keep_the_law_where_steps_learn_again_or_do_not(
     follows = Erasable._follows
 
     def chance(self: Erasable, delta: Delta, n_records: int) -> bool:
-        by_chance = (len(type(self).__name__) + delta.n_most + n_records) % 3 == 0
+        by_chance = (len(type(self).__name__) + delta.leaving.size + n_records) % 3 == 0
         return by_chance and follows(self, delta, n_records)
 
     monkeypatch.setattr(Erasable, "_follows", chance)

@@ -62,7 +62,7 @@ class Sums(TransformerMixin, Erasable):
 
     def _update(self, delta: Delta) -> Outcome | None:
         matrix, n_followed = self._held.records.matrix, 0
-        if delta.table:
+        if delta.table is not None:
             if delta.before is None or delta.table.rows is None:
                 return None
             changed = delta.table.rows
@@ -70,7 +70,7 @@ class Sums(TransformerMixin, Erasable):
             n_followed = len(changed)
         self.sums_ = self.sums_ - matrix[delta.leaving].sum(axis=0)
         self.sums_ = self.sums_ + matrix[delta.arriving].sum(axis=0)
-        counts = {"rows_followed": n_followed} if delta.table else {}
+        counts = {"rows_followed": n_followed} if delta.table is not None else {}
         return Outcome("updated", n_followed, counts)
 
     def transform(self, X: Any) -> NDArray[Any]:

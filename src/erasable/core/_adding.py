@@ -64,7 +64,10 @@ class Growth:
         n, n_new = records.n_rows, table.matrix.shape[0]
         free = _free(records.matrix, records._erased, n_new)
         n_more = n_new - free.size
-        self.rows: Ints = np.concatenate([free, np.arange(n, n + n_more)]) if n_more else free
+        self.rows: Ints = free
+        if n_more:
+            more = np.arange(n, n + n_more)
+            self.rows = np.concatenate([free, more]) if free.size else more
         self.n_rows = n + n_more
         # Whether no array changes its type, so that a model need not learn everything again.
         self.plain = (
@@ -83,6 +86,7 @@ class Growth:
         self._was_live = {id(each): each.live[self.leaving] for each, _ in self._held}
         self._made: list[Any] = []  # buffers with new rows alone or a copy of all
         self._left: list[Any] = []  # buffers that are to be overwritten
+        self._in_room: set[str] = set()  # names of arrays whose buffers had room
 
     # -- doing ---------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class Growth:
         }
         for name, array in new.items():
             old = self._before[name]
-            if old is not None and old is not array:
+            if old is not None and old is not array and name not in self._in_room:
                 self._left += [each for each in memory_of(old) if not _shares(each, array)]
         flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
         changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
@@ -210,6 +214,7 @@ class Growth:
             made = array
         elif buffer is not None and begins(array, buffer) and buffer.shape[0] >= n:
             made = buffer[:n]
+            self._in_room.add(name)
         else:
             size = n if array.shape[0] == n else n + max(_LEAST, int(n * _SPARE))
             buffer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
@@ -385,6 +390,8 @@ class RecordsChange:
     def _refuse_known(self, ids: NDArray[Any], leaving: NDArray[np.int64]) -> None:
         records, names = self._records, ids.tolist()
         rows = records._rows_of_ids(names)
+        if max(rows.tolist(), default=-1) < 0:
+            return
         there = (rows >= 0) & ~records._erased[rows]
         if there.any() and leaving.size:
             there &= ~np.isin(rows, leaving)

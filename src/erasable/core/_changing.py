@@ -169,7 +169,9 @@ class _Follower(NamedTuple):
 def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
     delta, info = change.delta(held), model._info
     id_set, values, leaving = info.id_set, info.values, delta.leaving
-    follows = change.plain and model._follows(delta, held.n_live) and _can_stay(model, held, delta)
+    follows = change.plain and model._follows(delta, held.n_live)
+    if follows and delta.moved and leaving.size:
+        follows = _can_stay(model, held, leaving)
     if leaving.size:
         if id_set is not None:
             id_set = id_set - id_set_hash(held.records.ids[leaving])
@@ -181,14 +183,12 @@ def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
     return _Follower(held, model, delta, follows, id_set, values, before)
 
 
-def _can_stay(model: Erasable, held: Attachment, delta: Delta) -> bool:
-    """Tell whether a model can exist without the rows that arrive in the place of others."""
-    if not (delta.moved and delta.leaving.size):
-        return True  # `Erasable.delete` has asked
-    if held.n_live - delta.leaving.size < model._minimum_records():
+def _can_stay(model: Erasable, held: Attachment, leaving: Ints) -> bool:
+    """Tell whether a model can exist without rows that others are to take the place of."""
+    if held.n_live - leaving.size < model._minimum_records():
         return False
     try:
-        model._check_deletion(delta.leaving)
+        model._check_deletion(leaving)
     except ErasableError:
         return False
     return True

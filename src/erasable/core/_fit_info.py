@@ -111,11 +111,6 @@ class FitInfo:
         if self.keys is not None:
             self.keys[rows] = 0
 
-    def make_room(self, n_rows: int) -> None:
-        """Have a key for each of `n_rows` rows, at least as many as before; 0 for new ones."""
-        if self.keys is not None:
-            self.keys = np.concatenate([self.keys, np.zeros(n_rows, np.uint64)])[:n_rows]
-
     def written_values(self, held: Attachment | None) -> dict[str, Any] | None:
         """Return the entry of the model's file for the values of its records."""
         if self.values is None:

@@ -141,7 +141,7 @@ class Delta(NamedTuple):
         They are live.
     moved : bool
         Whether the arrays of the records and of the attachment may be others, with more rows.
-    table : TableChange
+    table : TableChange, or None
         What has changed in the rows that stay, where steps of a pipeline have made them.
     before : ndarray, or None
         The values that ``table.rows`` had, if they are known.
@@ -155,10 +155,5 @@ class Delta(NamedTuple):
     leaving: Ints
     arriving: Ints = _NO_ROWS
     moved: bool = False
-    table: TableChange = NOTHING
+    table: TableChange | None = None
     before: Any = None
-
-    @property
-    def n_most(self) -> int:
-        """How many records leave, or arrive, whichever are more."""
-        return max(self.leaving.size, self.arriving.size)

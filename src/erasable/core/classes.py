@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import of_objects
 from erasable.core.errors import InvalidDataError, InvalidInputError
+from erasable.core.row_arrays import padded
 from erasable.core.targets import read_target
 
 __all__ = ["GONE", "Classes", "check_classes", "narrowed"]
@@ -136,10 +137,7 @@ class Classes:
         found = np.array([places.get(label, GONE) for label in y[rows].tolist()], dtype=np.int32)
         if (found == GONE).any():
             return False
-        if self.codes.size < y.shape[0]:
-            codes = np.full(y.shape[0], GONE, dtype=np.int32)
-            codes[: self.codes.size] = self.codes
-            self.codes = codes
+        self.codes = padded(self.codes, y.shape[0], GONE, keep=True)
         self.codes[rows] = found
         self.counts += np.bincount(found, minlength=self.labels.size)
         return True

@@ -17,7 +17,7 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of an estimator's `_delete_rows` or `_add_rows`.
+    """The result of an estimator's `_update`.
 
     Attributes
     ----------

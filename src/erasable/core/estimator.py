@@ -202,11 +202,15 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
 
     def _follows(self, delta: Delta, n_records: int) -> bool:
         """Tell whether `_update` is to follow a change of so many records, or to learn again."""
-        adds = self._adds and (self._adds_stored or not self._attached().records.is_stored)
-        if (delta.arriving.size and not adds) or (delta.table and not self._follows_table):
+        if delta.table is not None and not self._follows_table:
             return False
+        n, n_new = delta.leaving.size, delta.arriving.size
+        if n_new:
+            n = max(n, n_new)
+            if not (self._adds and (self._adds_stored or not self._attached().records.is_stored)):
+                return False
         least, share = self._refit_from
-        return delta.n_most < least or delta.n_most < share * n_records
+        return n < least or n < share * n_records
 
     def _end_change(self) -> None:
         """Do what can wait until a change is done; it may be left out."""

@@ -244,8 +244,7 @@ def begins(values: Any, buffer: Any) -> bool:
     return (
         isinstance(buffer, np.ndarray)
         and buffer.dtype == values.dtype
-        and buffer.ndim == values.ndim
-        and buffer.shape[1:] == values.shape[1:]
         and buffer.strides == values.strides
+        and (buffer.ndim == 1 or buffer.shape[1:] == values.shape[1:])
         and np.may_share_memory(buffer[:1], values[:1])
     )

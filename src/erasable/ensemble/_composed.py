@@ -360,7 +360,7 @@ class Composed(MetaEstimatorMixin, Weighted):
     _follows_table: ClassVar[bool] = True
 
     def _update(self, delta: Delta) -> Outcome | None:
-        if delta.table:
+        if delta.table is not None:
             if delta.before is None or delta.table.rows is None or delta.arriving.size:
                 return None
             return self._update_rows(delta.leaving, delta.table.rows, delta.before)

@@ -206,7 +206,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _update(self, delta: Delta) -> Outcome | None:
         work, n_live = self._accelerator, self._attached().n_live
         self._shown = _Shown()
-        if delta.table:
+        if delta.table is not None:
             return Outcome("resumed", n_live) if work.resume(delta) else None
         if delta.moved:
             work.take_arrays()

@@ -393,7 +393,7 @@ class LogisticWork:
             self.training.remove(delta.leaving)
         if delta.arriving.size and not self.training.add(delta.arriving):
             return False
-        origin = delta.table.origin
+        origin = None if delta.table is None else delta.table.origin
         if self._start is not None and origin is not None:
             slopes = np.zeros((len(self._start.labels), origin.size))
             kept = origin >= 0

@@ -188,12 +188,13 @@ class StandardScaler(Scaler, WeightedTransformer):
             super()._check_deletion(rows)
 
     def _update(self, delta: Delta) -> Outcome | None:
-        weights = self._attached().records.weights
-        if delta.moved and isinstance(self._moments, WeightedMoments) and weights is not None:
-            self._moments.weights.weights = weights
-        scanned = self._moments.update(self._table(), delta) or 0
+        held, moments = self._attached(), self._moments
+        if delta.moved and isinstance(moments, WeightedMoments):
+            assert held.records.weights is not None
+            moments.weights.weights = held.records.weights
+        scanned = moments.update(Table.of(held, n_jobs=self._n_jobs), delta) or 0
         counts = {"columns_scanned": scanned, **self._move_lattice()}
-        return Outcome("updated", self._attached().n_live if scanned else 0, counts)
+        return Outcome("updated", held.n_live if scanned else 0, counts)
 
     def _move_lattice(self) -> dict[str, int]:
         """Know what has changed in the output; count the columns."""
