@@ -199,6 +199,75 @@ def test_a_forbidden_import_is_caught(tmp_path: Path, room: str, line: str, cont
     assert [name.startswith(contract) for name in broken] == [True]
 
 
+def _imports(source: Path) -> dict[str, set[str]]:
+    """Return the modules that each module imports, late and for types, too."""
+    files = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in source.rglob("*.py")
+    }
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        found: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                package = f"{name}._" if path.name == "__init__.py" else name
+                base = package.rsplit(".", node.level)[0] if node.level else ""
+                base = ".".join(filter(None, [base, node.module]))
+                found.update({base, *(f"{base}.{alias.name}" for alias in node.names)})
+        graph[name] = (found & files.keys()) - {name}
+    return graph
+
+
+def _cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, in one step or several."""
+    reached: dict[str, set[str]] = {}
+    for name, waiting in graph.items():
+        found, waiting = reached.setdefault(name, set()), set(waiting)
+        while waiting:
+            found |= waiting
+            waiting = set().union(*(graph[each] for each in waiting)) - found
+    groups = {tuple(sorted(o for o in reached[n] if n in reached[o])) for n in graph}
+    return sorted(map(list, groups - {()}), key=len, reverse=True)
+
+
+def test_few_modules_import_each_other() -> None:
+    """A module imports the module that has what it needs, and not the package that shows it.
+
+    The largest cycle is that of records, their models, and the changes that both go through.
+    """
+    found = _cycles(_imports(SOURCE))
+    assert len(found) <= 6, found
+    assert len(found[0]) <= 11, found[0]
+    assert max(map(len, found[1:])) <= 3, found[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from pack import b",
+        "from . import b",
+        "from .b import x",
+        "import pack.b as b",
+        "def late():\n    import pack.b",
+        "if TYPE_CHECKING:\n    from pack.b import x",
+    ],
+)
+def test_a_cycle_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("from pack.c import x\n")
+    (tmp_path / "pack" / "a.py").write_text(f"{line}\n")
+    (tmp_path / "pack" / "b.py").write_text("from pack.a import x\n")
+    (tmp_path / "pack" / "c.py").write_text("import pack.a\n")
+    found = _cycles(_imports(tmp_path))
+    through_package = line.startswith(("from pack import", "from . import"))
+    names = ["a", "b", "c"] if through_package else ["a", "b"]
+    assert found == [[*["pack"] * through_package, *(f"pack.{each}" for each in names)]]
+    (tmp_path / "pack" / "a.py").write_text("import pathlib\n")
+    assert _cycles(_imports(tmp_path)) == []
+
+
 @pytest.mark.parametrize(
     ("before", "statement", "unwanted"),
     [

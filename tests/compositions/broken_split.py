@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from erasable.core.arrays import Values
 from erasable.core.changes import ANYTHING, TableChange
 from erasable.core.rows import Rows
-from erasable.core.values import Values
 from erasable.pipeline import _layout, _maps, _nodes
 from erasable.pipeline._tables import as_table
 

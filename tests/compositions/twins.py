@@ -60,6 +60,7 @@ def hold(sentence: Sentence) -> None:
             if sentence.seed % 4 == 2:
                 _unfused(sentence, ours)
             _law(sentence, ours)
+            _law_of_exchanges(sentence)
             if sentence.seed % 4 == 0:
                 _law_of_groups(sentence)
             if sentence.seed % 8 == 1 and sentence.learner:
@@ -214,6 +215,53 @@ def _law(sentence: Sentence, ours: Any) -> None:
         if number == 1 and all(leaf.name != "fliplr" for leaf in leaves(sentence.node)):
             # (a file carries no function but NumPy's ufuncs)
             ours = _loaded(ours, X, y, kept)
+
+
+def _law_of_exchanges(sentence: Sentence) -> None:
+    """Have others take the place of records, correct some and add some; compare with one fit."""
+    ids, rng = np.array(sentence.ids, dtype=object), np.random.default_rng(sentence.seed)
+    order = rng.permutation(len(ids))
+    held = {int(at): int(at) for at in order[:30]}  # the row of values of each record
+    spare = [int(at) for at in order[30:]]
+
+    def given(values: dict[int, int]) -> dict[str, Any]:
+        rows = np.array([*values.values()], dtype=np.int64)
+        return {"X": rows_of(sentence.X, rows), "y": sentence.y[rows]}
+
+    try:
+        ours = build(sentence.node).fit(**given(held), ids=ids[[*held]].tolist())
+    except ErasableError:  # as where a category that makes a column is not among them
+        return
+    for kind, n_gone, n_come in EXCHANGES:
+        gone = [int(at) for at in rng.choice([*held], n_gone, replace=False)]
+        come = {at: at for at in spare[:n_come]}
+        if kind == "correct":
+            come = {at: int(rng.integers(len(ids))) for at in gone}
+        after = {at: row for at, row in held.items() if at not in gone} | come
+        try:
+            fresh = clone(ours).fit(**given(after), ids=ids[[*after]].tolist())
+        except ErasableError:
+            fresh = None
+        names, before = ids[gone].tolist(), ours.digest()
+        try:
+            if kind == "correct":
+                ours.correct(names, **given(come))
+            else:
+                ours.replace(names, **given(come), ids=ids[[*come]].tolist())
+        except ErasableError as error:
+            if fresh is not None or ours.digest() != before:
+                raise UnlikeTwinError(f"{kind} raised {type(error).__name__}: {error}") from error
+            continue
+        if fresh is None or fresh.digest() != ours.digest():
+            raise UnlikeTwinError(f"after {kind} of {n_gone} for {n_come} it is not one fit")
+        _same_bits(ours, fresh, given(after)["X"])
+        held, spare = after, spare[n_come if kind != "correct" else 0 :]
+
+
+EXCHANGES = [
+    ("replace", 1, 1), ("correct", 1, 1), ("replace", 4, 2), ("replace", 0, 3), ("correct", 3, 3),
+    ("replace", 2, 5),
+]  # fmt: skip
 
 
 def _of_one_category(sentence: Sentence, rows: Any) -> Any:

@@ -265,6 +265,14 @@ def test_kernels_do_not_depend_on_modules_that_they_do_not_import() -> None:
     assert not found & {"_filed_levels.py", "_run.py", "estimator.py"}
 
 
+@pytest.mark.parametrize("comment", ["", "# "])
+def test_a_module_imported_by_its_whole_name_counts(tmp_path: Path, comment: str) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(f"{comment}import erasable.cluster._layout as layout\n")
+    found = {each.name for each in _kernel_cache.sources(str(file))}
+    assert ("_layout.py" in found) == (not comment)
+
+
 # -- kernels that are loaded --------------------------------------------------------------------
 
 INNER = """

@@ -13,7 +13,7 @@ import pytest
 from erasable.core.errors import TooFewRecordsError
 from erasable.workspace.context import Context
 from erasable.workspace.data import admission
-from erasable.workspace.evidence import log, receipts
+from erasable.workspace.evidence import issuing, log
 from erasable.workspace.identity import suppression
 from erasable.workspace.locking.leases import Leases
 from erasable.workspace.models import deleting
@@ -60,7 +60,7 @@ def completed_before_the_purge(monkeypatch: pytest.MonkeyPatch) -> None:
                 ).scalars()
             )
         with context.ledger.transaction() as connection:
-            receipts.issue(context, connection, waiting, context.now())
+            issuing.issue(context, connection, waiting, context.now())
         context.clean()
         return waiting
 

@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
-from erasable.cli import (
-    datasets,
-    domains,
-    evidence,
-    models,
-    people,
-    requests,
-    selection,
-    workers,
-    workspaces,
-)
+import erasable.cli.datasets as datasets
+import erasable.cli.domains as domains
+import erasable.cli.evidence as evidence
+import erasable.cli.models as models
+import erasable.cli.people as people
+import erasable.cli.requests as requests
+import erasable.cli.selection as selection
+import erasable.cli.workers as workers
+import erasable.cli.workspaces as workspaces
+from erasable import __version__
 from erasable.cli.frame import Root
 
 app = typer.Typer(
@@ -31,8 +30,6 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from erasable import __version__
-
         typer.echo(f"erasable {__version__}")
         raise typer.Exit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.options import (
     DECIMAL,

@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import Any
 
 DEFERRED = (
-    "boto3", "narwhals", "narwhals.stable", "narwhals.stable.v2", "numpy.f2py", "numpy.testing",
-    "pandas", "pycparser", "scipy.special", "scipy.stats", "yaml",
+    "boto3", "narwhals", "narwhals.stable", "narwhals.stable.v1", "narwhals.stable.v2",
+    "numpy.f2py", "numpy.testing", "pandas", "pycparser", "scipy.special", "scipy.stats", "yaml",
 )  # fmt: skip
 
 

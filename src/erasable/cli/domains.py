@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from erasable.cli import options, show
+import erasable.cli.options as options
+import erasable.cli.show as show
 from erasable.cli.files import as_text, ids_text, load, perhaps
 from erasable.cli.frame import command, fail, opened
 from erasable.cli.options import FILL, FOLDER, JSON, SEED, argument, option, switch

@@ -7,10 +7,11 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import load, load_json, perhaps, public_key
 from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import FOLDER, JSON, argument, option
+from erasable.core.errors import EvidenceError
 
 app = typer.Typer()
 
@@ -59,7 +60,6 @@ def check_receipt(
     as_json: bool = JSON,
 ) -> None:
     """Check a receipt with only the public key; exit code 1 if it does not hold."""
-    from erasable.core.errors import EvidenceError
     from erasable.workspace.evidence import receipts
 
     body, pem = load(file, "a receipt"), public_key(key)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
@@ -14,7 +15,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from erasable.cli import interrupts
+import erasable.cli.interrupts as interrupts
+from erasable.cli.progress import Meter
+from erasable.cli.show import one_line
 from erasable.cli.streams import OutputStream, forgiving
 from erasable.core._interruptions import explained as became
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceError
@@ -253,7 +256,6 @@ def command(
 
 def opened(folder: str, memory: int | None = None, dask: str | None = None) -> Any:
     """Open the workspace, with a progress display; see `Workspace.open`."""
-    from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
     workspace = Workspace.open(folder, memory=memory, dask=dask)
@@ -284,8 +286,6 @@ def _report(error: Exception) -> int:
     if isinstance(error, typer.Exit):
         return error.exit_code
     if os.environ.get(DEBUG):
-        import traceback
-
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, typer.TyperException):
         return _say(explained(error))
@@ -313,8 +313,6 @@ def _report(error: Exception) -> int:
 
 
 def _say(message: str) -> int:
-    from erasable.cli.show import one_line
-
     sys.stderr.write(f"error: {one_line(message)}\n")
     return 2
 
@@ -344,8 +342,6 @@ def _quiet_warnings() -> Iterator[None]:
     """Tell warnings in one line each, without the place in the code."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        from erasable.cli.show import one_line
-
         sys.stderr.write(f"warning: {one_line(str(message))}\n")
 
     before, warnings.showwarning = warnings.showwarning, show

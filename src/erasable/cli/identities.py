@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import as_text, load
 from erasable.cli.frame import fail
 from erasable.core.errors import InvalidIdsError

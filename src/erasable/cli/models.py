@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from erasable.cli import options, show
+import erasable.cli.options as options
+import erasable.cli.show as show
 from erasable.cli.files import perhaps, replacing
 from erasable.cli.frame import CommandGroup, command, fail, opened, request_id
 from erasable.cli.options import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.frame import fail
 
 _TEXTS = (".txt", ".csv")

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import load_json, perhaps
 from erasable.cli.frame import CommandGroup, command, opened
 from erasable.cli.identities import one, pair

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.frame import command, fail, opened, request_id
 from erasable.cli.identities import asked as asked_for
 from erasable.cli.identities import moment
@@ -353,7 +353,7 @@ def extend(
     as_json: bool = JSON,
 ) -> None:
     """Move the due date of a request, once, and print the notice to send."""
-    from erasable.workspace.requests.calendar import extension_notice
+    from erasable.workspace.requests.answering import extension_notice
 
     changed = opened(folder).extend(request_id(id_), reason)
     notice = extension_notice(changed, reason)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from erasable.cli import options, show
+import erasable.cli.options as options
+import erasable.cli.show as show
 from erasable.cli.files import ids_text, perhaps
 from erasable.cli.frame import command, opened
 from erasable.cli.identities import gathered

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Any
 
 NONE = "-"
@@ -288,8 +289,6 @@ def _styler() -> Callable[[str, str], str]:
     """Return a function that styles a text on a terminal; Rich is slow for many texts."""
     if not sys.stdout.isatty():
         return lambda text, style: text
-    from functools import cache
-
     from rich.console import Console
     from rich.text import Text
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.frame import command, opened
 from erasable.cli.interrupts import Stopped
 from erasable.cli.options import DASK, FOLDER, JSON, argument, number, option, switch, whole

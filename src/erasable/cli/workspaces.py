@@ -10,10 +10,11 @@ from typing import Any
 
 import typer
 
-from erasable.cli import show
+import erasable.cli.show as show
 from erasable.cli.files import load_json, replacing
 from erasable.cli.frame import CommandGroup, command, fail, opened
 from erasable.cli.options import DATABASE, FOLDER, JSON, SCHEMA, STORE, argument, option, switch
+from erasable.cli.progress import Meter
 
 app = typer.Typer()
 
@@ -80,7 +81,6 @@ def restore(
     as_json: bool = JSON,
 ) -> None:
     """Make a workspace of a backup, and erase again who was erased since it was made."""
-    from erasable.cli.progress import Meter
     from erasable.workspace import Workspace
 
     if (suppressions is None) != no_suppressions:
@@ -129,7 +129,6 @@ _A_LIST = "a suppression list"
 @command(app, "compile", example="erasable compile", panel=PANEL)
 def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
     """Compile all kernels in advance; it needs no workspace."""
-    from erasable.cli.progress import Meter
     from erasable.utils.compiling import ELSE, compile_kernels
     from erasable.utils.discovery import all_estimators
 

@@ -12,14 +12,13 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+import erasable.cluster._density_kernels as kernels
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.ids import as_id_array
 from erasable.core.threads import N_JOBS
 from erasable.neighbors._lazy import WeightedLazy
 from erasable.neighbors._near import Near
 from erasable.neighbors._targets import StoredWeights
-
-from . import _density_kernels as kernels
 
 _WHOLE = 2.0**53  # sums of whole numbers below it are exact, in any order
 _MOST = 2**600  # sums of weights stay below it

@@ -26,9 +26,8 @@ from erasable.core.rows import Rows
 from erasable.core.values import ANYTHING, Accepts
 from erasable.pipeline._composition import Composition
 from erasable.pipeline._engine import Engine
-from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._layout import Layout, Nested, lay_out
 from erasable.pipeline._maps import Blocks, Widths
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import ColumnSelection, Concat, GraphNode, Select
 from erasable.pipeline._stateless import check_steps, names_after
 from erasable.pipeline._tables import as_table

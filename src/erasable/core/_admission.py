@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
-from erasable.core.errors import ArtifactError, InvalidInputError
+from erasable.core.errors import ArtifactError, InvalidDataError, InvalidInputError
 from erasable.core.frames import difference
 from erasable.core.ids import name_some
-from erasable.core.inputs import read_table, refuse_records
+from erasable.core.inputs import read_table
 from erasable.core.messages import no_target
-from erasable.core.params import class_path, find_class
 from erasable.core.records import Records
 from erasable.core.targets import check_target
 from erasable.core.undecided_types import may_be_rounded, refuse_rounded, refuse_rows_without_text
-from erasable.core.values import Accepts
+from erasable.core.values import Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
@@ -60,6 +60,18 @@ def read_records(
         refuse_rows_without_text(type(model).__name__)
     _refuse_rounded(model, records)
     return records
+
+
+def refuse_records(estimator: BaseEstimator, records: Records) -> None:
+    """Raise InvalidDataError where an estimator does not take values or targets of `Records`."""
+    live = ~records._withdrawn  # what other models have deleted does not count
+    y = records.y if get_tags(estimator).target_tags.required else None
+    if y is not None and check_target(estimator, y if live.all() else y[live]).ndim < y.ndim:
+        raise InvalidDataError(
+            f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
+            "pass y.ravel() to Records"
+        )
+    refuse_unsuited(estimator, records.matrix, live, records.feature_names)
 
 
 def _refuse_stored(model: Erasable, records: Records) -> None:
@@ -162,16 +174,3 @@ def telling_form(model: Erasable, records: Records | tuple[Any, ...]) -> Iterato
 
 def _shown(names: tuple[str, ...]) -> str:
     return f"({', '.join(names)})"
-
-
-def class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:
-    """Find the class of the model in a file: `cls`, or one that inherits from it."""
-    path = str(header["class"])
-    if path == class_path(cls):
-        return cls
-    found = find_class(path)
-    if not (issubclass(found, cls) and class_path(found) == path):
-        raise ArtifactError(
-            f"the file holds a {path}; expected a {cls.__name__}; load it with erasable.load(path)"
-        )
-    return found

@@ -21,8 +21,7 @@ from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine, Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import id_set_hash, state_root
-from erasable.core.errors import ArtifactError, ErasableError
-from erasable.core.grid import PrecisionWarning
+from erasable.core.errors import ArtifactError, ErasableError, PrecisionWarning
 
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable

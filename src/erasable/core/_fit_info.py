@@ -18,18 +18,6 @@ from erasable.core.value_hash import ValueHash
 if TYPE_CHECKING:
     from erasable.core.estimator import Erasable
 
-BASE_STATE = frozenset(
-    {
-        "algorithm_version",
-        "feature_names",
-        "n_features",
-        "n_records",
-        "params",
-        "record_set",
-        "seed",
-    }
-)
-
 _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
 
 

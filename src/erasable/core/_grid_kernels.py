@@ -20,6 +20,7 @@ from erasable.core.arrays import Flags, Floats, Ints, Matrix
 BITS = 26
 MIN_TOP = -480
 MAX_TOP = 480
+MAX_ROWS = 2**27
 WIDTH = 512
 
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)

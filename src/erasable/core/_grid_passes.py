@@ -8,7 +8,7 @@ between two ranks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from scipy.sparse import issparse
 from erasable.core import _grid_kernels as kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import Block, Pass, Remote, run, storage
-
-if TYPE_CHECKING:
-    from erasable.core.grid import Grid
 
 Keys = NDArray[np.uint64]
 Window = tuple[Floats, Ints, int]
@@ -172,14 +169,14 @@ SAMPLE = 2_000
 class CountAtExtremes(Pass[tuple[Ints, Ints]]):
     """Count values off a grid and beyond float32; sample every `step`-th row, none if it is 0."""
 
-    def __init__(self, grid: Grid, step: int) -> None:
-        self._grid, self._step = grid, step
+    def __init__(self, origin: Floats, magic: Floats, quantum: Floats, step: int) -> None:
+        self._origin, self._magic, self._quantum, self._step = origin, magic, quantum, step
 
     def of_block(self, block: Block) -> tuple[Ints, Ints]:
         matrix, rows, every, *_ = block
-        grid, d = self._grid, matrix.shape[1]
+        d = matrix.shape[1]
         coarse, sampled = np.zeros((2, 2, d), dtype=np.int64)
-        per_column = grid.origin, grid.magic
+        per_column = self._origin, self._magic
         for part, (origin, magic), _ in kernels.long_rows(matrix, every, per_column, None):
             packed = np.zeros(part.shape[1], dtype=np.int64)
             kernels.count_coarse(part, rows, every, origin, magic, packed)
@@ -187,9 +184,9 @@ class CountAtExtremes(Pass[tuple[Ints, Ints]]):
         if self._step:
             first = -block.rank % self._step
             sample = matrix[first :: self._step] if every else matrix[rows[first :: self._step]]
-            offsets = sample.astype(np.float64) - grid.origin
+            offsets = sample.astype(np.float64) - self._origin
             nonzero = offsets != 0
-            vanished = nonzero & (np.abs(offsets) <= grid.quantum / 2)
+            vanished = nonzero & (np.abs(offsets) <= self._quantum / 2)
             sampled += np.stack([nonzero.sum(axis=0), vanished.sum(axis=0)])
         return coarse, sampled
 

@@ -29,6 +29,7 @@ _ROOT = Path(__file__).parents[1]
 _FROM = re.compile(
     r"^[ \t]*from[ \t]+(\.+|erasable\b\.?)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|.*)", re.MULTILINE
 )
+_IMPORT = re.compile(r"^[ \t]*import[ \t]+(erasable\b\.?)([\w.]*)()", re.MULTILINE)
 
 
 @cache
@@ -59,7 +60,8 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
     """Return the hash of a file, and the files it imports from, as they are at the first call."""
     text = path.read_bytes()
     imported: list[Path] = []
-    for start, names, parts in _FROM.findall(text.decode(errors="replace")):
+    decoded = text.decode(errors="replace")
+    for start, names, parts in [*_FROM.findall(decoded), *_IMPORT.findall(decoded)]:
         folder = path.parents[len(start) - 1] if start.startswith(".") else _ROOT
         module = folder.joinpath(*names.split(".")) if names else folder
         if module.with_suffix(".py").is_file():

@@ -15,13 +15,12 @@ from scipy.sparse import issparse
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._grid_kernels import BITS, MAX_TOP, MIN_TOP
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Values
 from erasable.core.grid import MAX_ROWS, GridChange
 from erasable.core.messages import refuse_huge_columns, refuse_many_rows
 from erasable.core.passes import Block, Pass, run
 from erasable.core.sparse import parts
 from erasable.core.tables import Table
-from erasable.core.values import Values
 
 
 @dataclass(eq=False, slots=True)

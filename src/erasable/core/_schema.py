@@ -19,11 +19,21 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core._fit_info import BASE_STATE
-from erasable.core._grid_kernels import MAX_TOP, MIN_TOP
+from erasable.core._grid_kernels import MAX_ROWS, MAX_TOP, MIN_TOP
 from erasable.core.errors import ArtifactError
-from erasable.core.grid import MAX_ROWS
 from erasable.core.ids import shorten
+
+BASE_STATE = frozenset(
+    {
+        "algorithm_version",
+        "feature_names",
+        "n_features",
+        "n_records",
+        "params",
+        "record_set",
+        "seed",
+    }
+)
 
 Size: TypeAlias = int | str | None
 """Size of a dimension: a number, a name, or None for any."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from erasable.core._admission import class_for
-from erasable.core._fit_info import BASE_STATE
 from erasable.core._schema import (
+    BASE_STATE,
     Anything,
     Array,
     DictOf,
@@ -19,7 +18,7 @@ from erasable.core._schema import (
 )
 from erasable.core.artifact import Place, name_of, read_artifact
 from erasable.core.errors import ArtifactError, ErasableError
-from erasable.core.params import decode_params, encode_params
+from erasable.core.params import class_for, decode_params, encode_params
 from erasable.core.trust import reading
 from erasable.core.value_hash import ValueHash
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 
 from erasable.core.frames import is_numeric
@@ -27,8 +28,6 @@ def replaced(X: Any, frame: Any, blanks: Mapping[int, float | str]) -> tuple[Any
     if not blanks:
         return X, frame
     if frame is not None:
-        import narwhals.stable.v1 as nw
-
         names, n = frame.columns, frame.shape[0]
         constant = [
             nw.new_series(names[place], [value] * n, backend=frame.implementation)

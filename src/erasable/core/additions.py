@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.arrays import Values
 from erasable.core.errors import InvalidDataError, InvalidIdsError, InvalidInputError
 from erasable.core.frames import as_frame, difference
 from erasable.core.ids import name_some, refuse_repeats, shorten
 from erasable.core.inputs import RecordArrays, read_labels, read_table
 from erasable.core.targets import mixes_numbers, read_target, read_weights
-from erasable.core.values import ANYTHING, Accepts, Values
+from erasable.core.values import ANYTHING, Accepts
 
 if TYPE_CHECKING:
     from erasable.core.records import Records

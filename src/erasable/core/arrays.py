@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ Ints32 = NDArray[np.int32]
 Words = NDArray[np.uint64]
 Matrix = NDArray[np.float64] | NDArray[np.float32]
 Indices = NDArray[np.int32] | NDArray[np.int64]
+Values: TypeAlias = Any
+"""The values of X: an ndarray, or a csr_array, which has no types."""
 Csr = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Values, columns and starts of the rows of a sparse matrix, see `erasable.core.sparse.parts`."""
 

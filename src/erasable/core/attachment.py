@@ -183,7 +183,5 @@ class Attachment(Persistent):
 
     def __reduce__(self) -> tuple[Any, tuple[Records]]:
         """Pickle the live rows; models pickled together share records where they hold the same."""
-        from erasable.core.records import Records
-
         shared = np.array_equal(self.live, ~self.records._withdrawn)
-        return Records.attach, (self.records if shared else self.copy_records(),)
+        return type(self.records).attach, (self.records if shared else self.copy_records(),)

@@ -62,6 +62,7 @@ __all__ = [
     "LedgerError",
     "MagnitudeError",
     "NotInWorkspaceError",
+    "PrecisionWarning",
     "SourceError",
     "TamperedError",
     "TooFewRecordsError",
@@ -209,3 +210,7 @@ class AcceleratorWarning(UserWarning):
 
 class DialectWarning(UserWarning):
     """A text file is read in an unusual dialect that its content suggests."""
+
+
+class PrecisionWarning(UserWarning):
+    """A column is so skewed that many of its small values become 0 on the grid."""

@@ -19,19 +19,19 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._adding import RecordsChange
-from erasable.core._admission import read_records, records_for, telling_form
+from erasable.core._admission import read_records, records_for, refuse_records, telling_form
 from erasable.core._changing import AllOrNothing, Exclusion, carry_out, learn_and_compare
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
-    BASE_STATE,
     DetachedAttributeError,
     FitInfo,
     base_state,
     is_learned,
     owned_copy,
 )
-from erasable.core._schema import FieldType
+from erasable.core._schema import BASE_STATE, FieldType
 from erasable.core._untrusted_models import check_base, check_learned, read_model
+from erasable.core.arrays import Values
 from erasable.core.artifact import Place, write_artifact
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine, Delta
@@ -45,7 +45,7 @@ from erasable.core.errors import (
     KeyCollisionError,
 )
 from erasable.core.ids import as_id_array
-from erasable.core.inputs import read_matrix, refuse_records
+from erasable.core.inputs import read_matrix
 from erasable.core.mapped import beside
 from erasable.core.messages import refuse_parameters, too_few
 from erasable.core.params import check_params, class_path, decode_param, encode_params, is_encoded
@@ -56,7 +56,7 @@ from erasable.core.seeds import seed_from
 from erasable.core.tape import Tape, any_repeats
 from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.value_hash import ValueHash
-from erasable.core.values import Values, refuse_unsuited
+from erasable.core.values import refuse_unsuited
 
 __all__ = ["NEVER", "Erasable", "load"]
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Container
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,16 +32,13 @@ def as_frame(X: Any) -> Any:
     """
     if isinstance(X, _PLAIN):
         return None
-    import narwhals.stable.v1 as nw
-    from narwhals.exceptions import NarwhalsError
-
     X = _whole(X)
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return frame
         lazy = nw.from_native(X, pass_through=True)
-    except NarwhalsError as error:
+    except nw.exceptions.NarwhalsError as error:
         raise InvalidDataError(
             f"X cannot be read as a frame: {' '.join(str(error).split())}; rename its columns"
         ) from None
@@ -56,8 +54,6 @@ def as_series(X: Any) -> Any:
     """Wrap a single column of a frame for narwhals; None for everything else."""
     if isinstance(X, _PLAIN):
         return None
-    import narwhals.stable.v1 as nw
-
     series = nw.from_native(_whole(X), series_only=True, pass_through=True)
     return series if isinstance(series, nw.Series) else None
 
@@ -87,8 +83,6 @@ def without_index(X: Any, keep: Container[Any] = ()) -> Any:
 
 def is_numeric(dtype: Any) -> bool:
     """Tell whether a column of a frame holds numbers or booleans."""
-    import narwhals.stable.v1 as nw
-
     return bool(dtype.is_numeric()) or dtype == nw.Boolean
 
 
@@ -97,8 +91,6 @@ def texts_of(column: Any) -> NDArray[Any] | None:
 
     Equal texts are one object, which goes with the last record that has it; gaps are NaN.
     """
-    import narwhals.stable.v1 as nw
-
     if column.dtype != nw.String:
         return None
     try:
@@ -120,8 +112,6 @@ def make_frame(table: NDArray[Any], names: list[str], text: Container[int] = ())
 
     Columns at the positions `text` stay text, with gaps; all others become float64.
     """
-    import narwhals.stable.v1 as nw
-
     installed = (name for name in _LIBRARIES if importlib.util.find_spec(name) is not None)
     backend: Any = next(installed, None)
     if backend is None:
@@ -215,8 +205,6 @@ def refuse_other_index(frame: Any, values: Any, name: str) -> None:
     index = None if frame is None else _index(frame)
     if index is None or isinstance(values, _PLAIN):
         return
-    import narwhals.stable.v1 as nw
-
     labelled = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     other = _index(labelled) if isinstance(labelled, nw.Series | nw.DataFrame) else None
     # A wrong number raises another error.
@@ -249,8 +237,6 @@ def refuse_other_names(frame: Any, expected: list[str]) -> None:
 
 def of_numbers(frame: Any) -> Any:
     """Return a frame of numbers: columns of objects, categories and text are read cell by cell."""
-    import narwhals.stable.v1 as nw
-
     read = {
         name: _numbers_in(frame.get_column(name))
         for name, dtype in frame.schema.items()
@@ -296,6 +282,4 @@ def _is_of_arrow(X: Any, kind: str) -> bool:
 
 
 def _index(labelled: Any) -> Any:
-    import narwhals.stable.v1 as nw
-
     return nw.maybe_get_index(labelled)

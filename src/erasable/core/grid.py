@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from erasable.core import _grid_kernels as kernels
-from erasable.core._grid_kernels import NO_ROWS
+from erasable.core._grid_kernels import MAX_ROWS, NO_ROWS
 from erasable.core._grid_passes import (
     SAMPLE,
     CountAtExtremes,
@@ -31,6 +31,7 @@ from erasable.core._grid_passes import (
     skewed_columns,
 )
 from erasable.core.arrays import Floats, Ints, Matrix
+from erasable.core.errors import PrecisionWarning
 from erasable.core.extremes import Extremes
 from erasable.core.matrices import contiguous
 from erasable.core.messages import (
@@ -93,13 +94,6 @@ class GridChange:
 
 
 _STILL: dict[int, Any] = {}
-
-
-MAX_ROWS = 2**27
-
-
-class PrecisionWarning(UserWarning):
-    """A column is so skewed that many of its small values become 0 on the grid."""
 
 
 @dataclass(eq=False, slots=True)
@@ -227,7 +221,8 @@ class Grid:
         step = max(1, -(-n_rows // SAMPLE)) if warn else 0
 
         def passes(grid: Self) -> list[Pass[Any]]:
-            return [CountAtExtremes(grid, step), *([] if further is None else [further(grid)])]
+            counting = CountAtExtremes(grid.origin, grid.magic, grid.quantum, step)
+            return [counting, *([] if further is None else [further(grid)])]
 
         # Files may state their extremes. If these are right, one pass suffices.
         extremes: Extremes | None = None
@@ -441,9 +436,9 @@ class Grid:
             a quantum of it.
         """
         n_rows = matrix.shape[0] if live_rows is None else live_rows.size
-        return skewed_columns(
-            run(CountAtExtremes(self, max(1, -(-n_rows // SAMPLE))), matrix, live_rows)[1]
-        )
+        step = max(1, -(-n_rows // SAMPLE))
+        counting = CountAtExtremes(self.origin, self.magic, self.quantum, step)
+        return skewed_columns(run(counting, matrix, live_rows)[1])
 
 
 def warn_of_skew(skewed: Ints, names: Sequence[str] | None) -> None:

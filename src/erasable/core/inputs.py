@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
 
 from erasable.core._column_choice import Columns
 from erasable.core._unused_columns import blanks_of, replaced
+from erasable.core.arrays import Values
 from erasable.core.errors import InvalidDataError, InvalidIdsError
 from erasable.core.frames import (
     as_frame,
@@ -36,10 +36,7 @@ from erasable.core.protocol import Learner
 from erasable.core.targets import check_target, read_target, read_weights
 from erasable.core.undecided_types import are_rounded, find_unsettled, refuse_rounded
 from erasable.core.unencodable import refuse_surrogates
-from erasable.core.values import ANYTHING, Accepts, Values, read_values, refuse_unsuited
-
-if TYPE_CHECKING:
-    from erasable.core.records import Records
+from erasable.core.values import ANYTHING, Accepts, read_values
 
 _FROM_INDEX = (
     "they came from the frame's index: call .reset_index(drop=True), or name a column with ids="
@@ -195,18 +192,6 @@ def read_matrix(estimator: BaseEstimator, X: Any) -> Values:
     if accepts.exact and are_rounded(X, frame, matrix):
         refuse_rounded(type(estimator).__name__)
     return matrix
-
-
-def refuse_records(estimator: BaseEstimator, records: Records) -> None:
-    """Raise InvalidDataError where an estimator does not take values or targets of `Records`."""
-    live = ~records._withdrawn  # what other models have deleted does not count
-    y = records.y if get_tags(estimator).target_tags.required else None
-    if y is not None and check_target(estimator, y if live.all() else y[live]).ndim < y.ndim:
-        raise InvalidDataError(
-            f"the records have targets of shape {y.shape}; expected ({records.n_rows},); "
-            "pass y.ravel() to Records"
-        )
-    refuse_unsuited(estimator, records.matrix, live, records.feature_names)
 
 
 class _Reader(BaseEstimator):

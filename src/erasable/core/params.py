@@ -156,6 +156,19 @@ def find_class(path: str) -> type[BaseEstimator]:
     return found
 
 
+def class_for(cls: type[Any], header: dict[str, Any]) -> type[Any]:
+    """Find the class of the model in a file: `cls`, or one that inherits from it."""
+    path = str(header["class"])
+    if path == class_path(cls):
+        return cls
+    found = find_class(path)
+    if not (issubclass(found, cls) and class_path(found) == path):
+        raise ArtifactError(
+            f"the file holds a {path}; expected a {cls.__name__}; load it with erasable.load(path)"
+        )
+    return found
+
+
 def encode_params(estimator: BaseEstimator) -> dict[str, Any]:
     """Read an estimator's own parameters as plain values; estimators and functions become names.
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
 
 from erasable.core._column_choice import Columns
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.changes import VALUES, Affine, TableChange
 from erasable.core.matrices import to_dense
 from erasable.core.rows import Rows
 from erasable.core.sparse import by_column, canonical
-
-if TYPE_CHECKING:
-    from erasable.core.values import Values
 
 __all__ = ["Learner", "Transformer"]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erasable.core._mixed import Mixed
+from erasable.core.arrays import Values
 from erasable.core.errors import InvalidDataError
-
-if TYPE_CHECKING:
-    from erasable.core.values import Values
 
 __all__ = ["Rows", "matrix_of"]
 

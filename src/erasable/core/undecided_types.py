@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from erasable.core.arrays import Values
 from erasable.core.errors import InvalidDataError
 from erasable.core.passes import Block, Pass, Stored, run
 from erasable.core.targets import mixes_numbers
-from erasable.core.values import ANYTHING, Accepts, Values
+from erasable.core.values import ANYTHING, Accepts
 
 _MOST = 2**53
 """Whole numbers up to this are exact as floats."""

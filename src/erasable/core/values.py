@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from erasable.core.arrays import of_objects
+from erasable.core.arrays import Values, of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.frames import is_numeric, of_numbers, texts_of
 from erasable.core.ids import is_gap, name_some
@@ -31,8 +31,6 @@ from erasable.core.unencodable import refuse_surrogates
 
 __all__ = ["ANYTHING", "Accepts", "cells_of", "read_values", "refuse_unsuited"]
 
-# An ndarray or a csr_array, which has no types.
-Values: TypeAlias = Any
 _FLOATS = (np.float64, np.float32)
 
 

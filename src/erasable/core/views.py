@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from erasable.core.arrays import Values
 from erasable.core.attachment import Attachment
 from erasable.core.records import Records
-from erasable.core.values import Values
 
 
 class _Table(Records):

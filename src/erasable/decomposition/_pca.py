@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
 from erasable.core._schema import FieldType, OneOf, gram, refuse, refuse_many
-from erasable.core.arrays import Floats
+from erasable.core.arrays import Floats, Values
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
@@ -26,7 +26,6 @@ from erasable.core.inputs import read_matrix
 from erasable.core.matrices import to_dense
 from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
-from erasable.core.values import Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+import erasable.feature_extraction._text_kernels as kernels
 from erasable.core.arrays import Flags, Ints, of_objects
 from erasable.core.errors import InvalidDataError
 from erasable.core.messages import refuse_no_texts
 from erasable.core.passes import Block, Pass
 from erasable.core.tables import Table
-from erasable.feature_extraction import _text_kernels as kernels
 from erasable.feature_extraction._text_kernels import Counts, Slots
 from erasable.feature_extraction._words import cuts_plainly, words_of
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
+import erasable.kernel._wave_kernels as kernels
 from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
@@ -30,8 +31,6 @@ from erasable.linear_model._design import WeightedTargets
 from erasable.linear_model._linear import LinearModel
 from erasable.linear_model._solve import least_squares
 from erasable.linear_model._solve_kernels import LeastSquares
-
-from . import _wave_kernels as kernels
 
 _PER_TURN = 0.15915494309189535  # 1 / (2 pi)
 _BLOCK = 2**19  # values that are made at once

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import erasable.linear_model._softmax_kernels as kernels
 from erasable.core._function_kernels import EXP_ERROR
 from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import InOrder, Portion
 from erasable.core.tables import Table
-from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._exact_gradients import AT_ONCE, exact_gradient
 from erasable.linear_model._lattice import Pair, pair_sum, two_sum
 from erasable.linear_model._softmax_design import (

@@ -19,13 +19,13 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 
+import erasable.linear_model._softmax_kernels as kernels
 from erasable.core import threads
 from erasable.core.arrays import Floats, Ints, Ints32, Matrix
 from erasable.core.passes import Block, Pass, Portion, storage
 from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import PerLiveRow, PerRow, RowArray, Written, padded
 from erasable.core.tables import Table
-from erasable.linear_model import _softmax_kernels as kernels
 from erasable.linear_model._lattice import Pair, pair_sum
 from erasable.linear_model._softmax_exact import add_products
 from erasable.linear_model._softmax_kernels import shares

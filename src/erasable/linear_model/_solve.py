@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+import erasable.linear_model._predict_kernels as _predict_kernels
+import erasable.linear_model._solve_kernels as _solve_kernels
 from erasable.core.arrays import Flags, Floats
 from erasable.core.gram import Gram
 from erasable.core.sparse import parts
 from erasable.core.sparse_grid import SparseGrid
-from erasable.linear_model import _predict_kernels, _solve_kernels
 from erasable.linear_model._lattice import two_sum
 from erasable.linear_model._solve_kernels import (
     ROUNDS,

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Values
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError
@@ -20,7 +20,6 @@ from erasable.core.matrices import entries, to_dense
 from erasable.core.passes import Block, Pass, run
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.naive_bayes._classifier import DiscreteNB, TableNB, logs, totals_of, weighed
 
 

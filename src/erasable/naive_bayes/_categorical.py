@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core import _class_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.arrays import Flags, Floats, Ints, Ints32, Values
 from erasable.core.errors import (
     InvalidDataError,
     InvalidInputError,
@@ -23,7 +23,6 @@ from erasable.core.ids import name_some
 from erasable.core.passes import Block, Pass, run
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.naive_bayes._classifier import DiscreteNB, logs, totals_of
 
 MOST_COUNTS = 2**27

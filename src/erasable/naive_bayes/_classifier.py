@@ -24,7 +24,7 @@ from erasable.core._schema import (
     weight_sums,
 )
 from erasable.core._weighted_moments import LEAST_WEIGHT, ClassWeights
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.classes import Classes, check_classes
 from erasable.core.errors import (
     InvalidDataError,
@@ -36,7 +36,6 @@ from erasable.core.matrices import entries
 from erasable.core.partial import PartialClassifier
 from erasable.core.passes import Block, Pass, run
 from erasable.core.tables import Table
-from erasable.core.values import Values
 
 
 def _weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -12,12 +12,11 @@ from sklearn.utils._param_validation import Interval
 from erasable.core import _unit_kernels as kernels
 from erasable.core._schema import Fields, weighted_moments
 from erasable.core._weighted_moments import columns_of, means, variances
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Values
 from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import InvalidParameterError
 from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
-from erasable.core.values import Values
 from erasable.naive_bayes._classifier import NaiveBayes, logs
 
 _NARROWEST = float(np.finfo(np.float64).tiny)

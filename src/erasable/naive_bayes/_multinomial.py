@@ -14,12 +14,11 @@ from erasable.core import _unit_kernels as unit_kernels
 from erasable.core._magnitudes import TopGrid
 from erasable.core._schema import MOST_QUANTA, Array, Fields, grid
 from erasable.core._sparse_kernels import add_to_groups
-from erasable.core.arrays import Flags, Floats, Ints, Ints32
+from erasable.core.arrays import Flags, Floats, Ints, Ints32, Values
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.naive_bayes._classifier import TableNB, logs, refuse_negative, weighed
 
 _SHAPE = "n_classes", "n_features"

@@ -12,6 +12,7 @@ import scipy.special
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+import erasable.neighbors._weigh_kernels as kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
@@ -19,7 +20,6 @@ from erasable.core.seeds import integer_below, seed_from
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import N_JOBS
 
-from . import _weigh_kernels as kernels
 from ._lazy import WeightedLazy, refuse_far
 from ._targets import StoredNumbers
 from ._weighing import Weighing

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
+import erasable.neighbors._index_kernels as kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.threads import in_threads, over_rows
-
-from . import _index_kernels as kernels
 
 _LANES = 8
 _PLAIN = 64  # records in a block that belongs to no tree

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+import erasable.neighbors._near_kernels as kernels
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.errors import MagnitudeError
-
-from . import _near_kernels as kernels
 
 MOST_NEAR = 2**29
 """Most neighbours of all records together: 2 GiB of them."""

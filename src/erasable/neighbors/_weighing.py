@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+import erasable.neighbors._weigh_kernels as kernels
 from erasable.core._function_kernels import LIMIT
 from erasable.core.arrays import Floats, Ints
 from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerRow
 from erasable.core.threads import over_rows
 
-from . import _weigh_kernels as kernels
 from ._index import FARTHEST, TREE_FEATURES, Index
 from ._memory import Memory
 from ._stored import StoredMemory

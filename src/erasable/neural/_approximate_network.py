@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import erasable.neural.approximate as approximate
 from erasable.core._changing import in_two_steps
 from erasable.core.arrays import Ints
 from erasable.core.changes import Delta
@@ -13,10 +14,9 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.params import check_params
-from erasable.neural import approximate
 from erasable.neural._estimators import NetworkClassifier
 from erasable.neural._network import Network
-from erasable.neural.approximate import Method
+from erasable.neural.approximate._method import Method
 from erasable.refit import Refit
 from erasable.refit._codec import encode
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from erasable.core._schema import Fields, Integer, Text
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, Values
 from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
@@ -29,7 +29,6 @@ from erasable.core.persistent import Persistent
 from erasable.core.row_arrays import padded
 from erasable.core.threads import N_JOBS
 from erasable.core.trust import origin
-from erasable.core.values import Values
 from erasable.neural._factories import find_factory, refuse_no_path
 from erasable.neural._frozen import MOST_OUTPUTS, Frozen, Platform
 from erasable.neural._modules import shaped

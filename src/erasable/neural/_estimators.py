@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+import erasable.neural._learning as learning
 from erasable.core.errors import InvalidParameterError
-from erasable.neural import _learning as learning
 from erasable.neural._network import Network
 
 

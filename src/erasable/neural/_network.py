@@ -18,10 +18,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+import erasable.neural._learning as learning
 from erasable.core.errors import InvalidInputError
 from erasable.core.params import check_params
 from erasable.core.trust import Naming
-from erasable.neural import _learning as learning
 from erasable.neural._factories import find_factory, refuse_no_path
 from erasable.neural._learning import Batches, TrainingPlan
 from erasable.neural._modules import arrays_of, made, shaped, take_arrays, take_weights, takes

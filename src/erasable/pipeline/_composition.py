@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from erasable.core._changing import AllOrNothing
 from erasable.core._fit_info import base_state, map_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
-from erasable.core.arrays import Ints
+from erasable.core.arrays import Ints, Values
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Affine, Delta
 from erasable.core.deletion import Outcome
@@ -25,10 +25,8 @@ from erasable.core.ids import name_some
 from erasable.core.params import as_encoded, check_params, encoded_parts
 from erasable.core.partial import WeightedTransformer
 from erasable.core.protocol import Learner
-from erasable.core.values import Values
 from erasable.pipeline._engine import Engine
-from erasable.pipeline._layout import Layout, fuses, fusing
-from erasable.pipeline._nested import Nested
+from erasable.pipeline._layout import Layout, Nested, fuses, fusing
 from erasable.pipeline._nodes import GraphNode, RecordsNode, Stateless, evaluate
 from erasable.pipeline._stateless import made_ready, wants_width
 

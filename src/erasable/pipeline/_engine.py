@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from erasable.core._changing import learn_anew
 from erasable.core._derived import Derived
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, Values
 from erasable.core.attachment import Attachment
 from erasable.core.changes import ANYTHING, Delta, TableChange
 from erasable.core.deletion import Action, Outcome
@@ -26,12 +26,10 @@ from erasable.core.estimator import Erasable
 from erasable.core.matrices import blank_rows
 from erasable.core.messages import refuse_no_columns
 from erasable.core.persistent import Persistent
-from erasable.core.values import Values
 from erasable.core.views import View
-from erasable.pipeline._layout import Learning
+from erasable.pipeline._layout import Learning, Nested
 from erasable.pipeline._making import derived, refuse_joint, refuse_sparse
 from erasable.pipeline._maps import compose
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
     GraphNode,
     Output,

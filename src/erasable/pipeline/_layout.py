@@ -6,17 +6,18 @@ These depend on types and parameters of the steps alone, so they are the same af
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from erasable.core.arrays import Flags, Values
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._maps import EndMap, MapPart, StepMap
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import (
     Get,
     GraphNode,
@@ -114,6 +115,53 @@ class Layout:
         if self.behind:
             return self.steps[-1][1].transform(self.given(get))
         return get(self.output)
+
+
+class Nested(Erasable):
+    """Interface of a composition, outermost or nested, for the graph and its engine."""
+
+    _layout: Layout
+    _sign: object
+    """The owner of its steps in a fit."""
+
+    @property
+    @abstractmethod
+    def _ends_in_map(self) -> bool:
+        """Whether it ends in a map of columns after other steps."""
+
+    @property
+    @abstractmethod
+    def _asks_by_name(self) -> bool:
+        """Whether it chooses columns of a frame by name, at any depth."""
+
+    @property
+    def _hands_on(self) -> bool:
+        """Whether it is a pipeline without active steps."""
+        return False
+
+    def _rows(self) -> Iterable[Layout]:
+        """Return its chains of steps."""
+        return [self._layout]
+
+    @abstractmethod
+    def _lay_out(self, source: GraphNode) -> None:
+        """Set ``_layout``, for a source whose width and names are known."""
+
+    @abstractmethod
+    def _lay_out_again(self, source: GraphNode) -> None:
+        """Lay out a composition that has been restored, at any depth, for another source."""
+
+    def _declare(self, numeric: Flags | None) -> None:
+        """Set the columns of the source that a frame declares numeric."""
+
+    def _end_learning(self, engine: Any) -> None:
+        """Update its attributes after the steps have learned."""
+
+    def _start_change(self) -> None:
+        """Save the values to compare after the deletion."""
+
+    def _end_change_of_steps(self, engine: Any) -> None:
+        """Update its attributes after the steps have deleted."""
 
 
 def lay_out(source: GraphNode, node: GraphNode, steps: Iterable[tuple[str, Any]]) -> Layout:

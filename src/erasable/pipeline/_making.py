@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from erasable.core._derived import Derived, RemoteDerived
+from erasable.core.arrays import Values
 from erasable.core.attachment import Attachment
 from erasable.core.errors import InvalidInputError, UnsupportedStepError
 from erasable.core.passes import Stored
-from erasable.core.values import Values
-from erasable.pipeline._layout import Learning
-from erasable.pipeline._nested import Nested
+from erasable.pipeline._layout import Learning, Nested
 from erasable.pipeline._nodes import GraphNode, Output, Raw, RecordsNode, Stateless, evaluate
 from erasable.pipeline._tables import equal
 

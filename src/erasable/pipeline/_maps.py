@@ -5,17 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import hstack, issparse
 
+from erasable.core.arrays import Values
 from erasable.core.changes import Affine, TableChange, union
 from erasable.core.estimator import Erasable
 from erasable.core.rows import Rows
 from erasable.core.sparse import canonical
-from erasable.core.values import Values
-from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._tables import as_numbers, as_table
+
+if TYPE_CHECKING:
+    from erasable.pipeline._layout import Nested
+    from erasable.pipeline._nodes import Changes
 
 
 @dataclass

@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, Values
 from erasable.core.changes import ANYTHING, NOTHING, TableChange, union
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import Erasable
@@ -24,11 +24,13 @@ from erasable.core.ids import name_some
 from erasable.core.matrices import to_dense
 from erasable.core.messages import refuse_no_texts
 from erasable.core.rows import Rows
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._maps import MapPart, Widths, apply, side_by_side
-from erasable.pipeline._nested import Changes, Nested
 from erasable.pipeline._stateless import transformed
 from erasable.pipeline._tables import as_numbers, as_table
+
+if TYPE_CHECKING:
+    from erasable.pipeline._layout import Nested
 
 
 @dataclass
@@ -104,6 +106,19 @@ class GraphNode(ABC):
     def held(self, rows: Ints) -> Values | None:
         """Return rows of live records from a cache, if there is one."""
         return None
+
+
+class Changes(Protocol):
+    """Changes of the running deletion."""
+
+    def of(self, node: GraphNode) -> TableChange:
+        """Return the change of a node."""
+
+    def own(self, step: Erasable) -> TableChange:
+        """Return the change of a step's output for the same rows."""
+
+    def raw(self, step: Nested) -> TableChange:
+        """Return the change of a composition's output before its final maps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,14 +16,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in
 
 from erasable.core._column_choice import Columns
+from erasable.core.arrays import Values
 from erasable.core.changes import Affine
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._composition import Composition
-from erasable.pipeline._layout import Layout, lay_out
+from erasable.pipeline._layout import Layout, Nested, lay_out
 from erasable.pipeline._maps import StepMap, compose
-from erasable.pipeline._nested import Nested
 from erasable.pipeline._nodes import GraphNode, RecordsNode
 from erasable.pipeline._stateless import check_steps, names_after
 from erasable.pipeline._tables import active, keeps_names

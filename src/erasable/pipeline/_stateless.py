@@ -16,11 +16,12 @@ from scipy.sparse import issparse
 from sklearn.utils import get_tags
 
 from erasable.core._mixed import Mixed
+from erasable.core.arrays import Values
 from erasable.core.errors import ErasableError, InvalidInputError, UnsupportedStepError
 from erasable.core.estimator import Erasable
 from erasable.core.messages import refuse_no_columns
 from erasable.core.params import class_path
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 from erasable.pipeline._tables import read_output
 
 ADVICE = (

@@ -11,12 +11,11 @@ from scipy.sparse import csr_array, issparse, vstack
 from sklearn.preprocessing import FunctionTransformer
 
 from erasable.core._mixed import Mixed
-from erasable.core.arrays import Ints
+from erasable.core.arrays import Ints, Values
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
 from erasable.core.matrices import blank_of, entries, overwrite, to_dense
 from erasable.core.sparse import canonical, csr_of
-from erasable.core.values import Values
 
 
 def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
-from erasable.core.arrays import Ints, Ints32
+from erasable.core.arrays import Ints, Ints32, Values
 from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidParameterError
@@ -20,7 +20,6 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import name_some, shorten
 from erasable.core.messages import as_our_error
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.preprocessing._categories import (
     UNKNOWN,
     Categories,

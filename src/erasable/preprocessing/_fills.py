@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+import erasable.preprocessing._mean_kernels as kernels
 from erasable.core import _grid_kernels as grid_kernels
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.errors import InvalidDataError, InvalidParameterError
@@ -26,7 +27,6 @@ from erasable.core.passes import Block, Pass
 from erasable.core.quantiles import Quantiles
 from erasable.core.summaries import Summary
 from erasable.core.tables import Table
-from erasable.preprocessing import _mean_kernels as kernels
 from erasable.preprocessing._categories import Categories, has_gap, plain
 from erasable.preprocessing._sparse_fills import gaps_in, is_gap
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array
 
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Fields
-from erasable.core.arrays import Flags, Ints
+from erasable.core.arrays import Flags, Ints, Values
 from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
@@ -24,7 +24,6 @@ from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
 from erasable.core.messages import as_our_error
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.preprocessing._categories import plain
 from erasable.preprocessing._fills import (
     Constants,

@@ -10,13 +10,12 @@ from sklearn.utils import Tags
 
 from erasable.core import _sparse_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse
-from erasable.core.arrays import Flags, Floats, Ints
+from erasable.core.arrays import Flags, Floats, Ints, Values
 from erasable.core.changes import VALUES, Affine, Delta
 from erasable.core.deletion import Outcome
 from erasable.core.sparse import parts
 from erasable.core.tables import Table
 from erasable.core.threads import N_JOBS
-from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, ExtremesScaler
 
 

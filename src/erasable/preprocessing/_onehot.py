@@ -13,10 +13,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names_in
 
-from erasable.core.arrays import Ints, Ints32
+from erasable.core.arrays import Ints, Ints32, Values
 from erasable.core.changes import TableChange
 from erasable.core.errors import InvalidDataError, InvalidInputError
-from erasable.core.values import Values
 from erasable.preprocessing._categories import find, name_of, plain
 from erasable.preprocessing._encoder import Encoder
 

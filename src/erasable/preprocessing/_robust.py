@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from erasable.core._schema import Array, Fields, Sizes, refuse
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.changes import Affine, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidParameterError
@@ -23,7 +23,6 @@ from erasable.core.messages import refuse_huge_columns
 from erasable.core.passes import Block, Pass, run
 from erasable.core.quantiles import Quantiles
 from erasable.core.tables import Table
-from erasable.core.values import Values
 from erasable.preprocessing._scaler import NARROWEST, Scaler
 
 _LARGEST = 2.0**1020  # so that differences and sums of two values are finite

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from erasable.core.arrays import Floats, Ints
+from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.estimator import Erasable
@@ -19,7 +19,7 @@ from erasable.core.inputs import read_matrix
 from erasable.core.partial import PartialTransformer
 from erasable.core.sparse import by_column, canonical
 from erasable.core.tables import Table
-from erasable.core.values import Accepts, Values
+from erasable.core.values import Accepts
 
 NARROWEST = 2.0**-960
 """A spread below this counts as none: dividing by it could overflow."""

@@ -14,8 +14,9 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
+import erasable.recommend._pair_kernels as kernels
 from erasable.core._schema import Array, Fields, Sizes, refuse, refuse_many
-from erasable.core.arrays import Floats, Ints, Ints32
+from erasable.core.arrays import Floats, Ints, Ints32, Values
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import InvalidDataError, InvalidInputError
@@ -26,9 +27,6 @@ from erasable.core.messages import refuse_many_rows
 from erasable.core.passes import Block, Pass
 from erasable.core.sparse import parts
 from erasable.core.tables import Table
-from erasable.core.values import Values
-
-from . import _pair_kernels as kernels
 
 MAX_PAIRS = 2**30
 """Most pairs of items that are counted: they take 8 bytes each."""

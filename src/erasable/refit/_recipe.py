@@ -27,6 +27,7 @@ from erasable.refit._codec import decode, encode
 from erasable.refit._fitting import learn, seeded
 from erasable.refit._given import as_given, needs_frame, text_columns, weights_parameter
 from erasable.refit._names import Known, known_to, parts_of
+from erasable.refit._part import ContradictionError, UncheckedError, refuse_contradictions
 
 _MOST_JOBS = 1024
 
@@ -119,7 +120,6 @@ class Recipe:
         refuse_reaching_out(self.template)
         # Late, because it imports the families that it checks, all of them.
         from erasable.refit._families import checked
-        from erasable.refit._part import ContradictionError, UncheckedError, refuse_contradictions
 
         try:
             template = seeded(self.template, tape)

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk, dtrmm
 
+import erasable.removal._row_kernels as kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import name_some, shorten
 from erasable.core.passes import Block, Pass
 from erasable.core.seeds import is_number
 from erasable.core.tables import Table
-from erasable.removal import _row_kernels as kernels
 from erasable.removal._passes import RowPass, rows_of, run_row_pass
 from erasable.removal._sets import Sets
 

@@ -23,8 +23,8 @@ from erasable.removal._frontier import FULL_COVARIANCE, Frontier, trace
 from erasable.removal._records import certificate_of, read_records, read_sets
 from erasable.removal._sets import Sets
 from erasable.removal.budgets import Coverage, Curve, as_budget
-from erasable.removal.scores import SCORES, Score, as_score
-from erasable.removal.scores._score import Ranking
+from erasable.removal.scores._named import SCORES, as_score
+from erasable.removal.scores._score import Ranking, Score
 
 _REPEATS = 4
 _JUDGED = 1_000  # records of forget whose ranks are compared

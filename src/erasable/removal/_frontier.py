@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+import erasable.removal._row_kernels as kernels
 from erasable.core.arrays import Floats, Ints
 from erasable.core.matrices import to_dense
 from erasable.core.passes import Block, Pass
 from erasable.core.tables import Table
-from erasable.removal import _row_kernels as kernels
 from erasable.removal._covariance import (
     BITS,
     BLOCK,

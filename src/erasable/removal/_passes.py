@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+import erasable.removal._row_kernels as kernels
 from erasable.core.arrays import Floats, Ints, Matrix
 from erasable.core.passes import Block, Pass
 from erasable.core.row_arrays import Written
 from erasable.core.sparse import parts
 from erasable.core.tables import RecordRows, Table
-from erasable.removal import _row_kernels as kernels
 
 _AT_HAND = 2**24  # values that are read here at a time: 128 MiB
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from erasable.core.errors import InvalidInputError
 from erasable.core.frames import as_series, index_of
 from erasable.selection._records import as_labels, codes_of, read_ids, read_selection
-from erasable.selection.staying import as_staying
+from erasable.selection.staying._independent import as_staying
 
 
 @dataclass(frozen=True)

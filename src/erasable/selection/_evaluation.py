@@ -8,16 +8,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import erasable.selection._records as _records
 from erasable.core.seeds import seed_from
-from erasable.selection import _records
 from erasable.selection._functions import SetFunction
 from erasable.selection._objectives import Expected, SelectionTask, is_exact, sampled
 from erasable.selection._optimizers import CostBudget
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
 from erasable.selection._worst_cases import CVaR, check_objective
-from erasable.selection.staying import as_staying
-from erasable.selection.utilities import Problem, Utility
-from erasable.selection.utilities._utility import check_utility
+from erasable.selection.staying._independent import as_staying
+from erasable.selection.utilities._utility import Problem, Utility, check_utility
 
 F = TypeVar("F", bound=SetFunction)
 

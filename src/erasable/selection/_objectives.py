@@ -16,8 +16,8 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._knapsack import Best, best_of_enumeration, best_of_greedy
 from erasable.selection._optimizers import Choice, CostBudget
 from erasable.selection._sampled import SampledFunction, Samples
-from erasable.selection.staying import Bound, Sampler
-from erasable.selection.utilities import Problem
+from erasable.selection.staying._model import Bound, Sampler
+from erasable.selection.utilities._utility import Problem
 
 
 @dataclass(frozen=True)

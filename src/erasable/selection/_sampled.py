@@ -13,7 +13,7 @@ import numpy as np
 
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.selection._functions import Queue, SetFunction, Sweep
-from erasable.selection.staying import Sampler
+from erasable.selection.staying._model import Sampler
 
 
 class Samples(ABC):

@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+import erasable.selection._records as _records
 from erasable.core.arrays import Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.records import Records
 from erasable.core.seeds import seed_from
 from erasable.core.threads import check_n_jobs
-from erasable.selection import _records
 from erasable.selection._knapsack import ENUMERATION
 from erasable.selection._objectives import SelectionTask
 from erasable.selection._optimizers import OPTIMIZERS, CostBudget
 from erasable.selection._valued import FittedSelection, Valued
 from erasable.selection._warning import SelectionWarning
 from erasable.selection._worst_cases import CVaR, check_objective
-from erasable.selection.staying import as_staying
-from erasable.selection.utilities import NearestNeighbor, Problem, Utility
-from erasable.selection.utilities._utility import check_utility
+from erasable.selection.staying._independent import as_staying
+from erasable.selection.utilities._nearest_neighbor import NearestNeighbor
+from erasable.selection.utilities._utility import Problem, Utility, check_utility
 
 _FEW = 10  # samples whose mean says little
 

@@ -15,9 +15,10 @@ from erasable.core.errors import InvalidParameterError
 from erasable.core.frames import as_frame, refuse_other_index
 from erasable.core.seeds import seed_from
 from erasable.selection._objectives import check_count
-from erasable.selection.staying import BetaBinomial, Sampler, Staying, as_staying
-from erasable.selection.utilities import Utility
-from erasable.selection.utilities._utility import check_utility
+from erasable.selection.staying._alike import BetaBinomial
+from erasable.selection.staying._independent import as_staying
+from erasable.selection.staying._model import Sampler, Staying
+from erasable.selection.utilities._utility import Utility, check_utility
 
 
 def semivalues(

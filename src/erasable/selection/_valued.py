@@ -17,7 +17,7 @@ from erasable.selection._objectives import Expected, SelectionTask
 from erasable.selection._records import as_labels
 from erasable.selection._tradeoff import Tradeoff, tradeoff
 from erasable.selection._worst_cases import CVaR, check_objective
-from erasable.selection.utilities import Problem
+from erasable.selection.utilities._utility import Problem
 
 
 @dataclass(frozen=True)

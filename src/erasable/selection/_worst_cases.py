@@ -23,7 +23,7 @@ from erasable.selection._objectives import (
 )
 from erasable.selection._optimizers import Choice
 from erasable.selection._sampled import SampledFunction, cvar, error_of_cvar
-from erasable.selection.staying import Sampler
+from erasable.selection.staying._model import Sampler
 
 
 @dataclass(frozen=True)

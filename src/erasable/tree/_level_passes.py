@@ -8,12 +8,12 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import erasable.tree._level_kernels as kernels
 from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.passes import Block, Pass
 from erasable.core.row_arrays import PerRow, RowArray
-from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import FOR_VALUES, TAG
 from erasable.tree._forest import Draws
 from erasable.tree._layout import TreeRules

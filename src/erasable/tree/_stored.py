@@ -15,13 +15,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+import erasable.tree._level_kernels as kernels
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
 from erasable.core.passes import Stored, run, storage
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads
-from erasable.tree import _level_kernels as kernels
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
 from erasable.tree._forest import Draws, ForestRecords, table_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+import erasable.tree._level_kernels as kernels
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
-from erasable.tree import _level_kernels as kernels
 from erasable.tree._flat import FlatTree
 from erasable.tree._layout import NodeCandidates, TreeRules
 from erasable.tree._level_kernels import LevelCounts, Top, is_regression

@@ -14,6 +14,8 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.core.mapped.disk import PARTIAL
+from erasable.workspace.evidence import log, older_ledgers, seals
+from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.engine import Ledger
@@ -31,7 +33,6 @@ from erasable.workspace.store.objects import ObjectStore, store_at
 
 if TYPE_CHECKING:
     from erasable.core.remote import Workers
-    from erasable.workspace.identity.keys import Keys
 
 LEDGER, LOCK, SCRATCH = "ledger.db", "lock", "scratch"
 
@@ -88,8 +89,6 @@ class Context:
         Without an address, the ledger is a file in the folder; without a location, data and models
         are in the folder. Raise WorkspaceError if one of the three is in use.
         """
-        from erasable.workspace.identity.keys import Keys
-
         context = cls(root)
         context._refuse_unfinished()
         known = Location.read(context.disk)
@@ -179,8 +178,6 @@ class Context:
 
     def _begin(self, connection: Connection) -> None:
         """Write the identity of this workspace."""
-        from erasable.workspace.evidence import log, seals
-
         now = self.now()
         self.ledger.set(connection, "workspace", secrets.token_hex(16))
         self.ledger.set(connection, "created_at", now.isoformat())
@@ -206,9 +203,7 @@ class Context:
         context = cls.find(root, wait=wait)
         context.ledger.check()
         if not context.ledger.is_read_only:
-            from erasable.workspace.evidence import seals
-
-            seals.seal_older(context)
+            older_ledgers.seal_older(context)
         return context
 
     @classmethod
@@ -235,8 +230,6 @@ class Context:
     def keys(self) -> Keys:
         """The keys, read at the first use, and compared with the ledger."""
         if self._keys is None:
-            from erasable.workspace.identity.keys import Keys
-
             keys = Keys.load(self.disk)
             with self.ledger.looking() as connection:
                 known = self.ledger.get(connection, "key_fingerprint")
@@ -250,8 +243,6 @@ class Context:
         return self._keys
 
     def _seal_setting(self, name: str, value: Any) -> str:
-        from erasable.workspace.evidence import seals
-
         return seals.of_setting(self.keys, name, value)
 
     def now(self) -> datetime:

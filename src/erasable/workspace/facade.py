@@ -1,4 +1,4 @@
-"""The class `Workspace`; its methods import what they need, so that opening one is fast."""
+"""The class `Workspace`; its methods import most of what they need, so opening one is fast."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError, WorkspaceBusyError
 from erasable.workspace.context import Context
+from erasable.workspace.evidence import consistency, log, receipts
+from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.store.location import Location
@@ -1629,14 +1631,13 @@ class Workspace:
         InvalidParameterError, TooFewRecordsError
             See `erasable.audit.audit_membership` and `erasable.audit.audit_deletion`.
         """
-        from erasable.core.errors import InvalidParameterError
         from erasable.workspace.audits import auditing, subjects
 
         asked = None
         if ask is not None and target is not None:
             asked = subjects.AskCommand(ask, target)
         elif ask is not None or target is not None:
-            raise InvalidParameterError(
+            raise errors.InvalidParameterError(
                 "one of ask and target was given; expected both, or neither"
             )
 
@@ -1670,7 +1671,6 @@ class Workspace:
         TamperedError
             The receipt in the ledger is not the one that was signed.
         """
-        from erasable.workspace.evidence import receipts
         from erasable.workspace.requests import intake
 
         with self.context.ledger.reading() as connection:
@@ -1703,8 +1703,6 @@ class Workspace:
         TamperedError
             The log does not continue the last signed head, or has forged entries.
         """
-        from erasable.workspace.evidence import log
-
         with self.context.ledger.transaction() as connection:
             return log.head(self.context, connection)
 
@@ -1723,8 +1721,6 @@ class Workspace:
         list of dict
             Each with position, kind, subject, at, and what this kind of entry has besides.
         """
-        from erasable.workspace.evidence import log
-
         with self.context.ledger.reading() as connection:
             return log.entries(connection, since, limit)
 
@@ -1742,7 +1738,7 @@ class Workspace:
             What is wrong; empty if nothing is.
         """
         from erasable.workspace.data.holders import compare_index_with_data
-        from erasable.workspace.evidence import consistency, log, suppressions
+        from erasable.workspace.evidence import suppressions
 
         looks = [
             log.verify_log, consistency.compare_ledger_with_log,
@@ -1759,8 +1755,6 @@ class Workspace:
 
     def remarks(self) -> list[str]:
         """Return oddities in the times of the log, one line each; they prove nothing."""
-        from erasable.workspace.evidence import log
-
         try:
             return log.clock_remarks(self.context)
         except LedgerError:  # verify_log says so
@@ -1800,8 +1794,6 @@ def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:
     column, colon, kind = subject.rpartition(":")
     if not colon:
         return subject, None
-    from erasable.workspace.identity.canonical import check_type
-
     try:
         return column, check_type(kind)
     except errors.InvalidParameterError as error:

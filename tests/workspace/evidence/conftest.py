@@ -12,7 +12,7 @@ from backends import copy_of
 from sqlalchemy import Connection, insert, select, update
 
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import entries, log, receipts, seals
+from erasable.workspace.evidence import entries, issuing, log, receipts, seals
 from erasable.workspace.evidence.commitments import commit
 from erasable.workspace.ledger.schema import (
     dataset,
@@ -38,7 +38,7 @@ def _made(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         _erase(context, connection)
         _seal(context, connection)
     with context.ledger.transaction() as connection:
-        receipts.issue(context, connection, ["R-DONE", "R-NONE"], DONE)
+        issuing.issue(context, connection, ["R-DONE", "R-NONE"], DONE)
     with context.ledger.transaction() as connection:
         acknowledge(context, connection, "R-LATER")
     context.ledger.checkpoint()

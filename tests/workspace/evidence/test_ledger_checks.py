@@ -18,7 +18,7 @@ from cli.running import erasable
 from erasable.core.errors import ErasableError, TamperedError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import consistency, ledger_checks, log, receipts, seals
+from erasable.workspace.evidence import consistency, issuing, ledger_checks, log, seals
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.kinds import Bytes, Json, Moment, Words
 from erasable.workspace.ledger.schema import (
@@ -519,7 +519,7 @@ def test_what_was_done_is_signed_as_it_was_done(
 ) -> None:
     """A process dies after the erasure; then somebody alters what is to be attested."""
     with monkeypatch.context() as patch:
-        patch.setattr(receipts, "issue", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(issuing, "issue", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             Workspace(context).process()
     change(context, task, {"treatment": "not covered"}, task.c.target == "model")

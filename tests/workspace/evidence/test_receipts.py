@@ -19,7 +19,7 @@ from sqlalchemy import delete, select
 
 from erasable.core.errors import TamperedError
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import log, receipts
+from erasable.workspace.evidence import issuing, log, receipts
 from erasable.workspace.evidence.commitments import matches
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.merkle import leaf_hash, verify_inclusion
@@ -171,7 +171,7 @@ def test_a_late_completion_says_so(scene: Context) -> None:
     from datetime import timedelta
 
     with scene.ledger.transaction() as connection:
-        (late,) = receipts.issue(scene, connection, ["R-LATER"], DONE + timedelta(days=14)).values()
+        (late,) = issuing.issue(scene, connection, ["R-LATER"], DONE + timedelta(days=14)).values()
     predicate = said(late)["predicate"]
     assert (predicate["in_time"], predicate["days_left"]) == (False, -2.23)
 
@@ -182,7 +182,7 @@ def test_issuing_completes_the_requests(scene: Context) -> None:
     assert {row.id for row in rows} == {"R-DONE", "R-NONE"}
     assert all((row.completed_at, row.salt, row.tokens) == (DONE, None, None) for row in rows)
     with scene.ledger.transaction() as connection:
-        assert receipts.issue(scene, connection, [], DONE) == {}
+        assert issuing.issue(scene, connection, [], DONE) == {}
 
 
 def test_no_receipt_without_an_acknowledgement(scene: Context) -> None:
@@ -192,7 +192,7 @@ def test_no_receipt_without_an_acknowledgement(scene: Context) -> None:
         pytest.raises(TamperedError, match="request 'R-LATER': the log does not know of it"),
         scene.ledger.transaction() as connection,
     ):
-        receipts.issue(scene, connection, ["R-LATER"], DONE)
+        issuing.issue(scene, connection, ["R-LATER"], DONE)
 
 
 def test_showing_does_not_need_a_key(body: bytes) -> None:

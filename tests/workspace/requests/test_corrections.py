@@ -26,7 +26,7 @@ from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.models import catalogue, following, training
-from erasable.workspace.requests import calendar, corrections, failures, steps
+from erasable.workspace.requests import answering, corrections, failures, steps
 from erasable.workspace.requests import process as processing
 
 WRONG, RIGHT = 61.1234567890123, 62.9876543210987
@@ -650,7 +650,7 @@ def test_answers_call_it_a_correction(workspace: Workspace) -> None:
     request = correct(workspace)
     asked = workspace.request(["marker-patient-9"])[0].id
     for id, verb in ((request, "correct"), (asked, "erase")):
-        notice = calendar.extension_notice(workspace.extend(id, "many at once"), "many at once")
+        notice = answering.extension_notice(workspace.extend(id, "many at once"), "many at once")
         assert f"Your request {id} to {verb} your data" in notice
     workspace.process()
     said = workspace.audit("ridge", deleted=request).sentence

@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from erasable.core._admission import class_for
 from erasable.core.artifact import not_written, read_header
 from erasable.core.errors import ArtifactError, ErasableError, InvalidInputError
 from erasable.core.mapped.description import ARRAYS, CHANGE, NOW
 from erasable.core.mapped.disk import PARTIAL, Folder
 from erasable.core.mapped.pages import MappedFile, StaleError, recover
+from erasable.core.params import class_for
 from erasable.core.persistent import UnsavableError
 from erasable.core.trust import reading
 

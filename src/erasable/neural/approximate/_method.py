@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+import erasable.neural._learning as learning
 from erasable.core.errors import InvalidParameterError, UnlearnableError
 from erasable.core.params import check_params
-from erasable.neural import _learning as learning
 from erasable.neural._learning import Batches, TrainingPlan
 from erasable.neural.approximate._subject import NetworkToForget, refuse_copies, weights_are_finite
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from sklearn.utils._param_validation import Interval
 
-from erasable.neural import _learning as learning
+import erasable.neural._learning as learning
 from erasable.neural._learning import Batches, TrainingPlan
 from erasable.neural.approximate._method import OPTIMIZING, Method, UnlearningRun
 

@@ -12,8 +12,8 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+import erasable.neural._learning as learning
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
-from erasable.neural import _learning as learning
 from erasable.neural._estimators import NetworkClassifier
 from erasable.neural._learning import Batches, Loss, TrainingPlan
 from erasable.neural._modules import arrays_of

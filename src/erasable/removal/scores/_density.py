@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+import erasable.removal.scores._classifiers as classifiers
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
 from erasable.core.matrices import stacked
 from erasable.core.seeds import is_integer
 from erasable.removal._sets import Sets, some_of
-from erasable.removal.scores import _classifiers as classifiers
 from erasable.removal.scores._score import Ranking, Score, by_score
 
 _COMPARED = 4_000  # records on which candidates are compared

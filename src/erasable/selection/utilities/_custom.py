@@ -14,7 +14,7 @@ from erasable.core.messages import refuse_signature
 from erasable.selection._functions import SetFunction
 from erasable.selection._records import n_rows
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._utility import Problem, Utility
 
 

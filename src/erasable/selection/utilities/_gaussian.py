@@ -19,7 +19,7 @@ from erasable.core.threads import n_threads, over_rows
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._gaussian_factor import NOTHING, FactorFunction, worth
 from erasable.selection.utilities._inputs import read_numbers
 from erasable.selection.utilities._utility import Problem, Utility

@@ -16,7 +16,7 @@ from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._records import codes_of
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._inputs import read_categories, read_classes, refuse_measurements
 from erasable.selection.utilities._utility import Problem, Utility
 

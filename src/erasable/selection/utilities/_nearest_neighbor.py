@@ -17,7 +17,7 @@ from erasable.core.seeds import is_integer
 from erasable.selection._functions import SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._dense_kernels import nearer
 from erasable.selection.utilities._inputs import read_classes, read_numbers
 from erasable.selection.utilities._neighbors import read_neighbors

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+import erasable.selection._memory as _memory
+import erasable.selection.utilities._dense_kernels as _dense_kernels
+import erasable.selection.utilities._heap_kernels as _heap_kernels
+import erasable.selection.utilities._ranked_kernels as _ranked_kernels
 from erasable.core.arrays import Floats, Ints
-from erasable.selection import _memory
 from erasable.selection._functions import Queue, SetFunction
-from erasable.selection.staying import Bound
-from erasable.selection.utilities import _dense_kernels, _heap_kernels, _ranked_kernels
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._similarities import ClassBlock, places_of
 
 NEGLIGIBLE = 2.0**-43  # the share of a similarity that may be lost: 1e-13

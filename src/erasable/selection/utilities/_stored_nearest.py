@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import erasable.selection.utilities._stored_kernels as kernels
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.errors import InvalidDataError, InvalidInputError
 from erasable.core.extremes import Extremes
@@ -24,8 +25,7 @@ from erasable.core.tape import Tape
 from erasable.selection._functions import Queue, SetFunction
 from erasable.selection._memory import check_memory
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
-from erasable.selection.utilities import _stored_kernels as kernels
+from erasable.selection.staying._model import Bound
 from erasable.selection.utilities._inputs import read_classes
 from erasable.selection.utilities._ranked import ranks_needed
 from erasable.selection.utilities._similarities import ClassBlock

@@ -14,7 +14,7 @@ from erasable.core.ids import shorten
 from erasable.core.records import Records
 from erasable.selection._functions import SetFunction
 from erasable.selection._sampled import Samples
-from erasable.selection.staying import Bound
+from erasable.selection.staying._model import Bound
 
 
 class Problem(ABC):

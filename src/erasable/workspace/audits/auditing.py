@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.audit import RMIA, AuditReport, LiRA, audit_deletion, audit_membership
 from erasable.audit._deletion_verdicts import ELSEWHERE
 from erasable.core.errors import ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.ids import shorten
-from erasable.workspace import locking
 from erasable.workspace.audits.subjects import AskCommand, given, reads_of, subject
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import erasable.workspace.locking as locking
 from erasable.audit import BlackBox
 from erasable.core.errors import InvalidParameterError, WorkspaceError
 from erasable.core.ids import name_some, shorten
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.catalogue import DataSet

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import (

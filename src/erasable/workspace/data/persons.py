@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core._arrow_files import array_of_texts
 from erasable.core.errors import WorkspaceDiskError, WorkspaceError, WorkspaceServerError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import DataSet, FragmentRow, all_datasets, fragment_rows

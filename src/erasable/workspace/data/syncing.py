@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from erasable.workspace import locking
+import erasable.workspace.locking as locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments, gone_subjects
 from erasable.workspace.data.catalogue import FragmentRow, find, fragment_rows

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import NotInWorkspaceError, SourceError, WorkspaceError
 from erasable.core.ids import name_some
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.admission import plain_columns

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from sklearn.base import is_classifier, is_regressor
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import WorkspaceError
 from erasable.removal import RemovalReport, measure, removal_report
 from erasable.removal.evaluation import GROUPS
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data.conditions import Condition

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, hstack, issparse
+from sklearn.decomposition import TruncatedSVD
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import (
     InvalidDataError,
     InvalidIdsError,
@@ -22,7 +24,6 @@ from erasable.core.errors import (
 from erasable.removal import Certificate, Cost, DomainRemoval
 from erasable.removal.budgets import as_budget
 from erasable.removal.scores import as_score
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.data.catalogue import DataSet, record_type
@@ -120,13 +121,10 @@ def make_vectors(table: pa.Table, features: Sequence[str], components: int | Non
         return np.column_stack(parts)
     if len(parts) == 1:
         return parts[0]
-    from scipy.sparse import csr_array, hstack
-
     return csr_array(hstack(parts, format="csr"))
 
 
 def _weighted(texts: Sequence[str | None], name: str) -> Any:
-    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
@@ -140,8 +138,6 @@ def _weighted(texts: Sequence[str | None], name: str) -> Any:
 
 
 def _reduced(words: Any, components: int, name: str) -> Any:
-    from sklearn.decomposition import TruncatedSVD
-
     most = min(words.shape) - 1
     if isinstance(components, bool) or not isinstance(components, int) or components < 1:
         raise WorkspaceError(

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
@@ -82,8 +83,6 @@ class Predicate:
 
     def mask(self, table: pa.Table) -> Any:
         """Return a boolean array: for each record, whether it is of the domain."""
-        import numpy as np
-
         met = np.ones(table.num_rows, dtype=bool)
         if self.where is not None:
             met &= Condition.parse(self.where, table.schema).mask(table).to_numpy(False)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, select
 
 from erasable.core.errors import EvidenceError
-from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, seals
+from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.evidence.receipts import check

@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Select, bindparam, select
 
 from erasable.core.errors import EvidenceError, TamperedError
-from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, entries, log, seals
+from erasable.workspace.evidence.context import Context
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, model, request, task
 

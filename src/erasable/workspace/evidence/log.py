@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, insert, select
 
 from erasable.core.errors import EvidenceError, TamperedError
-from erasable.workspace.context import Context
 from erasable.workspace.evidence import seals
+from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.envelope import HEAD_TYPE, read_head, read_kept, seal
 from erasable.workspace.evidence.formats import hexadecimal, pack, stamp, unpack
 from erasable.workspace.evidence.merkle import (

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from erasable.core.errors import EvidenceError, LedgerError
-from erasable.workspace.context import Context
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.engine import settings
@@ -36,7 +36,7 @@ from erasable.workspace.ledger.schema import (
 MARK = {"sealed": True}
 """Marks the first entry of a log in which every entry has a seal."""
 
-_LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
+LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
 _NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
 
 TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
@@ -108,9 +108,6 @@ def unsealed_settings(context: Context, connection: Connection) -> list[str]:
     ]
 
 
-# -- ledgers that were made before there were seals ------------------------------------------------
-
-
 def sealed(connection: Connection) -> bool:
     """Tell whether every entry of the log has a seal, as the log itself says."""
     first = connection.execute(_FIRST).scalar()
@@ -119,49 +116,7 @@ def sealed(connection: Connection) -> bool:
             return True
     except EvidenceError:
         pass  # verify_log says so
-    return connection.execute(_SEALED_LATER).first() is not None
-
-
-def seal_older(context: Context) -> None:
-    """Seal a ledger of an earlier version, without seals, if all of it agrees with the log.
-
-    An entry of the log records it. Where the ledger does not agree, nothing is sealed: `erasable
-    log verify` says why, and nothing of the ledger is executed.
-    """
-    from erasable.workspace.evidence import consistency, log
-
-    try:
-        with context.ledger.reading() as connection:
-            if sealed(connection):
-                return
-            size = log.next_position(context, connection)
-    except LedgerError:  # verify_log says so
-        return
-    if log.verify_log(context) or consistency.compare_ledger_with_log(context):
-        return
-    with context.ledger.transaction() as connection:
-        if not sealed(connection) and log.next_position(context, connection) == size:
-            seal_all(context, connection)
-
-
-def seal_all(context: Context, connection: Connection) -> None:
-    """Seal entries, files and settings as they are, in the caller's transaction."""
-    from erasable.workspace.evidence import log
-
-    older = select(log_entry.c.position, log_entry.c.leaf).where(log_entry.c.seal.is_(None))
-    for position, leaf in connection.execute(older).all():
-        at = log_entry.c.position == position
-        made = of_entry(context.keys, position, leaf)
-        connection.execute(update(log_entry).where(at).values(seal=made))
-    for thing in _THINGS:
-        put(context, connection, thing)
-    for name in sorted(SEALED):
-        value = context.ledger.get(connection, name)
-        if value is not None:
-            seal = of_setting(context.keys, name, value)
-            context.ledger.set(connection, f"{SEAL}{name}", seal)
-    log.append(context, connection, _LATER, context.keys.key_id, {}, context.now())
-    log.head(context, connection)
+    return connection.execute(_SEALEDLATER).first() is not None
 
 
 # -- how they are made and kept --------------------------------------------------------------------
@@ -207,7 +162,7 @@ _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 # needs them, and making and compiling one takes longer than the query.
 
 _FIRST = select(log_entry.c.body).where(log_entry.c.position == 0)
-_SEALED_LATER = select(log_entry.c.position).where(log_entry.c.kind == _LATER).limit(1)
+_SEALEDLATER = select(log_entry.c.position).where(log_entry.c.kind == LATER).limit(1)
 
 
 @cache

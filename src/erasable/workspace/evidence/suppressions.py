@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, TamperedError
-from erasable.workspace.context import Context
 from erasable.workspace.evidence.commitments import commit, matches
+from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.formats import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from erasable.core.errors import EvidenceError, InvalidParameterError, NotInWorkspaceError
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import envelope, log
+from erasable.workspace.evidence import envelope, ledger_checks, log, suppressions
 from erasable.workspace.evidence.envelope import read_kept
 from erasable.workspace.identity.canonical import check_type
 from erasable.workspace.identity.keys import Keys
@@ -58,8 +58,6 @@ def export(context: Context) -> dict[str, Any]:
     TamperedError
         It is not what the log says.
     """
-    from erasable.workspace.evidence import ledger_checks, suppressions
-
     with context.ledger.reading() as connection:
         ledger_checks.check(context, connection)
         suppressions.check_list(connection)

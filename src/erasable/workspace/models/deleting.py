@@ -35,7 +35,7 @@ from erasable.core.persistent import UnsavableError
 from erasable.core.records import Records
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
-from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
@@ -254,8 +254,6 @@ def prepare_model(
     WorkspaceError if the model's file is damaged or a command fails, InvalidInputError or
     TooFewRecordsError if it cannot learn from what comes; nothing has changed then.
     """
-    from erasable.workspace.evidence import commitments
-
     began = time.perf_counter()
     n_deleted = sum(len(list(ids)) for ids in gone.values())
     common: dict[str, Any] = {

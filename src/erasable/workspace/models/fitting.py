@@ -19,14 +19,14 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import gone_subjects
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.gone_subjects import drop_unused
-from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.ledger import schema
 from erasable.workspace.models import (
     catalogue,
@@ -253,8 +253,6 @@ def _fit(
     policy: str | None,
     prepare: str,
 ) -> FittedVersion:
-    from erasable.workspace.evidence import commitments
-
     said = (recipe, datasets, features, target, hook, policy, prepare)
     with _planned(context, name, *said) as plan:
         context.clean()

@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.evidence.ledger_checks import Trusted

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from erasable import __version__
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
 
 ALIAS = "current"
@@ -109,8 +110,6 @@ class Registry:
         `data` is the folder that the loader reads; `folder`, which must not exist yet, takes
         MLflow's temporary files. `number` is that of the version in the workspace.
         """
-        from erasable import __version__
-
         with _explained():
             import mlflow.pyfunc
 

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.utils.discovery import all_estimators
 
 import erasable
 from erasable.core.errors import InvalidParameterError, WorkspaceError
@@ -139,8 +140,6 @@ def _of_scikit_learn(name: str) -> type[BaseEstimator] | None:
 
 def names_of_scikit_learn() -> list[str]:
     """Return the full names of scikit-learn's estimators."""
-    from sklearn.utils.discovery import all_estimators
-
     return [
         ".".join(part for part in cls.__module__.split(".") if not part.startswith("_"))
         + f".{name}"

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ErasableError, TamperedError, WorkspaceBusyError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import ledger_checks, log
 from erasable.workspace.evidence.formats import unpack

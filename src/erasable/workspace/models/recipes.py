@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import Erasable
 from erasable.core.ids import shorten
+from erasable.core.params import class_path
 from erasable.workspace.models.names import find_estimator
 from erasable.workspace.models.parameters import (
     BETWEEN,
@@ -218,8 +219,6 @@ def forgetting(part: Any) -> Erasable:
 def _path(name: str, cls: type[BaseEstimator]) -> str:
     if name.startswith("sklearn."):
         return name
-    from erasable.core.params import class_path
-
     return class_path(cls)
 
 

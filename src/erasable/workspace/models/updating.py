@@ -13,9 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
+import erasable.workspace.locking as locking
 from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import datasets, gone_subjects, syncing

@@ -8,11 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import ArtifactError, NotInWorkspaceError, SourceError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.data.admission import plain_columns
+from erasable.workspace.data.array_files import ArrayFiles
+from erasable.workspace.data.catalogue import DataSet, get
+from erasable.workspace.data.column_types import ColumnTypes
 from erasable.workspace.data.dialects import UNSAID, Dialect
+from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.models import catalogue
 from erasable.workspace.models.catalogue import Model, Version
@@ -54,8 +58,6 @@ def open_model(context: Context, name: str) -> tuple[Model, Version, bytes]:
 
 def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID) -> pa.Table:
     """Predict for the records of a source; see `Workspace.predict`."""
-    from erasable.workspace.data.catalogue import get
-
     model, _, data = open_model(context, name)
     design = design_of(model)
     if design is None:
@@ -90,11 +92,6 @@ def read_source(
     The id column of `known`, a data set that the model has learned from, is read as text if the
     source has it.
     """
-    from erasable.workspace.data.admission import plain_columns
-    from erasable.workspace.data.array_files import ArrayFiles
-    from erasable.workspace.data.column_types import ColumnTypes
-    from erasable.workspace.data.sources import Source
-
     given = Source.parse(source, dialect=dialect)
     types = ColumnTypes.of(known, columns)
     try:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import erasable.workspace.locking as locking
 from erasable.audit import equality
 from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, WorkspaceError
 from erasable.core.estimator import Erasable
-from erasable.workspace import locking
 from erasable.workspace.context import Context
-from erasable.workspace.evidence import ledger_checks
+from erasable.workspace.data.catalogue import get
+from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.models import catalogue, recipes
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.deleting import design_of
@@ -177,8 +178,6 @@ def _is_ours(version: Version) -> bool:
 
 
 def _matches(version: Version, digest: str) -> bool:
-    from erasable.workspace.evidence import commitments
-
     salt, commitment = version.salt, version.commitment
     if salt is None or commitment is None:
         return False
@@ -200,8 +199,6 @@ def _other_software(model: Model, version: Version) -> str:
 
 
 def _staleness(context: Context, model: Model, version: Version) -> str:
-    from erasable.workspace.data.catalogue import get
-
     with context.ledger.reading() as connection:
         newest = [get(connection, each) for each in model.datasets]
     old = [

@@ -17,6 +17,11 @@ from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.requests import calendar
 from erasable.workspace.requests.intake import Request, check_text, find
 
+_LAWS = {
+    "gdpr": "Article 12(3) GDPR, which allows two further months",
+    "ccpa": "section 7021(b) of the CCPA regulations, which allows 45 further days",
+}
+
 
 def deny(context: Context, request_id: str, reason: str) -> Request:
     """Refuse a pending request; the reason is in the answer."""
@@ -61,6 +66,35 @@ def extend(context: Context, request_id: str, reason: str) -> Request:
     due = calendar.extended(known.regulation, known.due_at)
     values = {"due_at": due, "extended_at": context.now(), "extension": reason}
     return _change(context, request_id, "request-extended", values)
+
+
+def extension_notice(request: Request, reason: str) -> str:
+    """Write the notice of an extension; it must be sent before the first due date.
+
+    >>> from datetime import UTC, datetime
+    >>> at = datetime(2026, 3, 1, tzinfo=UTC)
+    >>> by = datetime(2026, 6, 1, tzinfo=UTC)
+    >>> extended = Request("R-1", "pending", "gdpr", at, by, at, None, None, None, None)
+    >>> print(extension_notice(extended, "many requests at once"))
+    Your request R-1 to erase your data reached us on 2026-03-01. We will answer it by 2026-06-01,
+    and not by 2026-04-01, because of this: many requests at once. The law is Article 12(3) GDPR,
+    which allows two further months. You may complain to the supervisory authority, or go to court.
+    """
+    if request.extended_at is None or request.regulation not in _LAWS or request.due_at is None:
+        raise WorkspaceError(
+            f"request {request.id} is not extended; expected one that is; extend it first"
+        )
+    first = calendar.due(request.regulation, request.received_at)
+    before = "" if first is None else f", and not by {first:%Y-%m-%d}"
+    asked = "erase" if request.kind == "erasure" else "correct"
+    message = (
+        f"Your request {request.id} to {asked} your data reached us on "
+        f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
+        f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
+    )
+    if request.regulation == "gdpr":
+        message += " You may complain to the supervisory authority, or go to court."
+    return message
 
 
 def drop_values(connection: Connection, requests: Sequence[str]) -> None:

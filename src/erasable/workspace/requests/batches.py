@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, delete, select, update
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import LedgerError, TamperedError, WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing, holders, persons, waiting_corrections
 from erasable.workspace.data.catalogue import (

@@ -1,4 +1,4 @@
-"""Due dates of requests, and notices of extensions.
+"""Due dates of requests.
 
 Times are UTC and keep their time of day: a deadline at the end of a day is met earlier, never
 later. For the same reason a period that ends on a holiday is not moved to the next working day.
@@ -8,21 +8,12 @@ from __future__ import annotations
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
-
-if TYPE_CHECKING:
-    from erasable.workspace.requests.intake import Request
 
 REGULATIONS = ("gdpr", "ccpa", "none")
 
 _CCPA = timedelta(days=45)  # California Civil Code 1798.130 (a)(2)(A), also for the extension
-
-_LAWS = {
-    "gdpr": "Article 12(3) GDPR, which allows two further months",
-    "ccpa": "section 7021(b) of the CCPA regulations, which allows 45 further days",
-}
 
 
 def due(regulation: str, received_at: datetime) -> datetime | None:
@@ -57,36 +48,6 @@ def extended(regulation: str, due_at: datetime) -> datetime:
         )
     due_at = due_at.astimezone(UTC)
     return _months_later(due_at, 2) if regulation == "gdpr" else due_at + _CCPA
-
-
-def extension_notice(request: Request, reason: str) -> str:
-    """Write the notice of an extension; it must be sent before the first due date.
-
-    >>> from datetime import UTC, datetime
-    >>> at = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> by = datetime(2026, 6, 1, tzinfo=UTC)
-    >>> from erasable.workspace.requests.intake import Request
-    >>> extended = Request("R-1", "pending", "gdpr", at, by, at, None, None, None, None)
-    >>> print(extension_notice(extended, "many requests at once"))
-    Your request R-1 to erase your data reached us on 2026-03-01. We will answer it by 2026-06-01,
-    and not by 2026-04-01, because of this: many requests at once. The law is Article 12(3) GDPR,
-    which allows two further months. You may complain to the supervisory authority, or go to court.
-    """
-    if request.extended_at is None or request.regulation not in _LAWS or request.due_at is None:
-        raise errors.WorkspaceError(
-            f"request {request.id} is not extended; expected one that is; extend it first"
-        )
-    first = due(request.regulation, request.received_at)
-    before = "" if first is None else f", and not by {first:%Y-%m-%d}"
-    asked = "erase" if request.kind == "erasure" else "correct"
-    message = (
-        f"Your request {request.id} to {asked} your data reached us on "
-        f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
-        f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
-    )
-    if request.regulation == "gdpr":
-        message += " You may complain to the supervisory authority, or go to court."
-    return message
 
 
 def _months_later(start: datetime, months: int) -> datetime:

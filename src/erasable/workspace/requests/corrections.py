@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core._arrow_files import parquet_bytes
 from erasable.core.errors import (
     InvalidDataError,
@@ -26,7 +27,6 @@ from erasable.core.errors import (
 )
 from erasable.core.ids import name_some
 from erasable.core.targets import read_target
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, erasing, fragments
 from erasable.workspace.data.arrays import width

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core.errors import WorkspaceError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, persons
 from erasable.workspace.data.admission import tokens_in

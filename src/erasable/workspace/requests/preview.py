@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from erasable.workspace import locking
+import erasable.workspace.locking as locking
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import all_datasets
 from erasable.workspace.data.persons import Step

@@ -17,12 +17,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+import erasable.workspace.locking as locking
 from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, gone_subjects, waiting_corrections
-from erasable.workspace.evidence import log, receipts
+from erasable.workspace.evidence import issuing, log
 from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
@@ -447,7 +447,7 @@ def finish(context: Context) -> list[str]:
             connection, request_table.c.state, ["swapped"], state="purged", changed_at=context.now()
         )
     with steps.phase("signing receipts"), context.ledger.transaction() as connection:
-        receipts.issue(context, connection, waiting, context.now())
+        issuing.issue(context, connection, waiting, context.now())
     return waiting
 
 

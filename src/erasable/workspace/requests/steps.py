@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
+import erasable.workspace.locking as locking
 from erasable.core import _interruptions
 from erasable.core.errors import (
     ErasableError,
@@ -25,7 +26,6 @@ from erasable.core.errors import (
     WorkspaceBusyError,
 )
 from erasable.core.threads import in_threads
-from erasable.workspace import locking
 from erasable.workspace.context import Context
 from erasable.workspace.data import erasing
 from erasable.workspace.evidence import ledger_checks, seals

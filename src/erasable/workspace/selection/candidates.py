@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from erasable.core.errors import WorkspaceError
+from erasable.workspace.data.admission import plain_columns
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.features import (
     NUMBERS,
@@ -21,6 +22,7 @@ from erasable.workspace.data.features import (
     positive_column,
     refuse_gaps,
 )
+from erasable.workspace.data.sources import Source
 
 _MANY = 50
 """Values from which on a target is rather a number than a class, and a text no category."""
@@ -79,9 +81,6 @@ def read_candidates(
     `categories` takes texts and whole numbers as categories, for naive Bayes; `scaled` brings
     numbers to mean 0 and standard deviation 1.
     """
-    from erasable.workspace.data.admission import plain_columns
-    from erasable.workspace.data.sources import Source
-
     as_text = [name for name in (roles.id, roles.subject, roles.target) if name is not None]
     table = plain_columns(Source.parse(source, dialect=dialect).read(as_text))
     types = {field.name: str(field.type) for field in table.schema}

@@ -15,14 +15,28 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
 from erasable.selection import (
+    BetaBinomial,
     CVaR,
     Expected,
     ExpectedUtility,
+    Groups,
+    Independent,
+    MutualInformation,
+    NaiveBayes,
+    NearestNeighbor,
+    PerClass,
+    PointMass,
     SubsetSelector,
+    Uniform,
+    VarianceReduction,
     expected_utility,
+    from_history,
     plot_tradeoff,
 )
 from erasable.selection.utilities import Problem, Utility
@@ -57,8 +71,6 @@ class StayingText:
 
     def model(self, given: SelectionCandidates) -> tuple[Any, list[str]]:
         """Return the staying model, and a line for each history that it is made of."""
-        from erasable.selection import Independent, PerClass
-
         past: list[str] = []
         if given.subjects is not None:
             return self._together(given, past), past
@@ -81,8 +93,6 @@ class StayingText:
 
     def _together(self, given: SelectionCandidates, past: list[str]) -> Any:
         """Return the model of people who leave with all of their records."""
-        from erasable.selection import BetaBinomial, Groups
-
         labels = given.subjects or []
         if staying_column(self.text) is not None:
             each = dict(zip(labels, given.stays.tolist(), strict=True))
@@ -137,8 +147,6 @@ class StayingText:
 
     def _one(self, text: str, past: list[str]) -> Any:
         """Return a probability, or a model."""
-        from erasable.selection import BetaBinomial, PointMass, Uniform, from_history
-
         kind, *rest = text.strip().split(":")
         if kind == "uniform" and len(rest) == 2:
             return Uniform(self._count(rest[0]), self._count(rest[1]))
@@ -199,8 +207,6 @@ def read_utility(text: str, metric: str | None, n_neighbors: int | None, n_featu
         raise WorkspaceError(
             f"--utility is {shorten(text)}; expected one of {', '.join(UTILITIES)}"
         )
-    from erasable.selection import MutualInformation, NaiveBayes, NearestNeighbor, VarianceReduction
-
     if text == "nearest-neighbor":
         metric = metric or "euclidean"
         if metric not in _METRICS:
@@ -215,8 +221,6 @@ def read_utility(text: str, metric: str | None, n_neighbors: int | None, n_featu
         )
     if text == "naive-bayes":
         return NaiveBayes()
-    from sklearn.gaussian_process.kernels import RBF
-
     kernel = RBF(math.sqrt(n_features / 2))
     return MutualInformation(kernel) if text == "mutual-information" else VarianceReduction(kernel)
 
@@ -371,8 +375,6 @@ def _choose(
     given: SelectionCandidates, held: list[str], utility: Utility, k: float, staying: Any,
     objective: Any, seed: int, past: list[str],
 ) -> ChosenRecords:  # fmt: skip
-    import numpy as np
-
     _refuse_unknown(held, given.ids)
     y = given.y
     prepared = _Prepared(utility.problem(given.X, y), utility.is_submodular)

@@ -1,0 +1,123 @@
+"""Completion of requests, with a receipt each; see `erasable.workspace.evidence.receipts`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from erasable.core.errors import EvidenceError
+from erasable.workspace.evidence import entries, ledger_checks, log
+from erasable.workspace.evidence.commitments import commit
+from erasable.workspace.evidence.context import Context
+from erasable.workspace.evidence.envelope import seal
+from erasable.workspace.evidence.formats import pack
+from erasable.workspace.evidence.receipts import PAYLOAD_TYPE
+from erasable.workspace.evidence.statements import statement, unreached
+from erasable.workspace.ledger.bulk import rows_in, update_in
+from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
+from erasable.workspace.ledger.schema import request as request_table
+
+
+def issue(
+    context: Context, connection: Connection, requests: Sequence[str], at: datetime
+) -> dict[str, bytes]:
+    """Complete requests, with a receipt each, in the caller's transaction.
+
+    Entries are appended to the log, a head is signed over all of them, and the receipts are kept.
+    The records that were to be erased must be out of the workspace by now. Return the receipts by
+    id of request. Raise TamperedError if rows of the ledger differ from the log.
+    """
+    if not requests:
+        return {}
+    ledger_checks.check(context, connection, requests)
+    rows = {
+        row.id: row
+        for row in rows_in(connection, select(request_table), request_table.c.id, requests)
+    }
+    tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
+    for row in rows_in(connection, select(task), task.c.request_id, requests):
+        tasks[row.request_id].append(row)
+    acknowledged = _acknowledgements(connection, requests)
+    names = {
+        "model": {row.id: row for row in connection.execute(select(model))},
+        "dataset": {row.id: row for row in connection.execute(select(dataset))},
+    }
+    touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
+    commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
+    common = {
+        "out_of_reach": unreached(context.ledger, context.store, connection),
+        "workspace": context.ledger.get(connection, "workspace"),
+        "key": context.ledger.get(connection, "key_id"),
+        **_branch(context, connection),
+    }
+    first = log.next_position(context, connection)
+    sealed, completions = {}, []
+    for position, id in enumerate(requests, first):
+        payload = pack(
+            statement(
+                rows[id], tasks[id], names, commitments, acknowledged[id], at,
+                {**common, "log": {"position": position}},
+            )
+        )  # fmt: skip
+        sealed[id] = seal(context.keys.signer, payload, PAYLOAD_TYPE)
+        body = entries.completed(at, sha256(payload).hexdigest())
+        completions.append(log.Entry("request-completed", id, body, at))
+    log.append_many(context, connection, completions)
+    head = log.head(context, connection)
+    tree = log.tree(connection)
+    appended = select(log_entry.c.position, log_entry.c.body).where(log_entry.c.position >= first)
+    written = {row.position: row.body for row in connection.execute(appended)}
+    made = {}
+    for position, id in enumerate(requests, first):
+        proof = {
+            "position": position,
+            "size": head["size"],
+            "hashes": [one.hex() for one in tree.inclusion(position)],
+            "entry": written[position].decode(),
+        }
+        made[id] = pack({"envelope": sealed[id], "proof": proof, "head": head["envelope"]})
+    kept = [{"request_id": id, "body": body} for id, body in made.items()]
+    connection.execute(receipt.insert(), kept)
+    ended = {"state": "completed", "completed_at": at, "changed_at": at, "salt": None}
+    update_in(connection, request_table.c.id, requests, **ended)
+    return made
+
+
+def _commit_to(connection: Connection, dataset_id: int) -> str:
+    """Commit to a data set as it is, under a new salt; the old one is destroyed."""
+    files = connection.execute(
+        select(fragment.c.sha256)
+        .where(fragment.c.dataset_id == dataset_id)
+        .order_by(fragment.c.sha256)
+    ).scalars()
+    salt, commitment = commit("\n".join(files))
+    connection.execute(update(dataset).where(dataset.c.id == dataset_id).values(salt=salt))
+    return commitment
+
+
+def _branch(context: Context, connection: Connection) -> dict[str, Any]:
+    """Return where the log branched off since a backup was restored."""
+    restored = context.ledger.get(connection, "restored")
+    if restored is None:
+        return {}
+    named = ("position", "at", "made_at", "log_size", "head_size")
+    return {"restored": {name: restored[name] for name in named}}
+
+
+def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:
+    """Return the entries of the log that took the requests in."""
+    found = {}
+    for row in rows_in(connection, select(log_entry), log_entry.c.subject, requests):
+        if row.kind == "request-acknowledged":
+            found[row.subject] = row.body
+    missing = [id for id in requests if id not in found]
+    if missing:
+        raise EvidenceError(
+            f"the log does not know of request {missing[0]}; expected its acknowledgement; "
+            "run `erasable log verify`, and restore the ledger from a backup"
+        )
+    return found
