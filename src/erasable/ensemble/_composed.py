@@ -80,7 +80,7 @@ from erasable.refit._tags import input_tags, target_tags, unread_by
 def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fields:
     """Return the schema of an ensemble of at most so many members."""
     refuse_unbounded(model)
-    n_records, n_features = int(model._info.n_records or 0), model.n_features_in_
+    n_features = model.n_features_in_
 
     def be_of_the_ensemble(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         for name in value["members"]:
@@ -97,7 +97,7 @@ def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fie
     }
     parts: dict[str, FieldType] = {"members": DictOf(Fields(member)), "scikit_learn": Text()}
     if classifies:
-        parts["classes"] = classes(n_records, every=False)
+        parts["classes"] = classes(every=False)
     return Fields(parts, {"weighted": Flag((True,))}, (be_of_the_ensemble,))
 
 

@@ -122,7 +122,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
     def _schema(self) -> Fields:
         given = read_vocabulary(self._at_fit("vocabulary"))
-        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_records)
+        counts = Array("int64", ("n_terms",), int(given is None), most=1, per_record=True)
         terms = Texts(("n_terms",), ascending=given is None)
 
         def fit_together(value: dict[str, Any], at: str, sizes: Sizes) -> None:

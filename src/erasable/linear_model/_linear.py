@@ -11,7 +11,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
 from erasable.core._schema import FieldType
@@ -109,6 +108,7 @@ class LinearModel(RegressorMixin, Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
 
     fit_intercept: bool
     _gram: Gram
@@ -178,7 +178,7 @@ class LinearModel(RegressorMixin, Weighted):
         state: dict[str, Any] = {**gram.state(), "n_targets": self._n_targets}
         if self._zero is not None:
             state["weighted"] = {"origin": self._zero, "n_rows": gram.n_rows}
-        return {**state, **self._map_state()}
+        return state
 
     def _digest_state(self) -> dict[str, Any]:
         state = self._state()
@@ -192,13 +192,9 @@ class LinearModel(RegressorMixin, Weighted):
         n_rows, self._zero = self._n_records, None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
-        self._restore_map(state)
         self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ class Encoder(TransformerMixin, Erasable):
 
     def _schema(self) -> Fields:
         fixed = not isinstance(self._at_fit("categories"), str)
-        return categories_schema(self._n_records, fixed=fixed)
+        return categories_schema(fixed=fixed)
 
     def _state(self) -> dict[str, Any]:
         return state_of(self._labels, self._counts)

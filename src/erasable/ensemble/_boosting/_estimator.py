@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._changing import learn_and_compare
-from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
+from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
@@ -41,6 +40,7 @@ from erasable.ensemble._boosting._flat import (
     to_arrays,
 )
 from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
+from erasable.tree._targets import TreeTargets
 
 _DEEPEST = 64
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
@@ -71,6 +71,7 @@ class Boosting(Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
     _reads_blocks: ClassVar[bool] = True
     _adds: ClassVar[bool] = False
     _refit_from = NEVER
@@ -83,13 +84,12 @@ class Boosting(Weighted):
     _takes_words = False  # in every column, as estimators of categories alone
     categorical_features: Any
 
+    _kind_of_targets: ClassVar[type[TreeTargets]]
+
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _fit_targets(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
-
-    def _targets_from(self, state: dict[str, Any]) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+    def _fit_targets(self) -> TreeTargets:
+        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     def _find_loss(self) -> Any:
         """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
@@ -107,7 +107,7 @@ class Boosting(Weighted):
         """Take targets in, and forget others; true if those of the rest count otherwise now."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _change_targets()")
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         """Return what the state holds beside trees, map and start."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
@@ -299,7 +299,7 @@ class Boosting(Weighted):
 
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
-        found = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        found = {**self._targets.state(), "start": self._loss.start}
         return {**found, "categorical": self._declared} if self._reads_types() else found
 
     def _reads_types(self) -> bool:
@@ -319,20 +319,16 @@ class Boosting(Weighted):
         trees = flats_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
         declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
-        own = Fields({"trees": trees, "start": start, **declared}, {"map": column_map()})
-        return own.joined(self._target_schema(n_records))
+        own = Fields({"trees": trees, "start": start, **declared})
+        return own.joined(self._target_schema())
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
-        self._targets = self._targets_from(state)
-        self._restore_map(state)
+        self._targets = self._kind_of_targets.from_state(state, self._settings)
         if self._reads_types():
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)
         self._kept_flats = from_arrays(state["trees"])
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what it is ----------------------------------------------------------------------------
 

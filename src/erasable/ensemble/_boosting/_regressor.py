@@ -100,6 +100,7 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         "loss": [StrOptions({"squared_error", "poisson"})],
         **CONSTRAINTS,
     }
+    _kind_of_targets = NumberTargets
     _targets: NumberTargets
     _loss: Squares | Poisson
     _spread: Spread
@@ -144,12 +145,9 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
     def _fit_targets(self) -> NumberTargets:
         held = self._attached()
         self._refuse_rates()
-        targets = NumberTargets.fit(held)
+        targets = NumberTargets.fit(held, self._settings)
         self._spread = Spread.of(targets.numbers[held.live])
         return targets
-
-    def _targets_from(self, state: dict[str, Any]) -> NumberTargets:
-        return NumberTargets.from_state(state["target"])
 
     def _find_loss(self) -> Squares | Poisson:
         learning_rate, quantum = float(self._settings["learning_rate"]), self._targets.quantum
@@ -194,7 +192,7 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
             return {**super()._state_beside_trees(), "scale": self._loss.scale}
         return {**super()._state_beside_trees(), "unit": self._loss.unit}
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         name = "scale" if self._at_fit("loss") == "poisson" else "unit"
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
