@@ -7,7 +7,7 @@ So it can be learned in any process, and a deletion concerns only the members th
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -70,7 +70,7 @@ class Trail:
 
 
 @dataclass(eq=False)
-class Member(ABC):
+class Member:
     """A member that has learned; a subclass says what its estimator is."""
 
     size: float  # its records, or the sum of their weights
