@@ -57,6 +57,8 @@ class IntegerSums(OneToOneFeatureMixin, TransformerMixin, Erasable):
 class PlainSums(Erasable):
     """Sums, without a tape and without any method but `predict`."""
 
+    _fields = ("sums_",)
+
     def _fit_rows(self) -> None:
         self.sums_ = _rounded(self._held.records.matrix[self._held.live])
 
@@ -64,12 +66,6 @@ class PlainSums(Erasable):
         matrix = self._held.records.matrix
         self.sums_ = self.sums_ - _rounded(matrix[delta.leaving]) + _rounded(matrix[delta.arriving])
         return Outcome()
-
-    def _state(self) -> dict[str, Any]:
-        return {"sums": self.sums_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.sums_ = state["sums"]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Add up the rows and the sums."""
@@ -79,6 +75,8 @@ class PlainSums(Erasable):
 class MajorityClass(ClassifierMixin, Erasable):
     """Counts of classes, that it cannot do without a target."""
 
+    _fields = "classes_", "counts_"
+
     def _fit_rows(self) -> None:
         target = self._held.records.y[self._held.live]
         check_classification_targets(target)
@@ -87,12 +85,6 @@ class MajorityClass(ClassifierMixin, Erasable):
     def _update(self, delta: Delta) -> Outcome:
         self._fit_rows()
         return Outcome("refit", self._held.n_live)
-
-    def _state(self) -> dict[str, Any]:
-        return {"classes": self.classes_, "counts": self.counts_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_, self.counts_ = state["classes"], state["counts"]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Answer with the class that most records have."""

@@ -67,6 +67,21 @@ def test_reserved_names_are_refused():
         Taken().fit(X).state()
 
 
+def test_fields_are_the_state_without_underscores_around():
+    model = PlainSums().fit(X)
+    assert model._state() == {"sums": model.sums_}
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.sums_, model.sums_)
+
+
+def test_an_estimator_without_fields_and_state_is_refused():
+    class Nothing(PlainSums):
+        _fields = ()
+
+    with pytest.raises(NotImplementedError, match="neither _fields nor _state"):
+        Nothing().fit(X).digest()
+
+
 def reachable_bytes(thing):
     """Everything an object leads to, as bytes; arrays as they lie in memory."""
     seen, queue, found = set(), [thing], []

@@ -17,6 +17,7 @@ from erasable.core.deletion import Outcome
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.leave_out import OpaqueError, Snapshot, each_without
+from erasable.ensemble import HistGradientBoostingClassifier
 from erasable.preprocessing import MinMaxScaler, StandardScaler
 from erasable.utils._checks.compare import (
     Snapshot as Look,
@@ -205,3 +206,18 @@ def test_too_few_are_refused_before_anything_changes() -> None:
     with pytest.raises(TooFewRecordsError, match=r"leaving out 2 records would leave 0; .*"):
         list(each_without(model, [np.array([0, 1])]))
     assert model.ids_.tolist() == [0, 1]
+
+
+def test_a_model_that_has_to_learn_again_comes_back() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    y[7] = 2  # a class that goes with its record
+    model = HistGradientBoostingClassifier(max_iter=3, random_state=0).fit(X, y)
+    before, left = model.digest(), np.delete(np.arange(60), 7)
+    (found,) = (without.digest() for without in each_without(model, [np.array([7])]))
+    fresh = HistGradientBoostingClassifier(max_iter=3, random_state=0)
+    assert found == fresh.fit(X[left], y[left], ids=left).digest()
+    model._info.digest = None
+    assert model.digest() == before
+    model.delete([7])
+    assert model.digest() == found

@@ -68,8 +68,8 @@ TAKEN: list[tuple[FieldType, Any]] = [
     (Depending("b", Fields({}), Fields({"b": Integer(0)})), {"b": 1}),
     (Within({"seed"}), {"seed": None, "anything": object()}),
     (grid("n_features"), {"top": np.array([480, -480]), "origin": np.zeros(2)}),
-    (moments(1, 1), SUMS),
-    (classes(3), {"labels": np.array([1.5, 2.5]), "counts": np.array([1, 2])}),
+    (moments(1), SUMS),
+    (classes(), {"labels": np.array([1.5, 2.5]), "counts": np.array([1, 2])}),
     (column_map(), {"shift": np.zeros(2), "scale": np.ones(2)}),
 ]
 
@@ -119,9 +119,9 @@ REFUSED: list[tuple[FieldType, Any, str]] = [
     (Within({"seed"}), {"seed": None, "params": {}}, "f.params"),
     (Within({"seed"}), {}, "f.seed"),
     (grid("n_features"), {"top": np.array([481, 0]), "origin": np.zeros(2)}, "f.top"),
-    (moments(1, 1), {**SUMS, "hh": np.array([2**26 + 1])}, "f.hh"),
-    (classes(3), {"labels": np.array([1, 2]), "counts": np.array([1, 1])}, "f.counts"),
-    (classes(3), {"labels": np.array([1, 2]), "counts": np.array([0, 3])}, "f.counts"),
+    (moments(1), {**SUMS, "hh": np.array([3 * 2**26 + 1])}, "f.hh"),
+    (classes(), {"labels": np.array([1, 2]), "counts": np.array([1, 1])}, "f.counts"),
+    (classes(), {"labels": np.array([1, 2]), "counts": np.array([0, 3])}, "f.counts"),
     (column_map(), {"shift": np.zeros(2), "scale": np.zeros(2)}, "f.scale"),
     (
         gram(2, 1, 1),
@@ -133,13 +133,13 @@ REFUSED: list[tuple[FieldType, Any, str]] = [
 
 @pytest.mark.parametrize(("part", "value"), TAKEN)
 def test_a_part_takes(part: FieldType, value: Any) -> None:
-    part.check(value, "f", {"n_features": 2})
+    part.check(value, "f", {"n_features": 2, "n_records": 3})
 
 
 @pytest.mark.parametrize(("part", "value", "field"), REFUSED)
 def test_a_part_refuses(part: FieldType, value: Any, field: str) -> None:
     with pytest.raises(ArtifactError, match=f"field '{field}'"):
-        part.check(value, "f", {"n_features": 2})
+        part.check(value, "f", {"n_features": 2, "n_records": 3})
 
 
 def test_sizes_of_one_name_agree() -> None:

@@ -29,7 +29,7 @@ from erasable.core.errors import (
 )
 from erasable.ensemble import HistGradientBoostingClassifier as Classifier
 from erasable.ensemble import HistGradientBoostingRegressor as Regressor
-from erasable.ensemble._boosting import _boosted
+from erasable.ensemble._boosting import _bins, _boosted
 from erasable.ensemble._boosting._boosted import part_of
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
@@ -78,7 +78,7 @@ def expected(model: Any, X: Any, y: Any) -> list[Any]:
     if isinstance(model, Classifier):
         return oracle(model, X, np.searchsorted(np.unique(y), y).tolist())
     held = model._attached()
-    numbers = model._known_targets(held.records.n_rows)[held.live]
+    numbers = model._known_targets(held.live_rows())
     return oracle(model, X, numbers.tolist())
 
 
@@ -175,6 +175,54 @@ def lives(seed: int) -> Iterator[tuple[Any, Any]]:
         yield model, fitted(rng.permutation(left))
 
 
+def full_lives(seed: int) -> Iterator[tuple[Any, Any]]:
+    """Yield a model after each of some changes, and a fit on what is there."""
+    kind, X, y, weights, ids, _ = drawn(seed)
+    rng = np.random.default_rng([seed, 2])
+    values = {int(row): int(row) for row in range(1 + int(rng.integers(len(X))))}
+
+    def taken(rows: Any, at: Any = None) -> dict[str, Any]:
+        at = rows if at is None else at
+        own = {} if weights is None else {"sample_weight": weights[at]}
+        return {"X": X[at], "y": y[at], "ids": ids[rows], **own}
+
+    def fitted() -> Any:
+        rows = rng.permutation(list(values))
+        return clone(kind).fit(**taken(rows, [values[row] for row in rows.tolist()]))
+
+    def drawn_from(rows: Any) -> Any:
+        size = 1 if rng.random() < 0.7 else int(rng.integers(1, 1 + max(1, len(rows) // 2)))
+        return np.sort(rng.choice(rows, min(size, len(rows)), replace=False))
+
+    model = fitted()
+    for _ in range(int(rng.integers(2, 9))):
+        act = str(rng.choice(["add", "add", "delete", "correct", "replace"]))
+        gone, others = drawn_from(list(values)), np.setdiff1d(np.arange(len(X)), list(values))
+        come = drawn_from(others) if others.size else others
+        after = dict(values)
+        if act in ("delete", "replace"):
+            after = {row: at for row, at in values.items() if row not in gone}
+        if act in ("add", "replace"):
+            after |= {row: row for row in come.tolist()}
+        other = rng.integers(len(X), size=gone.size)
+        if act == "correct":
+            after |= dict(zip(gone.tolist(), other.tolist(), strict=True))
+        if not after or (weights is not None and not weights[list(after.values())].any()):
+            continue
+        if act == "delete":
+            model.delete(ids[gone])
+        elif act == "correct":
+            model.correct(**taken(gone, other))
+        elif act == "add":
+            model.add(**taken(come))
+        else:
+            model.replace(ids[gone], **taken(come))
+        values = after
+        if rng.random() < 0.1:
+            model = pickle.loads(pickle.dumps(model))
+        yield model, fitted()
+
+
 def assert_equal(model: Any, fresh: Any) -> None:
     """Compare what models are, and the sums that their next deletions start from."""
     assert model.digest() == fresh.digest()
@@ -194,6 +242,13 @@ def live_through(seeds: range) -> None:
             assert_equal(model, fresh)
 
 
+def live_fully(seeds: range) -> None:
+    """Compare a model with a fit after each change of some lives."""
+    for seed in seeds:
+        for model, fresh in full_lives(seed):
+            assert_equal(model, fresh)
+
+
 def sums(tree: Any) -> dict[int, tuple[Any, ...]]:
     """Return the sums of each node by its key."""
     told = zip(tree.keys.tolist(), tree.sums.tolist(), strict=True)
@@ -205,23 +260,73 @@ def test_any_life_ends_as_a_fit(part: int) -> None:
     live_through(range(part * 500, part * 500 + examples(100)))
 
 
-def test_a_record_that_stays_in_the_sums_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_boosted, "take_rows_out", lambda bins, trees, ends, *rest: len(ends) - 1)
+@pytest.mark.parametrize("part", range(10))
+def test_any_life_with_additions_ends_as_a_fit(part: int) -> None:
+    live_fully(range(part * 500, part * 500 + examples(30)))
+
+
+def test_records_that_are_not_followed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*arguments: Any) -> int:
+        ends, raws = arguments[2], arguments[6]
+        return (len(ends) - 1) // len(raws)
+
+    monkeypatch.setattr(_boosted, "move_rows", nothing)
+    for live in (live_through, live_fully):
+        with pytest.raises(AssertionError):
+            live(range(30))
+
+
+def test_an_edge_that_is_missed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bins, "gain", lambda *arguments: None)
     with pytest.raises(AssertionError):
-        live_through(range(30))
+        live_fully(range(30))
 
 
 def test_a_split_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _boosted.take_rows_out
+    real = _boosted.move_rows
 
     def kept(*arguments: Any) -> int:
         first = real(*arguments)
         np.minimum(arguments[-1], 1, out=arguments[-1])
         return first
 
-    monkeypatch.setattr(_boosted, "take_rows_out", kept)
-    with pytest.raises(AssertionError):
-        live_through(range(60))
+    monkeypatch.setattr(_boosted, "move_rows", kept)
+    for live in (live_through, live_fully):
+        with pytest.raises(AssertionError):
+            live(range(60))
+
+
+@pytest.mark.parametrize("cls", [Classifier, Regressor])
+def test_records_that_come_are_followed(cls: Any) -> None:
+    """Where no value is new, a record that comes seldom changes all rounds."""
+    X, y = make_classification(4000, 8, random_state=0)
+    X = np.clip(np.round(2 * X), -5, 5)
+    X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
+    kind = cls(max_iter=8, min_samples_leaf=5, early_stopping=True, random_state=0)
+    left = np.arange(3900)
+    model = clone(kind).fit(X[left], y[left], ids=left)
+    actions = []
+    for row in range(3900, 3950):
+        actions.append(model.add(X[[row]], y[[row]], ids=[row]).action)
+        other = [row + 50]
+        actions.append(model.replace([row - 3000], X[other], y[other], ids=other).action)
+    assert actions.count("refit") < 5
+    assert {"updated", "resumed"} <= set(actions)
+    left = np.setdiff1d(np.arange(4000), np.arange(900, 950))
+    assert_equal(model, clone(kind).fit(X[left], y[left], ids=left))
+
+
+def test_a_first_gap_is_tried() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 5, 400), rng.integers(0, 9, 400)]).astype(float)
+    y = (X[:, 0] > 2).astype(int) ^ (rng.random(400) < 0.1)
+    gaps, ids = np.full((60, 2), np.nan), np.arange(400)
+    kind = Classifier(max_iter=3, min_samples_leaf=10, random_state=0)
+    model = clone(kind).fit(X, y, ids=ids)
+    model.add(gaps, np.zeros(60, int), ids=np.arange(400, 460))
+    fresh = clone(kind).fit(np.vstack([X, gaps]), np.append(y, np.zeros(60, int)))
+    assert_equal(model, fresh)
+    assert model.predict_proba([[np.nan, np.nan]])[0, 1] < 0.3
 
 
 def test_of_trees_that_are_dropped_nothing_stays() -> None:

@@ -57,11 +57,18 @@ def live_through(seeds: Sequence[int], where: str, folder: Path) -> None:
             rest = np.setdiff1d(left, rng.choice(left, min(size, left.size), replace=False))
             if not rest.size or (weights is not None and not weights[rest].any()):
                 break
-            model.delete(ids[np.setdiff1d(left, rest)])
-            left = rest
-            frame = pd.DataFrame(X[left], columns=names)
-            own = {} if weights is None else {"sample_weight": weights[left]}
-            assert_equal(model, clone(kind).fit(Records(frame, y[left], ids=ids[left], **own)))
+            gone = np.setdiff1d(left, rest)
+            model.delete(ids[gone])
+            for left, come in ((rest, None), (np.append(rest, gone[::2]), gone[::2])):
+                frame = pd.DataFrame(X[left], columns=names)
+                own = {} if weights is None else {"sample_weight": weights[left]}
+                if come is not None and come.size:
+                    some = {name: values[rest.size :] for name, values in own.items()}
+                    if records.groups is not None:
+                        some["groups"] = come // 2
+                    model.add(frame[rest.size :], y[come], ids=ids[come], **some)
+                assert_equal(model, clone(kind).fit(Records(frame, y[left], ids=ids[left], **own)))
+            left = np.sort(left)
 
 
 @pytest.mark.parametrize(("where", "times"), [("parquet", 60), ("workers", 25)])
@@ -155,7 +162,7 @@ def test_of_a_record_that_leaves_nothing_stays(cls: Any, where: str, tmp_path: P
     def kept(row: int) -> list[Any]:
         """Return what is kept of a row: codes and target, and how far predictions have moved."""
         boosted = model._accelerator
-        moved = boosted.before[-1][:, row] - boosted.before[0][:, row]
+        moved = boosted.before[-1][row] - boosted.before[0][row]
         return [boosted.binned.bins.codes[row], boosted.given.y[row], moved]
 
     def is_there() -> list[bool]:

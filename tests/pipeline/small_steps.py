@@ -19,6 +19,8 @@ class Rarity(TransformerMixin, Erasable):
     A deletion changes the rows that are non-zero in a column whose rarity changes.
     """
 
+    _fields = "counts_", "n_"
+
     def _fit_rows(self) -> None:
         self._count(self._held.records.matrix[self._held.live])
 
@@ -47,15 +49,11 @@ class Rarity(TransformerMixin, Erasable):
     def transform(self, X: Any) -> NDArray[Any]:
         return self._read_matrix(X) * self.rarity_
 
-    def _state(self) -> dict[str, Any]:
-        return {"counts": self.counts_, "n": self.n_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.counts_, self.n_ = state["counts"], state["n"]
-
 
 class Sums(TransformerMixin, Erasable):
     """Exact sums of whole numbers, which follow rows that change; says what it changed itself."""
+
+    _fields = ("sums_",)
 
     def _fit_rows(self) -> None:
         self.sums_ = self._held.records.matrix[self._held.live].sum(axis=0)
@@ -81,15 +79,11 @@ class Sums(TransformerMixin, Erasable):
     def predict(self, X: Any) -> NDArray[Any]:
         return self._read_matrix(X) @ np.ones(len(self.sums_)) > 0
 
-    def _state(self) -> dict[str, Any]:
-        return {"sums": self.sums_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.sums_ = state["sums"]
-
 
 class Occasional(TransformerMixin, Erasable):
     """Keeps the columns that are not constant: the width of its output may change."""
+
+    _fields = ("kept_",)
 
     def _fit_rows(self) -> None:
         matrix = self._held.records.matrix[self._held.live]
@@ -103,12 +97,6 @@ class Occasional(TransformerMixin, Erasable):
 
     def transform(self, X: Any) -> NDArray[Any]:
         return self._read_matrix(X)[:, self.kept_]
-
-    def _state(self) -> dict[str, Any]:
-        return {"kept": self.kept_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.kept_ = state["kept"]
 
 
 class Failing(Sums):

@@ -165,6 +165,8 @@ def test_metadata_and_searches() -> None:
 class Majority(sklearn.base.ClassifierMixin, Erasable):
     """Learns counts of classes from y alone."""
 
+    _fields = "classes_", "counts_"
+
     def _fit_rows(self) -> None:
         live = self._held.records.y[self._held.live]
         self.classes_, self.counts_ = np.unique(live, return_counts=True)
@@ -175,12 +177,6 @@ class Majority(sklearn.base.ClassifierMixin, Erasable):
 
     def predict(self, X: Any) -> Any:
         return np.repeat(self.classes_[self.counts_.argmax()], len(self._read_matrix(X)))
-
-    def _state(self) -> dict[str, Any]:
-        return {"classes": self.classes_, "counts": self.counts_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_, self.counts_ = state["classes"], state["counts"]
 
 
 @pytest.mark.parametrize("first", [StandardScaler(), FunctionTransformer(np.abs), Sums()])

@@ -67,6 +67,8 @@ class Totals(Erasable):
 class ClassTotals(ClassifierMixin, Erasable):
     """Totals of each class: a classifier, so that targets reach the checks."""
 
+    _fields = "classes_", "totals_"
+
     def _fit_rows(self) -> None:
         records, live = self._held.records, self._held.live
         matrix, target = records.matrix[live].astype(np.float64), records.y[live]
@@ -80,12 +82,6 @@ class ClassTotals(ClassifierMixin, Erasable):
     def _update(self, delta: Delta) -> Outcome:
         self._fit_rows()
         return Outcome("refit")
-
-    def _state(self) -> dict[str, Any]:
-        return {"classes": self.classes_, "totals": self.totals_}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_, self.totals_ = state["classes"], state["totals"]
 
     def predict(self, X: Any) -> NDArray[Any]:
         gaps = np.abs(self._read_matrix(X)[:, None, :] - self.totals_[None, :, :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._schema import Fields, column_map, grid, refuse_many
+from erasable.core._schema import Fields, grid, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
@@ -136,8 +137,9 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         return False
 
+    @abstractmethod
     def _rule(self, gridded: ModelRun, n_levels: int) -> Rule:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
+        """Return the rule of a run over the live records."""
 
     def _setting(self, gridded: ModelRun) -> Any:
         return None
@@ -181,17 +183,15 @@ class SingleRunModel(CentroidModel):
     def _schema(self) -> Fields:
         refuse_many(int(self._info.n_records or 0))
         run = run_schema(int(self._at_fit("n_clusters")), int(self._at_fit("max_iter")))
-        return Fields({"grid": grid("n_features"), **run}, {"map": column_map()})
+        return Fields({"grid": grid("n_features"), **run})
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"grid": self._grid.state(), **self._run_state}
-        return {**state, **self._map_state()}
+        return {"grid": self._grid.state(), **self._run_state}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._grid = Grid.from_state(state["grid"])
-        self._restored = {"seeds": state["seeds"], "path": state["path"]}
+        self._restored = {name: part for name, part in state.items() if name != "grid"}
         self._inertia = None
-        self._restore_map(state)
         self._centers = state["path"]["centers"][-1]
 
     @property

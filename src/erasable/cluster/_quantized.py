@@ -157,11 +157,6 @@ class QuantizedKMeans(SingleRunModel):
         lattice = Fields({"epsilon": Decimal(least=0.0), "losses": losses})
         return super()._schema().joined(Fields({"lattice": lattice}))
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        super()._restore(state)
-        assert self._restored is not None
-        self._restored["lattice"] = state["lattice"]
-
     @property
     def epsilon_(self) -> float:
         """Step of the lattice, in the units of the data."""

@@ -316,15 +316,10 @@ class ColumnTransformer(TransformerMixin, Composition):
             elif change.origin is not None:
                 self._widths.now[name] = change.origin.size
 
-    def _state(self) -> dict[str, Any]:
-        return {**super()._state(), **self._own_state()}
-
-    def _own_state(self) -> dict[str, Any]:
+    def _state_beside_parts(self) -> dict[str, Any]:
         chosen = {name: np.array(each, dtype=np.int64) for name, each in self._selected.items()}
-        return {"widths": dict(self._widths.now), **({"selected": chosen} if chosen else {})}
-
-    def _digest_state(self) -> dict[str, Any]:
-        return {**super()._digest_state(), **self._own_state()}
+        found = {**super()._state_beside_parts(), "widths": dict(self._widths.now)}
+        return {**found, "selected": chosen} if chosen else found
 
     def _schema(self) -> Fields:
         refuse_unbounded(self)

@@ -7,22 +7,13 @@ terms, and a class without records goes, unless the user has named it.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from erasable.core._changing import learn_and_compare
-from erasable.core._schema import (
-    Fields,
-    FieldType,
-    Sizes,
-    column_map,
-    grid,
-    moments,
-    refuse_negative_variance,
-)
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.changes import Delta
 from erasable.core.classes import Classes
@@ -55,14 +46,15 @@ class ByClass(ClassifierMixin, Erasable):
     and gives them to `_learn`.
     """
 
+    _attaches_by_learning = True
     _labels: NDArray[Any]
     _counts: Ints
     _counted: Any
     _weights: Any = None
 
+    @abstractmethod
     def _count(self, table: Table) -> SumsByClass:
         """Count the live rows by class; refuse those that cannot be counted."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
     def _learn(self, classes: Classes) -> None:
         """Count the records of these classes."""
@@ -116,14 +108,10 @@ class ByClass(ClassifierMixin, Erasable):
     def _state(self) -> dict[str, Any]:
         of_weights = {} if self._weights is None else {"weights": self._weights.state()}
         told = {"labels": self._labels, "counts": self._counts}
-        return {"classes": told, **of_weights, **self._counted.state(), **self._map_state()}
+        return {"classes": told, **of_weights, **self._counted.state()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._labels, self._counts = state["classes"]["labels"], state["classes"]["counts"]
-        self._restore_map(state)
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -131,9 +119,9 @@ class ByClass(ClassifierMixin, Erasable):
         self._check_fitted()
         return self._labels.copy()
 
+    @abstractmethod
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of `predict_proba`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement predict_log_proba()")
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class, for every row.
@@ -155,17 +143,3 @@ def log_shares(scores: Floats) -> Floats:
     scores -= scores.max(axis=1, keepdims=True)
     scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
     return scores
-
-
-def class_moments_schema(n_records: int) -> Fields:
-    """Return the schema of `erasable.core.class_moments.ClassMoments`, perhaps behind a map."""
-
-    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        counts = value["classes"]["counts"][:, np.newaxis]
-        refuse_negative_variance(value["moments"], counts, "moments.hh")
-
-    parts: dict[str, FieldType] = {
-        "grid": grid("n_features"),
-        "moments": moments(n_records, "n_classes", "n_features"),
-    }
-    return Fields(parts, {"map": column_map()}, (check,))

@@ -115,7 +115,7 @@ class FitInfo:
 
 
 def base_state(model: Erasable) -> dict[str, Any]:
-    """Return the part of the state that every estimator has."""
+    """Return the part of the state that every estimator has, and the map before a step."""
     book, held = model._info, model._held
     if book.id_set is None and held is not None:
         book.id_set = held.id_set()
@@ -127,7 +127,13 @@ def base_state(model: Erasable) -> dict[str, Any]:
         "params": book.params,
         "record_set": book.id_set,
         "seed": getattr(model, "seed_", None),
+        **map_state(model),
     }
+
+
+def map_state(model: Erasable) -> dict[str, Any]:
+    """Return the entry of the state for the map behind which a step has learned, if any."""
+    return {} if model._map is None else {"map": model._map._asdict()}
 
 
 def owned_copy(value: Any) -> Any:

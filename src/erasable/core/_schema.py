@@ -307,6 +307,7 @@ class Array(FieldType):
     shape: tuple[Size, ...]
     least: float = -LARGEST
     most: float = LARGEST
+    per_record: bool = False  # `most` is for each record, and so is a negative `least`
     whole: bool = False  # floats are whole numbers
     ascending: bool = False  # each is larger than the one before
     gaps: bool = False  # NaN is allowed
@@ -321,19 +322,22 @@ class Array(FieldType):
         if value.dtype == np.bool_ or value.size == 0:
             return
         told = value[~np.isnan(value)] if self.gaps else value
-        if told.size and not (told.min() >= self.least and told.max() <= self.most):
-            held = told[~((told >= self.least) & (told <= self.most))].tolist()[0]
-            refuse(at, held, f"{self._range()}")
+        n = sizes["n_records"] if self.per_record else 1
+        least, most = min(self.least, n * self.least), n * self.most
+        if told.size and not (told.min() >= least and told.max() <= most):
+            held = told[~((told >= least) & (told <= most))].tolist()[0]
+            refuse(at, held, _range(least, most))
         if self.whole and not (np.rint(told) == told).all():
             refuse(at, told[np.rint(told) != told].tolist()[0], "whole numbers")
         if self.ascending and not (value[1:] > value[:-1]).all():
             refuse(at, "numbers that do not ascend", "each larger than the one before")
 
-    def _range(self) -> str:
-        if self.least > -LARGEST:
-            most = f" to {self.most:g}" if self.most < LARGEST else " or more, and finite"
-            return f"numbers of {self.least:g}{most}"
-        return f"numbers of at most {self.most:g}" if self.most < LARGEST else "finite numbers"
+
+def _range(least: float, most: float) -> str:
+    if least > -LARGEST:
+        upper = f" to {most:g}" if most < LARGEST else " or more, and finite"
+        return f"numbers of {least:g}{upper}"
+    return f"numbers of at most {most:g}" if most < LARGEST else "finite numbers"
 
 
 @dataclass(frozen=True)
@@ -405,7 +409,7 @@ def _check_shape(value: NDArray[Any], shape: tuple[Size, ...], at: str, sizes: S
         take_size(found, size, at, "lines" if value.ndim > 1 else "numbers", sizes)
 
 
-MOST_QUANTA = 2.0**26
+MOST_QUANTA = 2**26
 """Largest value on a grid."""
 
 MOST_FEATURES = 2**24
@@ -429,14 +433,24 @@ def grid(size: Size, *, sparse: bool = False) -> Fields:
     return Fields({"top": tops(size)} if sparse else {"top": tops(size), "origin": origin})
 
 
-def moments(n_rows: int, *shape: Size) -> Fields:
-    """Return the schema of `Moments.state`, of sums over at most so many rows."""
-    most = n_rows * MOST_QUANTA
-    sums = {"sum": Array("float64", shape, least=-most, most=most, whole=True)}
+def moments(*shape: Size) -> Fields:
+    """Return the schema of `Moments.state`, or of one a line."""
+    sums = {"sum": Array("float64", shape, -MOST_QUANTA, MOST_QUANTA, per_record=True, whole=True)}
     for name, largest in HALVES.items():
-        limit = n_rows * largest
-        sums[name] = Array("int64", shape, least=-limit if name == "hl" else 0, most=limit)
+        least = -largest if name == "hl" else 0
+        sums[name] = Array("int64", shape, least, largest, per_record=True)
     return Fields(sums)
+
+
+def weight_sums(size: Size, *, least: int = 0) -> Fields:
+    """Return the schema of sums of weights, in quanta of their grid."""
+    sums = Array("int64", (size,), least, MOST_QUANTA, per_record=True)
+    return Fields({"top": tops(1), "sums": sums})
+
+
+def weighted_moments(*shape: Size) -> Array:
+    """Return the schema of the sums of `WeightedMoments`, in limbs."""
+    return Array("int64", (5, *shape), -2 * MOST_QUANTA, 2 * MOST_QUANTA, per_record=True)
 
 
 def refuse_negative_variance(sums: dict[str, Any], n_rows: Any, at: str) -> None:
@@ -460,18 +474,18 @@ def column_map(size: Size = "n_features") -> Fields:
     )
 
 
-def classes(n_records: int, *, fixed: bool = False, every: bool = True) -> Fields:
+def classes(*, fixed: bool = False, every: bool = True) -> Fields:
     """Return the schema of labels and counts.
 
     Where labels are `fixed`, a class may have no records. Unless `every`, counts may be fewer.
     """
 
     def add_up(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        total = int(value["counts"].sum())
+        n_records, total = sizes["n_records"], int(value["counts"].sum())
         if total > n_records or (every and total < n_records):
             refuse(join(at, "counts"), f"counts that add up to {total}", f"{n_records} (n_records)")
 
-    counts = Array("int64", ("n_classes",), least=0 if fixed else 1, most=n_records)
+    counts = Array("int64", ("n_classes",), 0 if fixed else 1, most=1, per_record=True)
     return Fields({"labels": Labels("n_classes"), "counts": counts}, relations=(add_up,))
 
 

@@ -13,6 +13,7 @@ from erasable.core._schema import (
     Integer,
     Maybe,
     Names,
+    column_map,
     refuse,
 )
 from erasable.core.artifact import Place, name_of, read_artifact
@@ -103,4 +104,8 @@ def check_learned(model: Erasable, learned: dict[str, Any]) -> None:
     if schema is not None:
         n_records = model._info.n_records
         assert n_records is not None
-        schema.check(learned, "", {"n_features": model.n_features_in_, "n_records": n_records})
+        sizes = {"n_features": model.n_features_in_, "n_records": n_records}
+        own = dict(learned)
+        if model._takes_map and "map" in own:
+            column_map().check(own.pop("map"), "map", sizes)
+        schema.check(own, "", sizes)

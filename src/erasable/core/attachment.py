@@ -55,6 +55,7 @@ class Attachment(Persistent):
     """
 
     model: weakref.ref[Any] | None = None
+    _none_in_files = ("model",)  # which sets itself when it is read
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -64,10 +65,6 @@ class Attachment(Persistent):
         # Apart from `live`: what is excluded can be read, and come back, until it is released.
         self._unreleased = self.live.copy()
         self._after_reading()
-
-    def _kept_attributes(self) -> dict[str, Any]:
-        """Keep all but the model, which sets itself when it is read."""
-        return {**super()._kept_attributes(), "model": None}
 
     def _after_reading(self) -> None:
         """Register with the records; also where a file has brought both back."""

@@ -6,13 +6,14 @@ The law kept here: the grid and the sums are functions of the set of live rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core import _moment_kernels as kernels
 from erasable.core._grid_kernels import BITS
+from erasable.core._schema import Fields, Sizes, grid, moments, refuse_negative_variance
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 from erasable.core.grid import Grid
 from erasable.core.moments import Moments, column_sums
@@ -22,6 +23,11 @@ from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
 
 __all__ = ["ClassMoments"]
+
+
+def _check_variances(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    counts = value["classes"]["counts"][:, np.newaxis]
+    refuse_negative_variance(value["moments"], counts, "moments.hh")
 
 
 @dataclass(eq=False, slots=True)
@@ -45,6 +51,10 @@ class ClassMoments(Gridded):
     ([[2.5], [7.0]], [[2.25], [0.0]])
     """
 
+    schema: ClassVar[Fields] = Fields(
+        {"grid": grid("n_features"), "moments": moments("n_classes", "n_features")},
+        relations=(_check_variances,),
+    )
     grid: Grid
     moments: list[Moments]
 
@@ -91,8 +101,8 @@ class ClassMoments(Gridded):
         chosen = np.flatnonzero(columns).tolist()
         again = _SumColumns(self.grid, table.codes, len(self.moments), chosen)
         sums = table.run(again, columns=chosen)
-        for moments, own in zip(self.moments, sums, strict=True):
-            moments.sums[:, chosen] = own
+        for of_class, own in zip(self.moments, sums, strict=True):
+            of_class.sums[:, chosen] = own
 
     def keep_classes(self, kept: NDArray[np.bool_]) -> None:
         """Keep only the lines of these classes."""

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from erasable.core._adding import RecordsChange
 from erasable.core._admission import read_records, records_for, refuse_records, telling_form
-from erasable.core._changing import AllOrNothing, Exclusion, carry_out
+from erasable.core._changing import AllOrNothing, Exclusion, carry_out, learn_and_compare
 from erasable.core._column_choice import Columns
 from erasable.core._fit_info import (
     DetachedAttributeError,
@@ -77,10 +77,14 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
       now, after records have left and others have arrived; see `erasable.core.changes.Delta`. None:
       the model has to learn again; anything may be half-done. Where rows only leave, the request
       has been checked: it must not raise.
-    - ``_state() -> dict``: what was learned and is not derivable: arrays, numbers, strings, and
-      dicts of these. Names in ``BASE_STATE`` are reserved. Views are fine, `state` copies.
-    - ``_restore(state)``: set every attribute that ``_state`` reads and that predicting needs. This
-      is how a model comes back from a pickle or a file: *nothing else that was learned is kept*.
+    - ``_fields``: names of the attributes that hold what was learned and is not derivable: arrays,
+      numbers, strings, and dicts of these. The state has them, without underscores around their
+      names. Those in ``BASE_STATE`` are reserved. A model comes back from a pickle or a file with
+      these attributes: *nothing else that was learned is kept*.
+
+      Where attributes hold something else, ``_state() -> dict`` returns the state (views are fine,
+      `state` copies), and ``_restore(state)`` sets every attribute that ``_state`` reads and that
+      predicting needs.
 
     and where it needs to (see also `erasable.core.protocol`)
 
@@ -91,7 +95,7 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
     - ``_reattach()``: make ``self._accelerator`` from the records and what was restored. Called
       before the first deletion of a model that came from a pickle or a file, whenever the
       accelerator is None, and by ``load(path, records)``. Raises ArtifactError if the records do
-      not fit.
+      not fit. With ``_attaches_by_learning = True`` the model learns again, and compares.
     - ``_adds``, ``_adds_stored``: whether `_update` follows rows that arrive; where they are
       stored.
     - ``_follows_table``: whether `_update` follows other values in rows that stay.
@@ -122,15 +126,12 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
     Examples
     --------
     >>> class Counter(Erasable):
+    ...     _fields = ("count_",)
     ...     def _fit_rows(self):
     ...         self.count_ = self._held.n_live
     ...     def _update(self, delta):
     ...         self.count_ += delta.arriving.size - delta.leaving.size
     ...         return Outcome("updated")
-    ...     def _state(self):
-    ...         return {"count": self.count_}
-    ...     def _restore(self, state):
-    ...         self.count_ = state["count"]
     >>> counter = Counter().fit([[1.0], [2.0], [3.0]], ids=["a", "b", "c"])
     >>> counter.delete(["b"]).action
     'updated'
@@ -149,6 +150,10 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
     """
     _sees_storage: ClassVar[bool] = True
     """Whether dense and sparse, float32 and float64 may lead to different models."""
+    _fields: ClassVar[tuple[str, ...]] = ()
+    """Attributes that hold what was learned; the state names them without underscores around."""
+    _attaches_by_learning: ClassVar[bool] = False
+    """Whether `_reattach` learns again, and compares; for estimators that learn fast."""
 
     _adds: ClassVar[bool] = True
     _adds_stored: ClassVar[bool] = True
@@ -171,13 +176,16 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
     def _update(self, delta: Delta) -> Outcome | None:
         """Bring what was learned to what `_fit_rows` would learn now."""
 
-    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """Return what was learned and cannot be derived."""
+        if not self._fields:
+            raise NotImplementedError(f"{type(self).__name__} has neither _fields nor _state()")
+        return {name.strip("_"): getattr(self, name) for name in self._fields}
 
-    @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
         """Become what a state describes."""
+        for name in self._fields:
+            setattr(self, name, state[name.strip("_")])
 
     def _schema(self) -> FieldType | None:
         """Return what `_state` holds, so that a file is checked; called with parameters known."""
@@ -212,7 +220,8 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
         return False
 
     def _reattach(self) -> None:
-        return None
+        if self._attaches_by_learning:
+            learn_and_compare(self)
 
     def _learns_from(self) -> set[str]:
         """Return the parts of records that count, see `erasable.core.value_hash.PARTS`."""
@@ -858,6 +867,8 @@ class Erasable(Learner, Transformer, BaseEstimator, ABC):
         learned = {name: value for name, value in state.items() if name not in BASE_STATE}
         if foreign:
             check_learned(self, learned)
+        if self._takes_map and "map" in learned:
+            self._map = Affine(**learned.pop("map"))
         self._restore(learned)
 
     def __getstate__(self) -> dict[str, Any]:

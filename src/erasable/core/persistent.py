@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from erasable.core.errors import ErasableError
 
@@ -19,10 +19,12 @@ class Persistent:
     """
 
     __slots__ = ()
+    _none_in_files: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are None once a file is read."""
 
     def _kept_attributes(self) -> dict[str, Any]:
-        """Return the attributes that a file keeps; by default all."""
-        return attributes_of(self)
+        """Return the attributes that a file keeps."""
+        return {**attributes_of(self), **dict.fromkeys(self._none_in_files)}
 
     def _after_reading(self) -> None:
         """Rebuild what a file did not keep, once all objects of the file are there."""

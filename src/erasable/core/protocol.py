@@ -104,16 +104,6 @@ class Learner:
         """
         return None
 
-    def _map_state(self) -> dict[str, Any]:
-        """Return the entry of the state for the map behind which the step has learned."""
-        if self._map is None:
-            return {}
-        return {"map": {"shift": self._map.shift, "scale": self._map.scale}}
-
-    def _restore_map(self, state: dict[str, Any]) -> None:
-        if "map" in state:
-            self._map = Affine(state["map"]["shift"], state["map"]["scale"])
-
     def _comes_mapped(self, X: Any) -> bool:
         """Tell whether the rows that a method gets have passed the map before the step."""
         return self._map is not None and not (isinstance(X, Rows) and X.unmapped)

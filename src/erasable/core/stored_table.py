@@ -70,6 +70,8 @@ class StoredColumns(Stored, Persistent):
     is needed where there is text.
     """
 
+    _none_in_files = ("_last",)
+
     def __init__(
         self, pieces: Sequence[Piece], names: Sequence[str], dtype: Any, kinds: str = ""
     ) -> None:
@@ -168,13 +170,9 @@ class StoredColumns(Stored, Persistent):
         """Drop the cached rows; their files stay."""
         self._last = None
 
-    def _kept_attributes(self) -> dict[str, Any]:
-        """Return the attributes kept in a file of an accelerator; see `erasable.core.mapped`."""
-        return {**self.__dict__, "_last": None}
-
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the cached rows."""
-        return {**self.__dict__, "_last": None}
+        return self._kept_attributes()
 
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[Any]:

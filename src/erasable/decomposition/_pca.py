@@ -12,10 +12,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._eigen_kernels import eigh, project
 from erasable.core._fit_info import FitInfo
-from erasable.core._schema import Fields, FieldType, OneOf, column_map, gram, refuse, refuse_many
+from erasable.core._schema import FieldType, OneOf, gram, refuse, refuse_many
 from erasable.core.arrays import Floats, Values
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
@@ -124,6 +123,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
     _without_effect = ("n_jobs",)
     _reads_blocks = True
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
     _gram: Gram
     _solution: _Solved
 
@@ -180,22 +180,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable):
             refuse("params.n_components", wanted, f"at most {d}, one for each feature")
         if d > MAX_FEATURES:
             refuse("n_features", d, f"at most {MAX_FEATURES}")
-        others = Fields({}, {"map": column_map()})
         # Sparse columns have no origins.
-        dense, sparse = (gram(n_records, d, size).joined(others) for size in (d, 0))
-        return OneOf((sparse, dense))
+        return OneOf((gram(n_records, d, 0), gram(n_records, d, d)))
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(self._gram.state())
-        return {**state, **self._map_state()}
+        return dict(self._gram.state())
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._restore_map(state)
         self._gram = Gram.from_state(state, self.n_features_in_, self._n_records)
         self._solution = _Solved()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

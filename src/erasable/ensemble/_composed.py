@@ -7,6 +7,7 @@ anything is changed: if one of them cannot, nothing is.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
@@ -80,7 +81,7 @@ from erasable.refit._tags import input_tags, target_tags, unread_by
 def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fields:
     """Return the schema of an ensemble of at most so many members."""
     refuse_unbounded(model)
-    n_records, n_features = int(model._info.n_records or 0), model.n_features_in_
+    n_features = model.n_features_in_
 
     def be_of_the_ensemble(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         for name in value["members"]:
@@ -97,7 +98,7 @@ def ensemble_schema(model: Erasable, n_members: int, *, classifies: bool) -> Fie
     }
     parts: dict[str, FieldType] = {"members": DictOf(Fields(member)), "scikit_learn": Text()}
     if classifies:
-        parts["classes"] = classes(n_records, every=False)
+        parts["classes"] = classes(every=False)
     return Fields(parts, {"weighted": Flag((True,))}, (be_of_the_ensemble,))
 
 
@@ -214,9 +215,9 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- what a subclass implements ------------------------------------------------------------
 
+    @abstractmethod
     def _allot(self, rows: Ints) -> Allotment:
         """Share out rows, which are given in the order of their keys."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _allot()")
 
     def _base(self) -> Any:
         """Return the estimator that every member is made of."""

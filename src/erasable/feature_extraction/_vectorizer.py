@@ -7,6 +7,7 @@ document's counts out, and cuts no other text.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, ClassVar
@@ -108,6 +109,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._change = self._find_change(kept, counts, n_gone, origin)
         return n_new
 
+    @abstractmethod
     def _find_change(
         self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None
     ) -> TableChange:
@@ -115,14 +117,13 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _find_change()")
 
     def _state(self) -> dict[str, Any]:
         return {"document_counts": self._counts, "terms": self._terms()}
 
     def _schema(self) -> Fields:
         given = read_vocabulary(self._at_fit("vocabulary"))
-        counts = Array("int64", ("n_terms",), least=int(given is None), most=self._n_records)
+        counts = Array("int64", ("n_terms",), int(given is None), most=1, per_record=True)
         terms = Texts(("n_terms",), ascending=given is None)
 
         def fit_together(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -262,9 +263,9 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         counted = self._accelerator.select(rows, self._kept)
         return None if counted is None else self._values(counted)
 
+    @abstractmethod
     def _values(self, counted: CountRows) -> csr_array:
         """Return the output of counted documents."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _values()")
 
     def inverse_transform(self, X: Any) -> list[NDArray[Any]]:
         """Return the terms of each row that are not 0.

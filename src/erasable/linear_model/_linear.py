@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
@@ -11,7 +12,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._changing import learn_and_compare
 from erasable.core._gram_kernels import update
 from erasable.core._jit import kernel
 from erasable.core._schema import FieldType
@@ -109,6 +109,7 @@ class LinearModel(RegressorMixin, Weighted):
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
 
     fit_intercept: bool
     _gram: Gram
@@ -116,9 +117,9 @@ class LinearModel(RegressorMixin, Weighted):
     _n_targets: int | None  # None where predictions have one dimension
     _derived: _Derived
 
+    @abstractmethod
     def _penalties(self) -> Floats:
         """Penalties of squared coefficients, one for all targets or one for each."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _penalties()")
 
     # -- what is learned -----------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class LinearModel(RegressorMixin, Weighted):
         state: dict[str, Any] = {**gram.state(), "n_targets": self._n_targets}
         if self._zero is not None:
             state["weighted"] = {"origin": self._zero, "n_rows": gram.n_rows}
-        return {**state, **self._map_state()}
+        return state
 
     def _digest_state(self) -> dict[str, Any]:
         state = self._state()
@@ -192,13 +193,9 @@ class LinearModel(RegressorMixin, Weighted):
         n_rows, self._zero = self._n_records, None
         if weighted is not None:
             n_rows, self._zero = weighted["n_rows"], weighted["origin"]
-        self._restore_map(state)
         self._gram = Gram.from_state(state, self._n_columns, n_rows)
         self._n_targets = state["n_targets"]
         self._derived = _Derived()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -227,7 +227,7 @@ class LogisticRegression(ClassifierMixin, Weighted):
     def _schema(self) -> Fields:
         settings = self._settings = decode_params(self._info.params)
         self._check_settings()
-        return logistic_schema(self._n_records, self.n_features_in_, settings)
+        return logistic_schema(self.n_features_in_, settings)
 
     def _state(self) -> dict[str, Any]:
         found = self._published()
@@ -239,12 +239,10 @@ class LogisticRegression(ClassifierMixin, Weighted):
             },
             "columns": {"origin": found.origin, "top": found.top},
             "coefficients": found.values,
-            **self._map_state(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings, classes = decode_params(self._info.params), state["classes"]
-        self._restore_map(state)
         self._shown = _Shown(
             PublishedModel(
                 labels=classes["labels"],

@@ -19,7 +19,6 @@ from erasable.core._schema import (
     Sizes,
     Within,
     classes,
-    column_map,
     gram,
     grid,
     refuse,
@@ -60,15 +59,15 @@ class LinearSchema(FieldType):
         p = self.n_columns + n_targets + (weighted is not None)
         found = np.size(value.get("origin"))
         n_origins = p if self.dense or found == p else p - self.n_columns
-        of_targets = Fields({"n_targets": Maybe(Integer(1))}, {"map": column_map(), **others})
+        of_targets = Fields({"n_targets": Maybe(Integer(1))}, others)
         gram(n_rows, p, n_origins).joined(of_targets).check(value, at, sizes)
 
 
-def logistic_schema(n_records: int, n_features: int, settings: Mapping[str, Any]) -> Fields:
+def logistic_schema(n_features: int, settings: Mapping[str, Any]) -> Fields:
     """Return the schema of a logistic regression with some parameters."""
     fixed = settings["classes"] is not None
-    used = Array("int64", ("n_classes",), least=0, most=n_records)
-    of_classes = classes(n_records, fixed=fixed).joined(Fields({"taught": used}))
+    used = Array("int64", ("n_classes",), least=0, most=1, per_record=True)
+    of_classes = classes(fixed=fixed).joined(Fields({"taught": used}))
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
         found, n_classes = value["classes"], sizes["n_classes"]
@@ -82,7 +81,7 @@ def logistic_schema(n_records: int, n_features: int, settings: Mapping[str, Any]
     width = n_features + int(settings["fit_intercept"])
     values = Array("float64", ("n_equations", width), least=-_LARGEST, most=_LARGEST)
     parts = {"classes": of_classes, "columns": grid("n_features"), "coefficients": values}
-    return Fields(parts, {"map": column_map()}, (check,))
+    return Fields(parts, relations=(check,))
 
 
 def segmented_schema(n_records: int, n_features: int, n_segments: int) -> Fields:

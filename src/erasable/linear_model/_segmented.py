@@ -14,7 +14,6 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
 from erasable.cluster import QuantizedKMeans
-from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
 from erasable.core.changes import Delta
@@ -221,6 +220,7 @@ class SegmentedRegression(RegressorMixin, Erasable):
     }
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
     _reads_blocks: ClassVar[bool] = True
+    _attaches_by_learning = True
     _kmeans: QuantizedKMeans
     _grams: list[Gram]
     _n_targets: int | None  # None where predictions have one dimension
@@ -377,9 +377,6 @@ class SegmentedRegression(RegressorMixin, Erasable):
         self._derived = _Derived()
         if self._held is not None:
             kmeans._held = self._view()
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what follows --------------------------------------------------------------------------
 

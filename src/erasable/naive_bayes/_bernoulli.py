@@ -128,7 +128,7 @@ class BernoulliNB(TableNB):
             _refuse_not_binary(self._attached().records.matrix[delta.arriving])
         return super()._update(delta)
 
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+    def _counted_schema(self, *, weighted: bool) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             if (value["present"] > totals_of(value)[:, np.newaxis]).any():
                 refuse("present", "more than a class has", "at most what it has")

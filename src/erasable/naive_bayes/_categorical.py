@@ -281,7 +281,7 @@ class CategoricalNB(DiscreteNB):
         largest = survey(table.matrix, table.live_rows())
         return CategoryCounts.fit(table, self._least_categories(), largest)
 
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
+    def _counted_schema(self, *, weighted: bool) -> Fields:
         least = self._least_categories()
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
@@ -296,7 +296,7 @@ class CategoricalNB(DiscreteNB):
         n_categories = Array("int64", ("n_features",), least=1, most=MOST_COUNTS)
         parts = {"n_categories": n_categories, "categories": counts}
         if weighted:
-            parts["present"] = Array("int64", (1, "n_counts"), least=0, most=n_records)
+            parts["present"] = Array("int64", (1, "n_counts"), 0, most=1, per_record=True)
         return Fields(parts, relations=(check,))
 
     def _counted_from(self, state: dict[str, Any]) -> CategoryCounts:

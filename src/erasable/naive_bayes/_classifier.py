@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 
-from erasable.core._class_sums import ByClass, SumsByClass, log_shares
+from erasable.core._class_sums import ByClass, log_shares
 from erasable.core._schema import (
-    MOST_QUANTA,
-    Array,
     Depending,
     Fields,
     FieldType,
@@ -24,7 +22,7 @@ from erasable.core._schema import (
     classes,
     refuse,
     refuse_many,
-    tops,
+    weight_sums,
 )
 from erasable.core._weighted_moments import LEAST_WEIGHT, ClassWeights
 from erasable.core.arrays import Floats, Ints, Values
@@ -38,40 +36,12 @@ from erasable.core.errors import (
 from erasable.core.matrices import entries
 from erasable.core.partial import PartialClassifier
 from erasable.core.passes import Block, Pass, run
+from erasable.core.tables import Table
 
 
-def naive_bayes_schema(
-    n_records: int, counted: Callable[[int, bool], Fields], prior: Floats | None, *, fixed: bool
-) -> FieldType:
-    """Return the schema of a classifier, whose classes may be `fixed` by the user.
-
-    `counted` is called with the number of records, and whether they have weights.
-    """
-    refuse_many(n_records)
-
-    def suit_the_prior(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        if prior is not None and prior.size != sizes["n_classes"]:
-            refuse("classes.labels", value["classes"]["labels"], f"{prior.size}, as in the prior")
-
-    def schema(*, weighted: bool) -> FieldType:
-        parts = {"classes": classes(n_records, fixed=fixed)}
-        parts |= {"weights": _weights_schema(n_records)} if weighted else {}
-        own = Fields(parts, relations=(suit_the_prior,))
-        return own.joined(counted(n_records, weighted))
-
-    return Depending("weights", schema(weighted=False), schema(weighted=True))
-
-
-def _weights_schema(n_records: int) -> Fields:
-    """Return the schema of what `ClassWeights.state` gives."""
-
-    def weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        if not value["sums"].any():
-            refuse(f"{at}.sums", "zeros", "a class that weighs more")
-
-    most = int(n_records * MOST_QUANTA)
-    parts = {"top": tops(1), "sums": Array("int64", ("n_classes",), least=0, most=most)}
-    return Fields(parts, relations=(weigh_something,))
+def _weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    if not value["weights"]["sums"].any():
+        refuse("weights.sums", "zeros", "a class that weighs more")
 
 
 def totals_of(state: dict[str, Any]) -> Ints:
@@ -83,11 +53,13 @@ def totals_of(state: dict[str, Any]) -> Ints:
 class NaiveBayes(ByClass, PartialClassifier):
     """Base of the classifiers; a subclass says what it counts, and how likely that makes a row.
 
-    A subclass implements ``_count``, ``_counted_from``, ``_check_settings``, ``_derive`` and
-    ``_likelihoods``, and names the parameter that holds its prior.
+    A subclass implements ``_check_settings``, ``_derive`` and ``_likelihoods``, and names what
+    counts, and the parameter that holds its prior.
     """
 
     classes: Any
+    _kinds: ClassVar[tuple[type[Any], type[Any]]]
+    """What counts records without weights, and with them; each has a `schema` of its state."""
     _prior_name: ClassVar[str]
     _least_weight = LEAST_WEIGHT
     _prior: Floats | None
@@ -95,25 +67,33 @@ class NaiveBayes(ByClass, PartialClassifier):
 
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _counted_from(self, state: dict[str, Any]) -> SumsByClass:
+    def _count(self, table: Table) -> Any:
+        return self._kinds[table.weights is not None].fit(table)
+
+    def _counted_from(self, state: dict[str, Any]) -> Any:
         """Rebuild from a state what `_count` gave."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_from()")
+        return self._kinds["weights" in state].from_state(state, self._counts)
+
+    def _counted_schema(self, *, weighted: bool) -> Fields:
+        """Return the schema of what `_count` gives of records, with weights or without."""
+        schema: Fields = self._kinds[weighted].schema
+        return schema
 
     def _check_settings(self) -> None:
         """Check the parameters, as they were at `fit`, against the width of the data."""
         return None
 
+    @abstractmethod
     def _derive(self) -> Any:
         """Compute what predictions need of the counts, once for all of them."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _derive()")
 
+    @abstractmethod
     def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
         """Log-likelihood of every row in every class, without the prior; -inf if impossible."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _likelihoods()")
 
+    @abstractmethod
     def _log_prior(self) -> Floats:
         """Logarithm of the prior of every class."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _log_prior()")
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -154,13 +134,24 @@ class NaiveBayes(ByClass, PartialClassifier):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were given at fit
             self._check_settings()
-        n_records, fixed = self._n_records, self._at_fit("classes") is not None
-        counted = self._counted_schema
-        return naive_bayes_schema(n_records, counted, self._read_prior(), fixed=fixed)
+        refuse_many(self._n_records)
+        prior = self._read_prior()
 
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        """Return the schema of what `_counted` gives of records, with weights or without."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _counted_schema()")
+        def suit_the_prior(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+            if prior is not None and prior.size != sizes["n_classes"]:
+                labels = value["classes"]["labels"]
+                refuse("classes.labels", labels, f"{prior.size}, as in the prior")
+
+        known = {"classes": classes(fixed=self._at_fit("classes") is not None)}
+        plain = Fields(known, relations=(suit_the_prior,))
+        weighted = plain.joined(
+            Fields({"weights": weight_sums("n_classes")}, relations=(_weigh_something,))
+        )
+        return Depending(
+            "weights",
+            plain.joined(self._counted_schema(weighted=False)),
+            weighted.joined(self._counted_schema(weighted=True)),
+        )
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -380,8 +371,9 @@ class TableNB(DiscreteNB):
     _sees_storage: ClassVar[bool] = False
     _as_if_dense: ClassVar[bool] = True
 
+    @abstractmethod
     def _log_probabilities(self) -> Floats:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
+        """Return the logarithm of the probability of each feature, for each class."""
 
     @property
     def feature_count_(self) -> Floats:

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from erasable.core import _unit_kernels as kernels
-from erasable.core._class_sums import class_moments_schema
-from erasable.core._schema import MOST_QUANTA, Array, Fields
-from erasable.core._weighted_moments import ClassWeights, columns_of, means, variances
+from erasable.core._schema import Fields, weighted_moments
+from erasable.core._weighted_moments import columns_of, means, variances
 from erasable.core.arrays import Flags, Floats, Ints, Values
 from erasable.core.class_moments import ClassMoments
 from erasable.core.errors import InvalidParameterError
@@ -21,6 +20,68 @@ from erasable.core.threads import N_JOBS
 from erasable.naive_bayes._classifier import NaiveBayes, logs
 
 _NARROWEST = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(eq=False, slots=True)
+class WeightedClassMoments(ClassMoments):
+    """Class moments with weights: sums of ``u m`` and ``u m m`` of gridded m and weights u."""
+
+    schema: ClassVar[Fields] = ClassMoments.schema.joined(
+        Fields({"limbs": weighted_moments("n_classes", "n_features")})
+    )
+    # Limbs of 26 bits, high ones first: two of u m, three of u m m; (5, n_classes, n_features).
+    limbs: Ints = field(default_factory=lambda: np.zeros((5, 0, 0), dtype=np.int64))
+
+    @classmethod
+    def fit(cls, table: Table) -> Self:
+        """Sum the live rows."""
+        plain = ClassMoments.fit(table)
+        shape = 5, table.classes.labels.size, table.matrix.shape[1]
+        made = cls(plain.grid, plain.moments, np.zeros(shape, dtype=np.int64))
+        made._add(table, table.live_rows(), 1)
+        return made
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
+        """Rebuild them from what `state` returned."""
+        plain = ClassMoments.from_state(state, counts)
+        return cls(plain.grid, plain.moments, state["limbs"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the grid, the sums with a line for each class, and those with weights."""
+        return {**ClassMoments.state(self), "limbs": self.limbs}
+
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        ClassMoments.accumulate(self, table, rows, sign)
+        self._add(table, rows, sign)
+
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        ClassMoments.sum_again(self, table, columns)
+        self.limbs[:, :, columns] = 0
+        self._add(table, table.live_rows(), 1, columns)
+
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
+        ClassMoments.keep_classes(self, kept)
+        self.limbs = self.limbs[:, kept]
+
+    def means(self, totals: Ints) -> Floats:
+        """Return the weighted mean of each column in each class; 0 in a class that weighs 0."""
+        return means(self.grid, self.limbs, totals)
+
+    def variances(self, totals: Ints) -> Floats:
+        """Return the weighted variance of each column in each class; 0 in one that weighs 0."""
+        return variances(self.grid, self.limbs, totals)
+
+    def _add(self, table: Table, rows: Ints, sign: int, columns: Flags | None = None) -> None:
+        per_column = columns_of(self.grid, columns)
+        table.add(_add_units, rows, self.limbs, *per_column, sign, few=sign < 0)
+
+
+def _add_units(*given: Any) -> None:
+    kernels.add_moments(*given)
 
 
 class GaussianNB(NaiveBayes):
@@ -126,6 +187,7 @@ class GaussianNB(NaiveBayes):
     _without_effect = ("n_jobs",)
     _reads_blocks = True
     _takes_map = True
+    _kinds = ClassMoments, WeightedClassMoments
     _prior_name = "priors"
     _counted: ClassMoments
 
@@ -152,20 +214,6 @@ class GaussianNB(NaiveBayes):
                 "(The sum of the priors should be 1.); divide them by their sum"
             )
         return prior
-
-    def _count(self, table: Table) -> ClassMoments:
-        return _kind(table.weights).fit(table)
-
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        schema = class_moments_schema(n_records)
-        if not weighted:
-            return schema
-        most = 2 * n_records * MOST_QUANTA
-        limbs = Array("int64", (5, "n_classes", "n_features"), least=-most, most=most)
-        return schema.joined(Fields({"limbs": limbs}))
-
-    def _counted_from(self, state: dict[str, Any]) -> ClassMoments:
-        return _kind(self._weights).from_state(state, self._counts)
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -220,66 +268,3 @@ class GaussianNB(NaiveBayes):
             away /= variance[c]
             out[:, c] = -0.5 * (np.log(2.0 * np.pi * variance[c]).sum() + away.sum(axis=1))
         return out
-
-
-def _kind(weights: ClassWeights | None) -> type[ClassMoments]:
-    return ClassMoments if weights is None else WeightedClassMoments
-
-
-@dataclass(eq=False, slots=True)
-class WeightedClassMoments(ClassMoments):
-    """Class moments with weights: sums of ``u m`` and ``u m m`` of gridded m and weights u."""
-
-    # Limbs of 26 bits, high ones first: two of u m, three of u m m; (5, n_classes, n_features).
-    limbs: Ints = field(default_factory=lambda: np.zeros((5, 0, 0), dtype=np.int64))
-
-    @classmethod
-    def fit(cls, table: Table) -> Self:
-        """Sum the live rows."""
-        plain = ClassMoments.fit(table)
-        shape = 5, table.classes.labels.size, table.matrix.shape[1]
-        made = cls(plain.grid, plain.moments, np.zeros(shape, dtype=np.int64))
-        made._add(table, table.live_rows(), 1)
-        return made
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
-        """Rebuild them from what `state` returned."""
-        plain = ClassMoments.from_state(state, counts)
-        return cls(plain.grid, plain.moments, state["limbs"])
-
-    def state(self) -> dict[str, Any]:
-        """Return the grid, the sums with a line for each class, and those with weights."""
-        return {**ClassMoments.state(self), "limbs": self.limbs}
-
-    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
-        """See `Gridded`."""
-        ClassMoments.accumulate(self, table, rows, sign)
-        self._add(table, rows, sign)
-
-    def sum_again(self, table: Table, columns: Flags) -> None:
-        """See `Gridded`."""
-        ClassMoments.sum_again(self, table, columns)
-        self.limbs[:, :, columns] = 0
-        self._add(table, table.live_rows(), 1, columns)
-
-    def keep_classes(self, kept: Flags) -> None:
-        """Keep only the lines of these classes."""
-        ClassMoments.keep_classes(self, kept)
-        self.limbs = self.limbs[:, kept]
-
-    def means(self, totals: Ints) -> Floats:
-        """Return the weighted mean of each column in each class; 0 in a class that weighs 0."""
-        return means(self.grid, self.limbs, totals)
-
-    def variances(self, totals: Ints) -> Floats:
-        """Return the weighted variance of each column in each class; 0 in one that weighs 0."""
-        return variances(self.grid, self.limbs, totals)
-
-    def _add(self, table: Table, rows: Ints, sign: int, columns: Flags | None = None) -> None:
-        per_column = columns_of(self.grid, columns)
-        table.add(_add_units, rows, self.limbs, *per_column, sign, few=sign < 0)
-
-
-def _add_units(*given: Any) -> None:
-    kernels.add_moments(*given)

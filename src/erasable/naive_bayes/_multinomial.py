@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,134 @@ from erasable.core import _unit_kernels as unit_kernels
 from erasable.core._magnitudes import TopGrid
 from erasable.core._schema import MOST_QUANTA, Array, Fields, grid
 from erasable.core._sparse_kernels import add_to_groups
-from erasable.core._weighted_moments import ClassWeights
 from erasable.core.arrays import Flags, Floats, Ints, Ints32, Values
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.summaries import Gridded
 from erasable.core.tables import Table
 from erasable.naive_bayes._classifier import TableNB, logs, refuse_negative, weighed
+
+_SHAPE = "n_classes", "n_features"
+
+
+def _schema(sums: Array) -> Fields:
+    return Fields({"grid": grid("n_features", sparse=True), "sums": sums})
+
+
+@dataclass(eq=False, slots=True)
+class ClassSums(Gridded):
+    """Sums of the gridded values of every column, a line for each class."""
+
+    schema: ClassVar[Fields] = _schema(
+        Array("float64", _SHAPE, 0, MOST_QUANTA, per_record=True, whole=True)
+    )
+    grid: TopGrid  # of the rows of all classes
+    sums: NDArray[Any]  # exact integers, in quanta; float64 of shape (n_classes, n_features)
+
+    @classmethod
+    def fit(cls, table: Table) -> Self:
+        """Sum the live rows, which hold no negative values."""
+        matrix, live = table.matrix, table.live_rows()
+        made = cls(
+            TopGrid.fit(matrix, live), cls._zeros(table.classes.labels.size, matrix.shape[1])
+        )
+        made.accumulate(table, live, 1)
+        return made
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], counts: Ints) -> Self:
+        """Rebuild them from what `state` returned."""
+        return cls(TopGrid.from_top(state["grid"]["top"]), state["sums"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the grid, and the sums in quanta."""
+        return {"grid": {"top": self.grid.top}, "sums": self.sums}
+
+    def counts(self, quantum: float) -> Floats:
+        """Return the sums as they are to be read, where a row that counts once weighs `quantum`."""
+        return self.sums * self.grid.quantum
+
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        how = self.grid.magic, self.grid.per_quantum, float(sign)
+        table.add(_add, rows, self.sums, *how, sparse=_add_sparse, few=sign < 0)
+
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        self.sums[..., columns] = 0
+        how = columns, self.grid.magic, self.grid.per_quantum
+        table.add(_add_columns, table.live_rows(), self.sums, *how, sparse=_add_columns_sparse)
+
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
+        self.sums = self.sums[kept]
+
+    @staticmethod
+    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
+        return np.zeros((n_classes, n_features))
+
+
+class WeightedSums(ClassSums):
+    """Sums of rows times quanta of weight, in two int64 limbs of 26 bits, the high one first."""
+
+    __slots__ = ()
+    schema = _schema(Array("int64", (2, *_SHAPE), 0, MOST_QUANTA, per_record=True))
+
+    def counts(self, quantum: float) -> Floats:
+        """Return the sums, rounded once."""
+        high, low = self.sums
+        counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
+        return counts
+
+    def keep_classes(self, kept: Flags) -> None:
+        """Keep only the lines of these classes."""
+        self.sums = self.sums[:, kept]
+
+    @staticmethod
+    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
+        return np.zeros((2, n_classes, n_features), dtype=np.int64)
+
+    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
+        """See `Gridded`."""
+        self._add_some(table, rows, np.ones(table.n_features, dtype=np.bool_), sign)
+
+    def sum_again(self, table: Table, columns: Flags) -> None:
+        """See `Gridded`."""
+        self.sums[..., columns] = 0
+        self._add_some(table, table.live_rows(), columns, 1)
+
+    def _add_some(self, table: Table, rows: Ints, columns: Flags, sign: int) -> None:
+        how = columns, self.grid.magic, self.grid.per_quantum, sign
+        sparse = unit_kernels.add_rows_sparse
+        table.add(_add_weighted, rows, self.sums, *how, sparse=sparse, few=sign < 0)
+
+
+def _add(matrix: Any, own: Ints, codes: Ints32, units: Ints, *how: Any) -> None:
+    kernels.add_rows(matrix, own, codes, *how)
+
+
+def _add_sparse(
+    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
+) -> None:
+    add_to_groups(data, indices, indptr, own, codes, *how)
+
+
+def _add_columns(
+    matrix: Any, own: Ints, codes: Ints32, units: Ints,
+    columns: Flags, magic: Floats, per_quantum: Floats, sums: Floats,
+) -> None:  # fmt: skip
+    for j in np.flatnonzero(columns).tolist():
+        kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], sums)
+
+
+def _add_columns_sparse(
+    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
+) -> None:
+    kernels.add_columns_sparse(data, indices, indptr, own, codes, *how)
+
+
+def _add_weighted(*given: Any) -> None:
+    unit_kernels.add_rows(*given)
 
 
 class MultinomialNB(TableNB):
@@ -99,6 +220,7 @@ class MultinomialNB(TableNB):
     """
 
     _reads_blocks = True
+    _kinds = ClassSums, WeightedSums
     _counted: ClassSums
 
     def __init__(
@@ -116,19 +238,9 @@ class MultinomialNB(TableNB):
         self.class_prior = class_prior
         self.classes = classes
 
-    def _count(self, table: Table) -> ClassSums:
+    def _count(self, table: Table) -> Any:
         refuse_negative("MultinomialNB", table.matrix, table.live_rows())
-        return _kind(table.weights).fit(table)
-
-    def _counted_schema(self, n_records: int, weighted: bool) -> Fields:
-        most, shape = n_records * MOST_QUANTA, ("n_classes", "n_features")
-        sums = Array("float64", shape, least=0, most=most, whole=True)
-        if weighted:
-            sums = Array("int64", (2, *shape), least=0, most=most)
-        return Fields({"grid": grid("n_features", sparse=True), "sums": sums})
-
-    def _counted_from(self, state: dict[str, Any]) -> ClassSums:
-        return _kind(self._weights).from_state(state)
+        return super()._count(table)
 
     def _update(self, delta: Delta) -> Outcome | None:
         if delta.arriving.size:
@@ -155,119 +267,3 @@ class MultinomialNB(TableNB):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
-
-
-def _kind(weights: ClassWeights | None) -> type[ClassSums]:
-    return ClassSums if weights is None else WeightedSums
-
-
-@dataclass(eq=False, slots=True)
-class ClassSums(Gridded):
-    """Sums of the gridded values of every column, a line for each class."""
-
-    grid: TopGrid  # of the rows of all classes
-    sums: NDArray[Any]  # exact integers, in quanta; float64 of shape (n_classes, n_features)
-
-    @classmethod
-    def fit(cls, table: Table) -> Self:
-        """Sum the live rows, which hold no negative values."""
-        matrix, live = table.matrix, table.live_rows()
-        made = cls(
-            TopGrid.fit(matrix, live), cls._zeros(table.classes.labels.size, matrix.shape[1])
-        )
-        made.accumulate(table, live, 1)
-        return made
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild them from what `state` returned."""
-        return cls(TopGrid.from_top(state["grid"]["top"]), state["sums"])
-
-    def state(self) -> dict[str, Any]:
-        """Return the grid, and the sums in quanta."""
-        return {"grid": {"top": self.grid.top}, "sums": self.sums}
-
-    def counts(self, quantum: float) -> Floats:
-        """Return the sums as they are to be read, where a row that counts once weighs `quantum`."""
-        return self.sums * self.grid.quantum
-
-    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
-        """See `Gridded`."""
-        how = self.grid.magic, self.grid.per_quantum, float(sign)
-        table.add(_add, rows, self.sums, *how, sparse=_add_sparse, few=sign < 0)
-
-    def sum_again(self, table: Table, columns: Flags) -> None:
-        """See `Gridded`."""
-        self.sums[..., columns] = 0
-        how = columns, self.grid.magic, self.grid.per_quantum
-        table.add(_add_columns, table.live_rows(), self.sums, *how, sparse=_add_columns_sparse)
-
-    def keep_classes(self, kept: Flags) -> None:
-        """Keep only the lines of these classes."""
-        self.sums = self.sums[kept]
-
-    @staticmethod
-    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
-        return np.zeros((n_classes, n_features))
-
-
-class WeightedSums(ClassSums):
-    """Sums of rows times quanta of weight, in two int64 limbs of 26 bits, the high one first."""
-
-    __slots__ = ()
-
-    def counts(self, quantum: float) -> Floats:
-        """Return the sums, rounded once."""
-        high, low = self.sums
-        counts: Floats = (high * float(unit_kernels.LIMB) + low) * self.grid.quantum * quantum
-        return counts
-
-    def keep_classes(self, kept: Flags) -> None:
-        """Keep only the lines of these classes."""
-        self.sums = self.sums[:, kept]
-
-    @staticmethod
-    def _zeros(n_classes: int, n_features: int) -> NDArray[Any]:
-        return np.zeros((2, n_classes, n_features), dtype=np.int64)
-
-    def accumulate(self, table: Table, rows: Ints, sign: int) -> None:
-        """See `Gridded`."""
-        self._add_some(table, rows, np.ones(table.n_features, dtype=np.bool_), sign)
-
-    def sum_again(self, table: Table, columns: Flags) -> None:
-        """See `Gridded`."""
-        self.sums[..., columns] = 0
-        self._add_some(table, table.live_rows(), columns, 1)
-
-    def _add_some(self, table: Table, rows: Ints, columns: Flags, sign: int) -> None:
-        how = columns, self.grid.magic, self.grid.per_quantum, sign
-        sparse = unit_kernels.add_rows_sparse
-        table.add(_add_weighted, rows, self.sums, *how, sparse=sparse, few=sign < 0)
-
-
-def _add(matrix: Any, own: Ints, codes: Ints32, units: Ints, *how: Any) -> None:
-    kernels.add_rows(matrix, own, codes, *how)
-
-
-def _add_sparse(
-    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
-) -> None:
-    add_to_groups(data, indices, indptr, own, codes, *how)
-
-
-def _add_columns(
-    matrix: Any, own: Ints, codes: Ints32, units: Ints,
-    columns: Flags, magic: Floats, per_quantum: Floats, sums: Floats,
-) -> None:  # fmt: skip
-    for j in np.flatnonzero(columns).tolist():
-        kernels.add_column(matrix, own, codes, j, magic[j], per_quantum[j], sums)
-
-
-def _add_columns_sparse(
-    data: Any, indices: Any, indptr: Any, own: Ints, codes: Ints32, units: Ints, *how: Any
-) -> None:
-    kernels.add_columns_sparse(data, indices, indptr, own, codes, *how)
-
-
-def _add_weighted(*given: Any) -> None:
-    unit_kernels.add_rows(*given)

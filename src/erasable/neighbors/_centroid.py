@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._class_sums import ByClass, class_moments_schema, log_shares
+from erasable.core._class_sums import ByClass, log_shares
 from erasable.core._schema import Fields, classes
 from erasable.core.arrays import Floats, Ints
 from erasable.core.class_moments import ClassMoments
@@ -148,8 +148,7 @@ class NearestCentroid(ByClass):
     # -- keeping -------------------------------------------------------------------------------
 
     def _schema(self) -> Fields:
-        n_records = self._n_records
-        return Fields({"classes": classes(n_records)}).joined(class_moments_schema(n_records))
+        return Fields({"classes": classes()}).joined(ClassMoments.schema)
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)

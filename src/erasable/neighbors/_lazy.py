@@ -10,18 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 
 from erasable.core._changing import not_its_records
-from erasable.core._schema import (
-    Array,
-    Fields,
-    FieldType,
-    Labels,
-    ListOf,
-    OneOf,
-    Sizes,
-    column_map,
-    join,
-    refuse,
-)
+from erasable.core._schema import Array, Fields, FieldType, Sizes, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.changes import Delta
@@ -59,51 +48,12 @@ class _Ids(FieldType):
             refuse(at, f"{repeats} ids twice", "each once")
 
 
-def lazy_schema(kind: type[StoredLabels | StoredNumbers]) -> Fields:
-    """Return the schema of models that keep records with targets of this kind."""
-    parts: dict[str, FieldType] = {
+_RECORDS = Fields(
+    {
         "X": Array("float64", ("n_records", "n_features"), least=-LARGEST, most=LARGEST),
         "ids": _Ids(),
     }
-    if kind is StoredLabels:
-        codes = [Array("int32", shape, least=0) for shape in _shapes()]
-        parts |= {"classes": ListOf(Labels(None)), "codes": OneOf(tuple(codes))}
-        records = Fields(parts, relations=(_know_every_code,))
-    elif kind is StoredWeights:
-        weights = Array("float64", ("n_records",), least=0.0, most=LARGEST)
-        records = Fields({**parts, "weights": weights}, relations=(_weigh_something,))
-    else:
-        values = [Array("float64", shape, least=-LARGEST, most=LARGEST) for shape in _shapes()]
-        records = Fields({**parts, "y": OneOf(tuple(values))}, relations=(_have_outputs,))
-    return Fields({"records": records}, {"map": column_map()})
-
-
-def _shapes() -> tuple[tuple[str, ...], ...]:
-    return ("n_records", "n_outputs"), ("n_records",)
-
-
-def _have_outputs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    if sizes.get("n_outputs", 1) == 0:
-        refuse(join(at, "y"), value["y"], "an output or more")
-
-
-def _weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    if not value["weights"].any():
-        refuse(join(at, "weights"), "zeros", "a weight above 0")
-
-
-def _know_every_code(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-    """Refuse codes without a label, and labels without a record."""
-    codes, labels = value["codes"], value["classes"]
-    columns = codes.reshape(codes.shape[0], -1).T
-    if len(columns) == 0 or len(labels) != len(columns):
-        refuse(join(at, "classes"), labels, f"labels of {len(columns)} outputs")
-    for place, (known, column) in enumerate(zip(labels, columns, strict=True)):
-        if int(column.max()) >= known.size or not np.bincount(column, minlength=known.size).all():
-            held = f"codes up to {column.max()}, not all of them"
-            refuse(f"{join(at, 'codes')}.{place}", held, f"each from 0 to {known.size - 1}")
-
-
+)
 _LEAST_SCALE = 2.0**-500
 
 
@@ -187,20 +137,19 @@ class Lazy(Erasable):
         return self._accelerator if self._restored is None else self._restored
 
     def _schema(self) -> Fields:
-        return lazy_schema(self._kind_of_targets)
+        return Fields({"records": _RECORDS.joined(self._kind_of_targets.schema)})
 
     def _state(self) -> dict[str, Any]:
-        return {"records": self._memory.state(), **self._map_state()}
+        return {"records": self._memory.state()}
 
     def _digest_state(self) -> dict[str, Any]:
-        return {**self._memory.digest_state(), **self._map_state()}
+        return self._memory.digest_state()
 
     def _pickled_state(self, held: Attachment | None) -> dict[str, Any]:
         """Leave out the records where a hold on them is kept, which says the same."""
-        return self._state() if held is None else self._map_state()
+        return self._state() if held is None else {}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._restore_map(state)
         if self._held is None:
             found = state["records"]
             self._restored = Memory.from_state(found, self._kind_of_targets.from_state(found))

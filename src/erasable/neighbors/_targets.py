@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Array, Fields, Labels, ListOf, OneOf, Sizes, join, refuse
 from erasable.core.arrays import Flags, Floats, Ints
 from erasable.core.classes import Classes
 from erasable.core.errors import MagnitudeError
@@ -31,10 +32,40 @@ def refuse_beyond(beyond: Flags) -> None:
         )
 
 
+def _have_outputs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    if sizes.get("n_outputs", 1) == 0:
+        refuse(join(at, "y"), value["y"], "an output or more")
+
+
+def _weigh_something(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    if not value["weights"].any():
+        refuse(join(at, "weights"), "zeros", "a weight above 0")
+
+
+def _know_every_code(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    """Refuse codes without a label, and labels without a record."""
+    codes, labels = value["codes"], value["classes"]
+    columns = codes.reshape(codes.shape[0], -1).T
+    if len(columns) == 0 or len(labels) != len(columns):
+        refuse(join(at, "classes"), labels, f"labels of {len(columns)} outputs")
+    for place, (known, column) in enumerate(zip(labels, columns, strict=True)):
+        if int(column.max()) >= known.size or not np.bincount(column, minlength=known.size).all():
+            held = f"codes up to {column.max()}, not all of them"
+            refuse(f"{join(at, 'codes')}.{place}", held, f"each from 0 to {known.size - 1}")
+
+
+_SHAPES = ("n_records", "n_outputs"), ("n_records",)
+
+
 class StoredNumbers:
     """Targets that are numbers; `flat`: one output, without a column of its own."""
 
+    schema: ClassVar[Fields] = Fields(
+        {"y": OneOf(tuple(Array("float64", shape, -LARGEST, LARGEST) for shape in _SHAPES))},
+        relations=(_have_outputs,),
+    )
     _source: ClassVar[str] = "y"
+    _field: ClassVar[str] = "y"
 
     def __init__(self, values: Floats, flat: bool) -> None:
         # the model's own, shape (n_rows, n_outputs); 0 in rows that are not live
@@ -82,7 +113,7 @@ class StoredNumbers:
     def state(self, order: Ints) -> dict[str, Any]:
         """Return the targets."""
         values = self.values[order]
-        return {"y": values[:, 0].copy() if self.flat else values}
+        return {self._field: values[:, 0].copy() if self.flat else values}
 
     def summary(self) -> dict[str, Any]:
         """Return how many there are for each row, None where they are one without a column."""
@@ -91,7 +122,8 @@ class StoredNumbers:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Bring back what `state` returned, by place."""
-        return cls.fit(state["y"], np.arange(state["y"].shape[0]))
+        values = state[cls._field]
+        return cls.fit(values, np.arange(values.shape[0]))
 
     @classmethod
     def _refuse_large(cls, values: Floats) -> None:
@@ -105,29 +137,33 @@ class StoredNumbers:
 class StoredWeights(StoredNumbers):
     """Weights of records, in the place of targets."""
 
+    schema: ClassVar[Fields] = Fields(
+        {"weights": Array("float64", ("n_records",), least=0.0, most=LARGEST)},
+        relations=(_weigh_something,),
+    )
     _source: ClassVar[str] = "sample_weight"
+    _field: ClassVar[str] = "weights"
 
     def counted(self, rows: Ints) -> Ints:
         """Return those of the rows that can be neighbours: they have a weight above 0."""
         counted: Ints = rows[self.values[rows, 0] > 0.0]
         return counted
 
-    def state(self, order: Ints) -> dict[str, Any]:
-        """Return the weights."""
-        return {"weights": self.values[order, 0]}
-
     def summary(self) -> dict[str, Any]:
         """Return nothing: there is one for each row."""
         return {}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Bring back what `state` returned, by place."""
-        return cls.fit(state["weights"], np.arange(state["weights"].size))
-
 
 class StoredLabels:
     """Targets that are labels, by output; `flat`: one output, without a column of its own."""
+
+    schema: ClassVar[Fields] = Fields(
+        {
+            "classes": ListOf(Labels(None)),
+            "codes": OneOf(tuple(Array("int32", shape, least=0) for shape in _SHAPES)),
+        },
+        relations=(_know_every_code,),
+    )
 
     def __init__(self, outputs: list[Classes], flat: bool) -> None:
         self.outputs, self.flat = outputs, flat

@@ -130,6 +130,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
     }
 
     _network: Frozen | None
+    _none_in_files = ("_network",)
     _n_outputs: int
 
     def __init__(
@@ -217,10 +218,6 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Erasable, Per
         self._n_outputs = state["network"]["n_outputs"]
         self.weights_digest_ = state["network"]["weights"]
         self.platform_ = Platform(**state["platform"])
-
-    def _kept_attributes(self) -> dict[str, Any]:
-        """Return what a file of a model's accelerator keeps; see `erasable.core.mapped`."""
-        return {**vars(self), "_network": None}
 
     def _after_reading(self) -> None:
         """Refuse a file that is not the caller's own and names a function that it must not."""

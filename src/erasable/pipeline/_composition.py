@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 
 from erasable.core._changing import AllOrNothing
-from erasable.core._fit_info import base_state
+from erasable.core._fit_info import base_state, map_state
 from erasable.core._schema import DictOf, Fields, FieldType, Integer, Sizes, Within, refuse
 from erasable.core.arrays import Ints, Values
 from erasable.core.attachment import Attachment
@@ -336,8 +336,8 @@ class Composition(_BaseComposition, Nested):
         """Return all estimators in it, at any depth."""
         return [part for part in self.get_params().values() if isinstance(part, Erasable)]
 
-    def _mark(self) -> dict[str, Any]:
-        """Return the part of the state that tells how the steps learned."""
+    def _state_beside_parts(self) -> dict[str, Any]:
+        """Return the rest of the state, which tells how the parts learned."""
         return {} if self._fused else {_FUSED: 0}
 
     def _fits_sooner(self, n_gone: int, n_records: int) -> bool:
@@ -383,7 +383,7 @@ class Composition(_BaseComposition, Nested):
     def _state(self) -> dict[str, Any]:
         return {
             self._PARTS: {name: _part(step) for name, step in self._learners()},
-            **self._mark(),
+            **self._state_beside_parts(),
         }
 
     def _digest_state(self) -> dict[str, Any]:
@@ -392,7 +392,7 @@ class Composition(_BaseComposition, Nested):
         for name, step in self._learners():
             step._info.id_set = record_set  # hashed once for all parts
             digests[name] = step.digest()
-        return {self._PARTS: digests, **self._mark()}
+        return {self._PARTS: digests, **self._state_beside_parts()}
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._fused = _FUSED not in state
@@ -468,5 +468,6 @@ def _part(step: Erasable) -> dict[str, Any]:
         "feature_names": step._column_names,
         "n_features": step.n_features_in_,
         "seed": getattr(step, "seed_", None),
+        **map_state(step),
         **step._state(),
     }

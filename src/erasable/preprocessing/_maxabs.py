@@ -97,7 +97,7 @@ class MaxAbsScaler(ExtremesScaler):
                 refuse("high", "less than low", "as much, or more")
 
         column = Array("float64", ("n_features",))
-        return self._map_schema({"low": column, "high": column}, check)
+        return Fields({"low": column, "high": column}, relations=(check,))
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ class MinMaxScaler(ExtremesScaler):
                 refuse("data_max", "less than data_min, or too much", "a finite range")
 
         column = Array("float64", ("n_features",))
-        return self._map_schema({"data_min": column, "data_max": column}, check)
+        return Fields({"data_min": column, "data_max": column}, relations=(check,))
 
     # -- what follows --------------------------------------------------------------------------
 

@@ -99,7 +99,8 @@ class RobustScaler(Scaler):
         "unit_variance": ["boolean"],
     }
     _reads_blocks = True
-    _points: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
+    _fields = ("_quantiles",)
+    _quantiles: Floats  # (n_quantiles, n_features): median, lower and upper quantile, where wanted
 
     def __init__(
         self,
@@ -138,15 +139,15 @@ class RobustScaler(Scaler):
         if self._at_fit("with_scaling"):
             shares += [percent / 100.0 for percent in self._at_fit("quantile_range")]
         self._accelerator = Quantiles.fit(table, shares)
-        self._points = self._find()
+        self._quantiles = self._find()
 
     def _update(self, delta: Delta) -> Outcome | None:
         table, arriving = Table.of(self._attached()), delta.arriving
         if arriving.size:
             _refuse_huge(table.matrix[arriving], np.arange(arriving.size))
         scanned = self._accelerator.update(table, delta)
-        before, self._points = self._points, self._find()
-        changed = (self._points != before).any(axis=0)
+        before, self._quantiles = self._quantiles, self._find()
+        changed = (self._quantiles != before).any(axis=0)
         self._change = TableChange(columns=changed)
         counts = {
             "columns_changed": int(changed.sum()),
@@ -169,14 +170,7 @@ class RobustScaler(Scaler):
 
         n_points = bool(self._at_fit("with_centering")) + 2 * bool(self._at_fit("with_scaling"))
         points = Array("float64", (n_points, "n_features"), least=-_LARGEST, most=_LARGEST)
-        return self._map_schema({"quantiles": points}, check)
-
-    def _state(self) -> dict[str, Any]:
-        return {"quantiles": self._points, **self._map_state()}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self._points = state["quantiles"]
-        self._restore_map(state)
+        return Fields({"quantiles": points}, relations=(check,))
 
     # -- what follows --------------------------------------------------------------------------
 
@@ -186,7 +180,7 @@ class RobustScaler(Scaler):
         self._check_fitted()
         if not self._at_fit("with_centering"):
             return None
-        center: Floats = self._mapped(self._points[0])
+        center: Floats = self._mapped(self._quantiles[0])
         return center.copy()
 
     @property
@@ -195,7 +189,7 @@ class RobustScaler(Scaler):
         self._check_fitted()
         if not self._at_fit("with_scaling"):
             return None
-        scale: Floats = self._points[-1] - self._points[-2]
+        scale: Floats = self._quantiles[-1] - self._quantiles[-2]
         if self._map is not None:
             scale /= self._map.scale
         scale[scale < NARROWEST] = 1.0

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._schema import (
-    MOST_QUANTA,
     Array,
     Fields,
     FieldType,
@@ -16,6 +15,7 @@ from erasable.core._schema import (
     Sizes,
     grid,
     join,
+    moments,
     refuse,
     refuse_many,
 )
@@ -35,14 +35,14 @@ class _Cells(FieldType):
         (self._objects if objects else self._numbers).check(value, at, sizes)
 
 
-def categories_schema(n_records: int, *, fixed: bool) -> Fields:
+def categories_schema(*, fixed: bool) -> Fields:
     """Return the schema of the categories of all columns, end to end.
 
     Records may lack categories that the user has `fixed`.
     """
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        ends = np.cumsum(value["sizes"])
+        ends, n_records = np.cumsum(value["sizes"]), sizes["n_records"]
         if int(ends[-1]) != sizes["n_categories"]:
             refuse("sizes", f"{ends[-1]} categories", f"{sizes['n_categories']}")
         text = value["is_text"]
@@ -53,7 +53,7 @@ def categories_schema(n_records: int, *, fixed: bool) -> Fields:
         if (counts > n_records).any() or not (fixed or (counts == n_records).all()):
             refuse("counts", "counts of other records", f"{n_records} (n_records) in every column")
 
-    counts = Array("int64", ("n_categories",), least=0 if fixed else 1, most=n_records)
+    counts = Array("int64", ("n_categories",), 0 if fixed else 1, most=1, per_record=True)
     parts = {
         "categories": _Cells("n_categories"),
         "counts": counts,
@@ -84,14 +84,11 @@ def imputer_schema(n_records: int, strategy: str, marker: Any) -> Fields:
         if numbers and isinstance(marker, str):
             refuse("params.missing_values", marker, "a number, as the statistics are")
 
-    parts: dict[str, FieldType] = {
-        "n_values": Array("int64", ("n_features",), least=0, most=n_records)
-    }
+    counts = Array("int64", ("n_features",), least=0, most=1, per_record=True)
+    parts: dict[str, FieldType] = {"n_values": counts}
     if strategy == "mean":
         refuse_many(n_records)
-        most = n_records * MOST_QUANTA
-        sums = Array("float64", ("n_features",), least=-most, most=most, whole=True)
-        parts |= {**grid("n_features").parts, "sum": sums}
+        parts |= {**grid("n_features").parts, "sum": moments("n_features").parts["sum"]}
     else:
         parts["statistics"] = _Cells("n_features")
     return Fields(parts, relations=(suit_the_marker,))

@@ -10,8 +10,6 @@ from scipy.sparse import issparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 
-from erasable.core._changing import learn_and_compare
-from erasable.core._schema import Fields, FieldType, Relation, column_map
 from erasable.core.arrays import Floats, Ints, Values
 from erasable.core.changes import NOTHING, Delta, TableChange
 from erasable.core.deletion import Outcome
@@ -35,6 +33,7 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     """
 
     _takes_map = True
+    _attaches_by_learning = True
 
     @property
     def n_samples_seen_(self) -> int:
@@ -106,13 +105,6 @@ class Scaler(OneToOneFeatureMixin, TransformerMixin, Erasable):
     def _is_map(self) -> bool:
         return True
 
-    def _map_schema(self, parts: dict[str, FieldType], relation: Relation) -> Fields:
-        """Return the schema of a state that may have the map that `_map_state` returns."""
-        return Fields(parts, {"map": column_map()}, (relation,))
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
-
     def _live_matrix(self) -> tuple[Values, Ints]:
         held = self._attached()
         return held.records.matrix, held.live_rows()
@@ -158,8 +150,7 @@ class ExtremesScaler(Scaler, PartialTransformer):
         return Outcome("updated", n_read, {"columns_changed": int(changed.sum())})
 
     def _state(self) -> dict[str, Any]:
-        return {**dict(zip(self._names, self._bounds, strict=True)), **self._map_state()}
+        return dict(zip(self._names, self._bounds, strict=True))
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._bounds = np.stack([state[name] for name in self._names])
-        self._restore_map(state)

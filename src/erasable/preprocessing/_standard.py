@@ -12,8 +12,6 @@ from sklearn.utils import Tags
 
 from erasable.core._jit import kernel
 from erasable.core._schema import (
-    MOST_QUANTA,
-    Array,
     Depending,
     Fields,
     FieldType,
@@ -24,7 +22,8 @@ from erasable.core._schema import (
     refuse,
     refuse_many,
     refuse_negative_variance,
-    tops,
+    weight_sums,
+    weighted_moments,
 )
 from erasable.core._tape_kernels import log
 from erasable.core._weighted_moments import LEAST_WEIGHT, WeightedMoments, WeightUnits, joined
@@ -208,29 +207,14 @@ class StandardScaler(Scaler, WeightedTransformer):
         return {"columns_changed": int(changed.sum())}
 
     def _schema(self) -> FieldType:
-        n_records = self._n_records
-        refuse_many(n_records)
-
-        def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-            refuse_negative_variance(value["moments"], n_records, "moments.hh")
-
-        grids = OneOf((grid("n_features"), grid("n_features", sparse=True)))
-        plain: dict[str, FieldType] = {"grid": grids, "moments": moments(n_records, "n_features")}
-        most = int(n_records * MOST_QUANTA)
-        weights = {"top": tops(1), "sums": Array("int64", (1,), least=1, most=most)}
-        limbs = Array("int64", (5, "n_features"), least=-2 * most, most=2 * most)
-        weighted: dict[str, FieldType] = {"grid": grids, "weights": Fields(weights), "limbs": limbs}
-        return Depending(
-            "weights",
-            self._map_schema(plain, check),
-            self._map_schema(weighted, _refuse_limbs),
-        )
+        refuse_many(self._n_records)
+        return _SCHEMA
 
     def _state(self) -> dict[str, Any]:
         moments, grid = self._moments, self._moments.grid.state()
         sums = moments.state()
         own = sums if isinstance(moments, WeightedMoments) else {"moments": sums}
-        return {"grid": grid, **own, **self._map_state()}
+        return {"grid": grid, **own}
 
     def _restore(self, state: dict[str, Any]) -> None:
         dense = "origin" in state["grid"]
@@ -240,7 +224,6 @@ class StandardScaler(Scaler, WeightedTransformer):
         else:
             self._moments = Moments.from_state(grid, self._n_records, state["moments"])
         self._weighs = True
-        self._restore_map(state)
         self._set_lattice()
 
     def _set_lattice(self) -> None:
@@ -323,6 +306,24 @@ def _refuse_limbs(value: dict[str, Any], at: str, sizes: Sizes) -> None:
     if (total * second < first * first).any():
         refuse("limbs", "squares that are too small for their sum", "those of numbers")
 
+
+def _check_variance(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+    refuse_negative_variance(value["moments"], sizes["n_records"], "moments.hh")
+
+
+_GRIDS = OneOf((grid("n_features"), grid("n_features", sparse=True)))
+_SCHEMA = Depending(
+    "weights",
+    Fields({"grid": _GRIDS, "moments": moments("n_features")}, relations=(_check_variance,)),
+    Fields(
+        {
+            "grid": _GRIDS,
+            "weights": weight_sums(1, least=1),
+            "limbs": weighted_moments("n_features"),
+        },
+        relations=(_refuse_limbs,),
+    ),
+)
 
 _PER_LOG2 = 1.4426950408889634  # 1 / log(2)
 _STEP = 4.0  # of the centres' lattice, in scales

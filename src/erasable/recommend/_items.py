@@ -15,7 +15,6 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import erasable.recommend._pair_kernels as kernels
-from erasable.core._changing import learn_and_compare
 from erasable.core._schema import Array, Fields, Sizes, refuse, refuse_many
 from erasable.core.arrays import Floats, Ints, Ints32, Values
 from erasable.core.changes import Delta
@@ -282,6 +281,7 @@ class ItemNeighbors(Erasable):
         "similarity": [StrOptions(set(_SIMILARITIES))],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
     }
+    _attaches_by_learning = True
     _reads_blocks = True
     _sees_storage: ClassVar[bool] = False
     _as_if_dense: ClassVar[bool] = True
@@ -339,19 +339,16 @@ class ItemNeighbors(Erasable):
         self._derived = _Derived()
 
     def _schema(self) -> Fields:
-        n_records, d = self._n_records, self.n_features_in_
-        refuse_many(n_records)
+        refuse_many(self._n_records)
+        d = self.n_features_in_
         return Fields(
             {
                 "starts": Array("int64", (d + 1,), least=0),
                 "items": Array("int32", ("n_pairs",), least=0, most=d - 1),
-                "counts": Array("int32", ("n_pairs",), least=1, most=n_records),
+                "counts": Array("int32", ("n_pairs",), least=1, most=1, per_record=True),
             },
             relations=(_check_triangle,),
         )
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

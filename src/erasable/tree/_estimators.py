@@ -19,9 +19,6 @@ from erasable.core._schema import (
     FieldType,
     Integer,
     Sizes,
-    classes,
-    column_map,
-    grid,
     join,
     refuse,
     refuse_many,
@@ -76,13 +73,9 @@ class TreeModel(Weighted):
     """Exponent of what weights count in; None where records have none."""
     _kept_flats: list[FlatTree] | None
 
-    # -- what a subclass implements ------------------------------------------------------------
+    _kind_of_targets: ClassVar[type[TreeTargets]]
 
-    def _fit_targets(self) -> TreeTargets:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
-
-    def _targets_from(self, state: dict[str, Any]) -> TreeTargets:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
+    # -- what a subclass may implement ---------------------------------------------------------
 
     def _n_trees(self) -> int:
         return 1
@@ -91,6 +84,9 @@ class TreeModel(Weighted):
         return False
 
     # -- learning and forgetting ---------------------------------------------------------------
+
+    def _fit_targets(self) -> TreeTargets:
+        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | ({"groups"} if self._draws_bags() else set())
@@ -213,7 +209,7 @@ class TreeModel(Weighted):
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
         unit = {} if self._unit is None else {"unit": self._unit}
-        return {**self._targets.state(), **self._map_state(), **unit}
+        return {**self._targets.state(), **unit}
 
     def _state(self) -> dict[str, Any]:
         return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
@@ -231,24 +227,19 @@ class TreeModel(Weighted):
         refuse_many(n_records)
         d = self.n_features_in_
         refuse_unbounded(self)
-        name, targets = self._target_schema(n_records)
+        kind = self._kind_of_targets
         weight = n_records * (MOST_WEIGHT if self._draws_bags() else 1)
 
         def schema(weight: int, **unit: FieldType) -> Fields:
-            trees = tree_schema(n_trees, d, weight, regression=name == "target")
-            return Fields({name: targets, "trees": trees, **unit}, {"map": column_map()})
+            trees = tree_schema(n_trees, d, weight, regression=kind is NumberTargets)
+            return kind.schema.joined(Fields({"trees": trees, **unit}))
 
         unit = Integer(-(2**11), 2**11)
         return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
 
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
-        """Return the name of the field of the targets, and what it holds."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
-
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
-        self._targets = self._targets_from(state)
-        self._restore_map(state)
+        self._targets = self._kind_of_targets.from_state(state, self._settings)
         self._unit = state.get("unit")
         self._kept_flats = from_arrays(state["trees"])
 
@@ -377,20 +368,12 @@ class TreeClassifier(ClassifierMixin, TreeModel):
     """Base of the classifiers."""
 
     class_weight: Any
+    _kind_of_targets = ClassTargets
     _targets: ClassTargets
 
     def _validate_params(self) -> None:
         super()._validate_params()
         refuse_weights(self.class_weight)
-
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
-        return "classes", classes(n_records)
-
-    def _fit_targets(self) -> ClassTargets:
-        return ClassTargets.fit(self._attached(), self._settings["class_weight"])
-
-    def _targets_from(self, state: dict[str, Any]) -> ClassTargets:
-        return ClassTargets.from_state(state["classes"], self._settings["class_weight"])
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -459,16 +442,8 @@ class TreeClassifier(ClassifierMixin, TreeModel):
 class TreeRegressor(RegressorMixin, TreeModel):
     """Base of the regressors."""
 
+    _kind_of_targets = NumberTargets
     _targets: NumberTargets
-
-    def _target_schema(self, n_records: int) -> tuple[str, Fields]:
-        return "target", grid(1)
-
-    def _fit_targets(self) -> NumberTargets:
-        return NumberTargets.fit(self._attached())
-
-    def _targets_from(self, state: dict[str, Any]) -> NumberTargets:
-        return NumberTargets.from_state(state["target"])
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.

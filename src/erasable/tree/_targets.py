@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Fields, classes, grid
 from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
@@ -22,6 +23,17 @@ from erasable.core.tables import Table
 
 class TreeTargets(Protocol):
     """What a kind of target has to be able to do."""
+
+    schema: ClassVar[Fields]
+    """What `state` returns, in a file."""
+
+    @classmethod
+    def fit(cls, held: Attachment, settings: Mapping[str, Any]) -> Self:
+        """Read the targets of the live records; `settings` are the parameters of the model."""
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], settings: Mapping[str, Any]) -> Self:
+        """Restore what `state` returned, but none of the records."""
 
     @property
     def n_stats(self) -> int:
@@ -58,21 +70,23 @@ class TreeTargets(Protocol):
 class ClassTargets:
     """Classes, and what each weighs."""
 
+    schema: ClassVar[Fields] = Fields({"classes": classes()})
     classes: Classes  # without codes where the records are not at hand
     given: Any  # the parameter `class_weight`
     _kept: NDArray[np.bool_] | None = None
 
     @classmethod
-    def fit(cls, held: Attachment, class_weight: Any) -> Self:
-        """Find the classes of the live records."""
+    def fit(cls, held: Attachment, settings: Mapping[str, Any]) -> Self:
+        """See `TreeTargets`."""
         assert held.records.y is not None
-        return cls(Classes.fit(held.records.y, held.live_rows()), class_weight)
+        return cls(Classes.fit(held.records.y, held.live_rows()), settings["class_weight"])
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], class_weight: Any) -> Self:
-        """Know the classes again, but none of the records."""
-        none = np.empty(0, dtype=np.int32)
-        return cls(Classes(state["labels"], state["counts"], none, False), class_weight)
+    def from_state(cls, state: Mapping[str, Any], settings: Mapping[str, Any]) -> Self:
+        """See `TreeTargets`."""
+        found, none = state["classes"], np.empty(0, dtype=np.int32)
+        known = Classes(found["labels"], found["counts"], none, False)
+        return cls(known, settings["class_weight"])
 
     @property
     def n_stats(self) -> int:
@@ -137,14 +151,15 @@ class ClassTargets:
 class NumberTargets:
     """Numbers, rounded to a grid once."""
 
+    schema: ClassVar[Fields] = Fields({"target": grid(1)})
     grid: Grid  # of one column
     # (n_rows,); in quanta above the origin, with room for others behind them; empty where the
     # records are not at hand
     numbers: Ints
 
     @classmethod
-    def fit(cls, held: Attachment) -> Self:
-        """Round the targets of the live records."""
+    def fit(cls, held: Attachment, settings: Mapping[str, Any]) -> Self:
+        """See `TreeTargets`."""
         live, column = held.live_rows(), _column(held)
         grid = Grid.fit(column, live, names=["y"])
         numbers = np.zeros(column.shape[0], dtype=np.int64)
@@ -152,9 +167,9 @@ class NumberTargets:
         return cls(grid, numbers)
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Know the grid again, but none of the records."""
-        return cls(Grid.from_state(state), np.empty(0, dtype=np.int64))
+    def from_state(cls, state: Mapping[str, Any], settings: Mapping[str, Any]) -> Self:
+        """See `TreeTargets`."""
+        return cls(Grid.from_state(state["target"]), np.empty(0, dtype=np.int64))
 
     @property
     def n_stats(self) -> int:

@@ -136,6 +136,25 @@ def find_codes(
 
 
 @kernel
+def gain(
+    values: Floats, edges: Floats, hashes: Words, sizes: Ints, keys: Words,
+    gained: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Say which features get an edge by values, a line for each record."""
+    most = edges.shape[1]
+    for f in range(sizes.size):
+        size = sizes[f]
+        limit = _EVERY if size < most else hashes[f, :size].max()
+        for i in range(values.shape[0]):
+            value = values[i, f] + 0.0
+            if value != value or hash_of(value, keys[f]) > limit:
+                continue
+            place = np.searchsorted(edges[f, :size], value)
+            if place == size or edges[f, place] != value:
+                gained[f] = True
+
+
+@kernel
 def lose(values: Floats, edges: Floats, sizes: Ints, counts: Ints, lost: NDArray[np.bool_]) -> None:
     """Take values, a line for each record, out of the counts of edges; say which lose an edge."""
     for i in range(values.shape[0]):

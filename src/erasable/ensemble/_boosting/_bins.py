@@ -18,12 +18,13 @@ from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import shorten
 from erasable.core.passes import Block, Pass, run
-from erasable.core.row_arrays import PerLiveRow, Written
+from erasable.core.row_arrays import PerLiveRow, Written, padded
 from erasable.core.tape import Tape
 from erasable.ensemble._boosting._bin_kernels import (
     copy_columns,
     find_codes,
     find_edges,
+    gain,
     hash_edges,
     lose,
 )
@@ -248,6 +249,25 @@ class Binned:
             # Of an edge that is lost nothing stays.
             self.edges[f, size:], bins.hashes[f, size:-1] = 0.0, 0
             hash_edges(edges, self.keys[f], bins.hashes[f])
+
+    def make_room(self, n_rows: int) -> None:
+        """Have a line of codes for so many rows."""
+        self.bins = self.bins._replace(codes=padded(self.bins.codes, n_rows))
+
+    def add(self, values: Any, rows: Ints, learned: Flags) -> Ints:
+        """Code rows by their values, and count the `learned`; return the features to find again."""
+        bins, numbers = self.bins, self.kinds.numbers(values)
+        gained = np.zeros(bins.sizes.size, dtype=np.bool_)
+        coded = bins.categorical
+        numbers = np.where(coded, without_negative(numbers), numbers)
+        gain(numbers[learned], self.edges, bins.hashes, bins.sizes, self.keys, gained)
+        for f, size in enumerate(bins.sizes.tolist()):
+            for some, counts in ((learned, self.counts[f, :size]), (~learned, _NOT_COUNTED)):
+                find_codes(
+                    numbers[some, f], rows[some], self.edges[f, :size], bool(coded[f]), f,
+                    bins.codes, counts,
+                )  # fmt: skip
+        return np.flatnonzero(gained)
 
     def remove(self, values: Any) -> Ints:
         """Forget rows that were learned from, by values; return the features that lose an edge."""

@@ -1,9 +1,9 @@
-"""The rounds of boosting, with deletion.
+"""The rounds of boosting, with records that leave and others that come.
 
 Round t is a function of the predictions after round t - 1, of the targets, and of the codes and
-keys. A record that goes is followed through the rounds. As long as no split and no leaf changes,
-all other predictions stay, and so do all later trees but for the record itself. From the first
-round that changes on, rounds are learned again.
+keys. A record that leaves or comes is followed through the rounds. As long as no split and no leaf
+changes, all other predictions stay, and so do all later trees but for the record itself. From the
+first round that changes on, rounds are learned again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.persistent import Persistent, attributes_of
+from erasable.core.row_arrays import padded
 from erasable.core.tape import Tape
 from erasable.ensemble._boosting._bins import Binned
 from erasable.ensemble._boosting._decide_kernels import factors_of
@@ -32,7 +33,7 @@ from erasable.ensemble._boosting._layout import (
 )
 from erasable.ensemble._boosting._loss_kernels import Given, losses_of, pairs_of
 from erasable.ensemble._boosting._losses import Loss
-from erasable.ensemble._boosting._walk_kernels import SPLITS, VALUES, add_values, take_rows_out
+from erasable.ensemble._boosting._walk_kernels import OFTEN, SPLITS, VALUES, add_values, move_rows
 
 
 class BoostedTree(NamedTuple):
@@ -158,8 +159,6 @@ class Trees(Persistent):
 
 NOISE = 0.3
 """Gains are multiplied by an exponential draw to the power of minus this."""
-_OFTEN = 4
-"""Predictions are kept before every so many rounds."""
 IGNORED, LEARNED, HELD_OUT = range(3)
 """What a row is for: nothing, to learn from, or to tell when to stop."""
 
@@ -211,7 +210,7 @@ class Boosted(Persistent):
     trees: Trees = field(default_factory=Trees)
     # of the rows held out, at the start and after each round
     losses: list[int] = field(default_factory=list)
-    # (n_outputs, n_rows); predictions before rounds 0, 4, 8, ...
+    # (n_rows, n_outputs); predictions before rounds 0, 4, 8, ...
     before: list[Ints32] = field(default_factory=list)
 
     # -- learning ------------------------------------------------------------------------------
@@ -232,8 +231,8 @@ class Boosted(Persistent):
         for t in range(start, plan.max_iter):
             if self._ends(t):
                 break
-            if t % _OFTEN == 0:
-                self.before.append(raws.copy())
+            if t % OFTEN == 0:
+                self.before.append(raws.T.copy())
             known = kept if kept is not None and t == start else {}
             if len(known) < n_outputs:
                 pairs_of(loss.tables, self.given, raws, learned, t, pairs)
@@ -251,7 +250,7 @@ class Boosted(Persistent):
     def _cut(self, n: int) -> None:
         """Drop all rounds but the first n."""
         self.trees.cut(n * self.loss.start.size)
-        del self.losses[n + 1 :], self.before[-(-n // _OFTEN) :]
+        del self.losses[n + 1 :], self.before[-(-n // OFTEN) :]
 
     def _rows(self, use: int) -> Ints32:
         return np.flatnonzero(self.use == use).astype(np.int32)
@@ -262,14 +261,14 @@ class Boosted(Persistent):
     def _predictions(self, t: int) -> Ints32:
         """Return the predictions of all rows before a round."""
         n_outputs = self.loss.start.size
-        known = min(t // _OFTEN, len(self.before) - 1)
+        known = min(t // OFTEN, len(self.before) - 1)
         if t == 0 or known < 0:
             raws = np.zeros((n_outputs, self.use.size), dtype=np.int32)
             raws[:] = self.loss.start[:, np.newaxis]
             return raws
-        raws = self.before[known].copy()
+        raws = np.array(self.before[known].T, order="C")
         rows = np.flatnonzero(self.use != IGNORED).astype(np.int32)
-        for i in range(known * _OFTEN * n_outputs, t * n_outputs):
+        for i in range(known * OFTEN * n_outputs, t * n_outputs):
             add_values(self.binned.bins, self.trees.tree(i), rows, raws[i % n_outputs])
         return raws
 
@@ -285,22 +284,36 @@ class Boosted(Persistent):
     def _n_held_out(self) -> int:
         return int(np.count_nonzero(self.use == HELD_OUT)) if self.plan.patience else 0
 
-    # -- forgetting ----------------------------------------------------------------------------
+    # -- records that leave, and others that come ----------------------------------------------
 
-    def forget(self, gone: Ints) -> tuple[int, int]:
-        """Take rows out that are no longer used; the edges and the start must be unchanged.
+    def take_in(self, rows: Ints, use: NDArray[np.uint8], given: Given) -> None:
+        """Note rows, of which the codes are known; `move` or `learn` has to follow."""
+        self.use[rows] = use
+        self.given.put(rows, given)
 
-        Return from which round on it has learned again, and how many rounds that were.
+    def make_room(self, n_rows: int) -> None:
+        """Have room for so many rows."""
+        self.binned.make_room(n_rows)
+        y, weights, keys = self.given
+        if weights.size:
+            weights, keys = padded(weights, n_rows), padded(keys, n_rows)
+        self.use, self.given = padded(self.use, n_rows), Given(padded(y, n_rows), weights, keys)
+        self.before = [padded(raws, n_rows) for raws in self.before]
+
+    def move(self, gone: Ints, come: Ints) -> int:
+        """Forget rows, and learn from others; the edges and the start must be unchanged.
+
+        Return how many rounds it has learned again.
         """
-        use = self.use[gone].copy()
+        gone_use = self.use[gone]
+        moving = np.concatenate([gone[gone_use != IGNORED], come[self.use[come] != IGNORED]])
+        use, n_gone = self.use[moving], int(np.count_nonzero(gone_use))
         self.use[gone] = IGNORED
-        counted = gone[use != IGNORED]
-        use = use[use != IGNORED]
         if not self.loss.start.size:
             self.erase(gone)
-            return 0, 0
+            return 0
         n = self.n_rounds
-        first, kept = self._take_rows_out(counted, use)
+        first, kept = self._move_rows(moving, use, n_gone)
         self.erase(gone)
         ends = next((t for t in range(first) if self._ends(t)), first)
         if ends < first:
@@ -308,26 +321,34 @@ class Boosted(Persistent):
             self.trees.overwrite()
         elif first < n or (n < self.plan.max_iter and not self._ends(n)):
             self.learn(first, kept)
-        return ends, self.n_rounds - ends
+        return self.n_rounds - ends
 
-    def _take_rows_out(
-        self, gone: Ints, use: NDArray[np.uint8]
+    def _move_rows(
+        self, moving: Ints, use: NDArray[np.uint8], n_gone: int
     ) -> tuple[int, dict[int, BoostedTree]]:
-        """Take rows out round by round; return the first that changes, and its trees that stay."""
+        """Follow rows, of which the first leave, round by round.
+
+        Return the first round that changes, and its trees that stay.
+        """
         loss, bins, rules = self.loss, self.binned.bins, self.plan.rules(self.loss)
         n_outputs, n = loss.start.size, self.n_rounds
-        raws = np.repeat(loss.start.astype(np.int32)[:, np.newaxis], gone.size, axis=1)
+        raws = np.repeat(loss.start.astype(np.int32)[:, np.newaxis], moving.size, axis=1)
         learned, held_out = (
             np.flatnonzero(use == of).astype(np.int32) for of in (LEARNED, HELD_OUT)
         )
-        lost, changes = np.zeros(n + 1, dtype=np.int64), np.zeros(n_outputs, dtype=np.int64)
-        first = take_rows_out(
-            bins._replace(codes=bins.codes[gone]), *self.trees.end_to_end, rules, loss.tables,
-            self.given.part(gone), raws, learned, held_out, lost, changes,
+        seen = np.zeros((len(self.before), *raws.shape), dtype=np.int32)
+        losses, changes = np.zeros(n + 1, dtype=np.int64), np.zeros(n_outputs, dtype=np.int64)
+        first = move_rows(
+            bins._replace(codes=bins.codes[moving]), *self.trees.end_to_end, rules, loss.tables,
+            self.given.part(moving), raws, n_gone, learned, held_out[held_out < n_gone],
+            held_out[held_out >= n_gone], seen, losses, changes,
         )  # fmt: skip
+        if n_gone < moving.size:
+            for known, own in zip(self.before, seen, strict=True):
+                known[moving[n_gone:]] = own[:, n_gone:].T
         if held_out.size:
-            for t in range(min(first, n) + 1):
-                self.losses[t] -= int(lost[t])
+            for t in range(first + 1):
+                self.losses[t] += int(losses[t])
         kept = {}
         for k, change in enumerate(changes.tolist() if first < n else []):
             i = first * n_outputs + k
@@ -345,7 +366,7 @@ class Boosted(Persistent):
         self.binned.erase(rows)
         self.given.erase(rows)
         for raws in self.before:
-            raws[:, rows] = 0
+            raws[rows] = 0
 
     @property
     def n_rounds(self) -> int:
@@ -372,6 +393,7 @@ class _Grower:
             sums=np.empty((slots, d, N_CODES, 2), dtype=np.int64),
             low=np.zeros((slots, d), dtype=np.int64),
             high=np.zeros((slots, d), dtype=np.int64),
+            gaps=np.zeros(d, dtype=np.bool_),
             waiting=np.zeros((slots + 2, 4), dtype=np.int64),
             hashes=np.zeros(N_CODES, dtype=np.uint64),
             lowest=np.zeros(rules.sample, dtype=np.uint64),

@@ -120,6 +120,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
+    _kind_of_targets = ClassTargets
     _targets: ClassTargets
     _loss: LogLoss
 
@@ -166,12 +167,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         super()._validate_params()
         refuse_weights(self.class_weight)
 
-    def _fit_targets(self) -> ClassTargets:
-        return ClassTargets.fit(self._attached(), self._settings["class_weight"])
-
-    def _targets_from(self, state: dict[str, Any]) -> ClassTargets:
-        return ClassTargets.from_state(state["classes"], self._settings["class_weight"])
-
     def _find_loss(self) -> LogLoss:
         counts, factors = self._targets.classes.counts, self._factors()
         if factors.size:
@@ -191,22 +186,26 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         factors: Floats = np.ldexp(np.rint(digits * 16.0), exponents - 4)
         return factors
 
-    def _counted_weights(self) -> Floats | None:
-        weights, factors = super()._counted_weights(), self._factors()
+    def _weights_of(self, rows: Ints) -> Floats | None:
+        weights, factors = super()._weights_of(rows), self._factors()
         if not factors.size:
             return weights
-        own: Floats = factors[self._targets.values(self._attached().records.n_rows)]
+        own: Floats = factors[self._targets.of(rows)]
         return own if weights is None else own * weights
 
-    def _known_targets(self, n_rows: int) -> Ints:
-        return self._targets.values(n_rows)
+    def _known_targets(self, rows: Ints) -> Ints:
+        return self._targets.of(rows)
 
-    def _remove_targets(self, rows: Ints) -> bool:
-        factors = self._factors()
-        self._targets.remove(self._attached(), rows)
-        return self._targets.kept() is not None or not np.array_equal(factors, self._factors())
+    def _change_targets(self, leaving: Ints, arriving: Ints) -> bool:
+        held, targets, factors = self._attached(), self._targets, self._factors()
+        assert held.records.y is not None
+        if arriving.size and not targets.classes.add(held.records.y, arriving):
+            return True
+        if leaving.size:
+            targets.remove(held, leaving)
+        return targets.kept() is not None or not np.array_equal(factors, self._factors())
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
             wanted = n_outputs_of(sizes["n_classes"])
             n_trees = value["trees"]["n_nodes"].size
@@ -216,7 +215,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
             if not self._may_have(n_trees, most) or (wanted and n_trees % wanted):
                 refuse("trees.n_nodes", f"{n_trees} trees", f"{wanted} a round, {most} in all")
 
-        return Fields({"classes": classes(n_records)}, relations=(check,))
+        return Fields({"classes": classes()}, relations=(check,))
 
     # -- predicting ----------------------------------------------------------------------------
 

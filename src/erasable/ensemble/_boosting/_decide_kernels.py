@@ -154,7 +154,7 @@ def survey(
     order = mix64(key ^ _FOR_ORDER)
     for f in range(bins.sizes.size):
         own = totals[f]
-        if own[GAP, 1]:
+        if work.gaps[f]:  # where none of the node's records has one, it gains nothing
             tree.tried[used, 0], tree.tried[used, 1] = f, ALL_VALUES
             tree.lefts[used, 0], tree.lefts[used, 1] = g - own[GAP, 0], c - own[GAP, 1]
             word = _order(bins.hashes[f, bins.hashes.shape[1] - 1], order)

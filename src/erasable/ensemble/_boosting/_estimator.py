@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from erasable.core._changing import learn_and_compare
-from erasable.core._schema import Array, Fields, column_map, refuse_many, refuse_unbounded
+from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
@@ -40,8 +41,11 @@ from erasable.ensemble._boosting._flat import (
     to_arrays,
 )
 from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
+from erasable.tree._targets import TreeTargets
 
 _DEEPEST = 64
+_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+_NO_KEYS: Words = np.empty(0, dtype=np.uint64)
 CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -63,11 +67,12 @@ class Boosting(Weighted):
     """Base of both; a subclass says what it learns from.
 
     A round is a function of the predictions before it, of which all are whole numbers of units, of
-    the targets, and of edges and draws that depend on values, names and paths. So a deletion
-    follows a record through the rounds; from the first one that changes it learns again.
+    the targets, and of edges and draws that depend on values, names and paths. So records that
+    leave or come are followed through the rounds; from the first one that changes it learns again.
     """
 
     _takes_map: ClassVar[bool] = True
+    _attaches_by_learning = True
     _reads_blocks: ClassVar[bool] = True
     _adds: ClassVar[bool] = False
     _refit_from = NEVER
@@ -80,57 +85,62 @@ class Boosting(Weighted):
     _takes_words = False  # in every column, as estimators of categories alone
     categorical_features: Any
 
+    _kind_of_targets: ClassVar[type[TreeTargets]]
+
     # -- what a subclass implements ------------------------------------------------------------
 
-    def _fit_targets(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fit_targets()")
+    def _fit_targets(self) -> TreeTargets:
+        return self._kind_of_targets.fit(self._attached(), self._settings)
 
-    def _targets_from(self, state: dict[str, Any]) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _targets_from()")
-
+    @abstractmethod
     def _find_loss(self) -> Any:
         """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _find_loss()")
 
+    @abstractmethod
     def _loss_from(self, state: dict[str, Any]) -> Any:
         """Return the loss that a state tells of, as far as predictions need it."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _loss_from()")
 
-    def _known_targets(self, n_rows: int) -> Ints:
-        """Return what `Given.y` is for the loss."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _known_targets()")
+    @abstractmethod
+    def _known_targets(self, rows: Ints) -> Ints:
+        """Return what `Given.y` is for the loss, of live rows."""
 
-    def _remove_targets(self, rows: Ints) -> bool:
-        """Forget targets; true if those of others count otherwise now."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _remove_targets()")
+    @abstractmethod
+    def _change_targets(self, leaving: Ints, arriving: Ints) -> bool:
+        """Take targets in, and forget others; true if those of the rest count otherwise now."""
 
-    def _target_schema(self, n_records: int) -> Fields:
+    @abstractmethod
+    def _target_schema(self) -> Fields:
         """Return what the state holds beside trees, map and start."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
     # -- learning and forgetting ---------------------------------------------------------------
 
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
+        self._refuse_many()
+        self._kept_flats = None
+        numeric = self._attached().records.numeric
+        self._declared = np.zeros(self.n_features_in_, np.bool_) if numeric is None else ~numeric
+        self._targets = self._fit_targets()
+        self._refuse_weightless(_NO_ROWS)
+        self._loss = self._find_loss()
+        self._accelerator = self._boosted()
+
+    def _refuse_many(self) -> None:
         n = self._attached().n_live
         if n >= MAX_ROWS:
             raise MagnitudeError(
                 f"{n} records were given; {type(self).__name__} takes fewer than {MAX_ROWS} "
                 "(2**27); split the data, and fit a model to each part"
             )
-        self._kept_flats = None
-        numeric = self._attached().records.numeric
-        self._declared = np.zeros(self.n_features_in_, np.bool_) if numeric is None else ~numeric
-        self._targets = self._fit_targets()
-        self._refuse_weightless(np.empty(0, dtype=np.int64))
-        self._loss = self._find_loss()
-        self._accelerator = self._boosted()
 
     def _boosted(self) -> Boosted:
         held, settings = self._attached(), self._settings
         records = held.records
-        use = self._uses()
-        given, weight_exponent = self._given()
+        live = held.live_rows()
+        keys = self._record_keys()[live] if self._draws_by_record() else _NO_KEYS
+        use = np.zeros(records.n_rows, dtype=np.uint8)
+        use[live] = self._uses(live, keys)
+        given = self._given(live, keys).placed(live, records.n_rows)
         binned = Binned.fit(
             records.matrix, use == LEARNED, use == HELD_OUT,
             Features(self._call_columns(), self._categorical()), int(settings["max_bins"]),
@@ -138,7 +148,7 @@ class Boosting(Weighted):
         )  # fmt: skip
         depth = settings["max_depth"]
         with np.errstate(over="ignore"):  # which is as good as any large number
-            l2 = float(np.ldexp(float(settings["l2_regularization"]), -weight_exponent))
+            l2 = float(np.ldexp(float(settings["l2_regularization"]), -self._weight_exponent()))
         plan = RoundParameters(
             learning_rate=float(settings["learning_rate"]),
             max_iter=int(settings["max_iter"]),
@@ -154,29 +164,45 @@ class Boosting(Weighted):
         made.learn()
         return made
 
-    def _uses(self) -> Any:
-        """Return what each row is for; whether it is held out is drawn for its id."""
-        held, settings = self._attached(), self._settings
-        use = np.full(held.records.n_rows, IGNORED, dtype=np.uint8)
-        use[held.live] = LEARNED
-        if settings["early_stopping"]:
-            tape = self._tape.child("held out")
-            drawn = tape.uniform(self._record_keys(), Stream.LEAF, 0)
-            use[held.live & (drawn < settings["validation_fraction"])] = HELD_OUT
-        if (weights := self._counted_weights()) is not None:
+    def _draws_by_record(self) -> bool:
+        """Tell whether something is drawn for each record, by its key."""
+        return bool(self._settings["early_stopping"]) or self._weights_of(_NO_ROWS) is not None
+
+    def _uses(self, rows: Ints, keys: Words) -> NDArray[np.uint8]:
+        """Return what live rows are for; whether one is held out is drawn by its key."""
+        use = np.full(rows.size, LEARNED, dtype=np.uint8)
+        if self._settings["early_stopping"]:
+            drawn = self._tape.child("held out").uniform(keys, Stream.LEAF, 0)
+            use[drawn < self._settings["validation_fraction"]] = HELD_OUT
+        if (weights := self._weights_of(rows)) is not None:
             use[weights <= self._least_weight] = IGNORED
         return use
 
-    def _given(self) -> tuple[Given, int]:
-        """Return targets and weights as whole numbers, and the exponent of the weights."""
-        held, weights = self._attached(), self._counted_weights()
-        y = self._known_targets(held.records.n_rows)
+    def _given(self, rows: Ints, keys: Words) -> Given:
+        """Return targets and weights of live rows as whole numbers."""
+        y, weights = self._known_targets(rows), self._weights_of(rows)
         if weights is None:
-            return Given(y, np.empty(0, np.int64), np.empty(0, np.uint64)), 0
-        exponent = power_below(float(weights[held.live].max())) + 1
-        keys: Words = np.where(held.live, self._record_keys(), np.uint64(0))
-        units = weight_units(np.where(held.live, weights, 0.0), exponent - WEIGHT_BITS)
-        return Given(y, units, keys), exponent
+            return Given(y, _NO_ROWS, _NO_KEYS)
+        return Given(y, weight_units(weights, self._weight_exponent() - WEIGHT_BITS), keys)
+
+    def _weights_of(self, rows: Ints) -> Floats | None:
+        """Return the weights of live rows, or of those that leave; None if all count alike."""
+        weights = self._attached().records.weights
+        return None if weights is None else weights[rows]
+
+    def _counted_weights(self) -> Floats | None:
+        held = self._attached()
+        live = held.live_rows()
+        if (weights := self._weights_of(live)) is None:
+            return None
+        counted = np.zeros(held.records.n_rows)
+        counted[live] = weights
+        return counted
+
+    def _weight_exponent(self) -> int:
+        """Return the exponent of the power of two above the largest weight; 0 without weights."""
+        weights = self._counted_weights()
+        return 0 if weights is None else power_below(float(weights.max())) + 1
 
     def _categorical(self) -> Flags:
         """Read `categorical_features`."""
@@ -208,41 +234,58 @@ class Boosting(Weighted):
     def _check_deletion(self, rows: Ints) -> None:
         self._refuse_weightless(rows)
 
-    def _update(self, delta: Delta) -> Outcome:
-        held, boosted, rows = self._attached(), self._accelerator, delta.leaving
+    def _update(self, delta: Delta) -> Outcome | None:
+        held, boosted, leaving, arriving = self._attached(), self._accelerator, *delta[:2]
         self._kept_flats = None
+        gone = self._weights_of(leaving)
+        if arriving.size:
+            self._refuse_many()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
-            anew = self._weights_change(rows)
-            anew = self._remove_targets(rows) or anew
+            anew = self._change_targets(leaving, arriving) or self._weights_change(gone, arriving)
             loss = self._loss if anew else self._find_loss()
-            if anew or loss.scales != self._loss.scales:
-                self._fit_rows()
-                return Outcome("refit", held.n_live, {"rounds": self._accelerator.n_rounds})
-        values, at = storage(held.records.matrix).in_memory(rows)
-        lost = boosted.binned.remove(values[at[boosted.use[rows] == LEARNED]])
-        if lost.size or not np.array_equal(loss.start, self._loss.start):
-            self._loss = boosted.loss = loss
-            boosted.use[rows] = IGNORED
-            boosted.erase(rows)
+        if anew or loss.scales != self._loss.scales:
+            return None
+        if delta.moved:
+            boosted.make_room(held.records.n_rows)
+        rows = storage(held.records.matrix).in_memory
+        changed = _NO_ROWS
+        if arriving.size:
+            keys = _NO_KEYS
+            if self._draws_by_record():
+                keys = self._tape.record_keys(held.records.ids[arriving])
+                if boosted.given.knows(keys, leaving):
+                    return None  # `_record_keys` raises
+            use = self._uses(arriving, keys)
+            values, at = rows(arriving)
+            changed = boosted.binned.add(values[at], arriving, use == LEARNED)
+            boosted.take_in(arriving, use, self._given(arriving, keys))
+        if leaving.size:
+            values, at = rows(leaving)
+            lost = boosted.binned.remove(values[at[boosted.use[leaving] == LEARNED]])
+            changed = np.union1d(changed, lost) if changed.size else lost
+        anew = changed.size > 0 or not np.array_equal(loss.start, self._loss.start)
+        self._loss = boosted.loss = loss
+        if anew:
+            boosted.use[leaving] = IGNORED
+            boosted.erase(leaving)
             learned, held_out = boosted.use == LEARNED, boosted.use == HELD_OUT
-            boosted.binned.find(held.records.matrix, learned, held_out, lost)
+            boosted.binned.find(held.records.matrix, learned, held_out, changed)
             boosted.learn()
             return Outcome("refit", held.n_live, {"rounds": boosted.n_rounds})
-        self._loss = boosted.loss = loss
-        _, n_rounds = boosted.forget(rows)
+        n_rounds = boosted.move(leaving, arriving)
         if n_rounds:
             return Outcome("resumed", held.n_live, {"rounds": n_rounds})
         return Outcome("updated")
 
-    def _weights_change(self, rows: Ints) -> bool:
-        """Tell whether what counts as a weight of 1 is another one without these rows."""
-        weights = self._counted_weights()
-        if weights is None:
+    def _weights_change(self, gone: Floats | None, arriving: Ints) -> bool:
+        """Tell whether what counts as a weight of 1 was another one with weights that left."""
+        if gone is None or (weights := self._counted_weights()) is None:
             return False
-        largest = float(weights[self._attached().live].max())
-        gone = max(float(weights[rows].max()), np.finfo(float).tiny)
-        return power_below(gone) > power_below(largest)
+        now = float(weights.max())
+        weights[arriving] = 0.0
+        before = max(float(weights.max()), float(gone.max(initial=np.finfo(float).tiny)))
+        return now <= self._least_weight or power_below(before) != power_below(now)
 
     # -- keeping -------------------------------------------------------------------------------
 
@@ -257,7 +300,7 @@ class Boosting(Weighted):
 
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
-        found = {**self._targets.state(), **self._map_state(), "start": self._loss.start}
+        found = {**self._targets.state(), "start": self._loss.start}
         return {**found, "categorical": self._declared} if self._reads_types() else found
 
     def _reads_types(self) -> bool:
@@ -277,20 +320,16 @@ class Boosting(Weighted):
         trees = flats_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
         declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
-        own = Fields({"trees": trees, "start": start, **declared}, {"map": column_map()})
-        return own.joined(self._target_schema(n_records))
+        own = Fields({"trees": trees, "start": start, **declared})
+        return own.joined(self._target_schema())
 
     def _restore(self, state: dict[str, Any]) -> None:
         self._settings = decode_params(self._info.params)
-        self._targets = self._targets_from(state)
-        self._restore_map(state)
+        self._targets = self._kind_of_targets.from_state(state, self._settings)
         if self._reads_types():
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)
         self._kept_flats = from_arrays(state["trees"])
-
-    def _reattach(self) -> None:
-        learn_and_compare(self)
 
     # -- what it is ----------------------------------------------------------------------------
 

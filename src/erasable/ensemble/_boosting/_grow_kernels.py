@@ -207,6 +207,8 @@ def grow(
         work.low[slot] = 0
         work.high[slot] = bins.sizes
         _add_up(bins, pairs, rows, 0, rows.size, work.sums[slot])
+        for f in range(bins.sizes.size):
+            work.gaps[f] = work.sums[slot, f, GAP, 1] != 0
     used = _wait(bins, rules, table, work, tree, raws, 0, 0, 0, rows.size, slot, used)
     waiting = 1 if nodes[0, BEST] >= 0 else 0
     while waiting and (rules.max_leaves == 0 or n_leaves < rules.max_leaves):

@@ -81,6 +81,7 @@ class BoostingScratch(NamedTuple):
     # `high`
     low: Ints
     high: Ints
+    gaps: Flags  # (n_features,); whether any record of the tree has a gap
     waiting: Ints  # (n_slots + 2, 4); nodes that may be split: number, first and last row, slot
     hashes: Words  # (N_CODES,)
     lowest: Words  # (sample,)

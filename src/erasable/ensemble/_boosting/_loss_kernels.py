@@ -77,13 +77,33 @@ class Given(NamedTuple):
             self.keys[rows] if weighted else self.keys,
         )
 
+    def placed(self, rows: Ints, n_rows: int) -> Given:
+        """Return the parts in arrays of so many rows, where they are those of some."""
+        if rows.size == n_rows:
+            return self
+        n = n_rows if self.weights.size else 0
+        whole = Given(np.zeros(n_rows, np.int64), np.zeros(n, np.int64), np.zeros(n, np.uint64))
+        whole.put(rows, self)
+        return whole
+
+    def knows(self, keys: Words, leaving: Ints) -> bool:
+        """Tell whether any of some keys is another's, or that of a row that stays."""
+        own = self.keys.copy()
+        if own.size:
+            own[leaving] = 0
+        return bool(np.unique(keys).size < keys.size or np.isin(own, keys).any())
+
+    def put(self, rows: Ints, part: Given) -> None:
+        """Write some rows."""
+        for own, values in zip(self, part, strict=True):
+            if own.size:
+                own[rows] = values
+
     def erase(self, rows: Ints) -> None:
         """Overwrite rows."""
-        self.y[rows] = 0
-        if self.weights.size:
-            self.weights[rows] = 0
-            self.keys[rows] = 0
-            self.keys[rows] = 0
+        for own in self:
+            if own.size:
+                own[rows] = 0
 
 
 @kernel

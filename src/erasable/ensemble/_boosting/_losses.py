@@ -281,6 +281,12 @@ class Spread:
         squares += (int((high * low).sum()) << 14) + int((low * low).sum())
         return cls(int(numbers.size), int(numbers.sum()), squares)
 
+    def add(self, numbers: Ints) -> None:
+        """Take numbers in."""
+        come = Spread.of(numbers)
+        self.n, self.total = self.n + come.n, self.total + come.total
+        self.squares += come.squares
+
     def remove(self, numbers: Ints) -> None:
         """Take numbers out."""
         gone = Spread.of(numbers)

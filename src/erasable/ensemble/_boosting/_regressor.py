@@ -100,6 +100,7 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
         "loss": [StrOptions({"squared_error", "poisson"})],
         **CONSTRAINTS,
     }
+    _kind_of_targets = NumberTargets
     _targets: NumberTargets
     _loss: Squares | Poisson
     _spread: Spread
@@ -143,15 +144,10 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
 
     def _fit_targets(self) -> NumberTargets:
         held = self._attached()
-        if self._settings["loss"] == "poisson":
-            assert held.records.y is not None
-            _refuse_rates(held.records.y[held.live], type(self).__name__)
-        targets = NumberTargets.fit(held)
+        self._refuse_rates()
+        targets = NumberTargets.fit(held, self._settings)
         self._spread = Spread.of(targets.numbers[held.live])
         return targets
-
-    def _targets_from(self, state: dict[str, Any]) -> NumberTargets:
-        return NumberTargets.from_state(state["target"])
 
     def _find_loss(self) -> Squares | Poisson:
         learning_rate, quantum = float(self._settings["learning_rate"]), self._targets.quantum
@@ -167,23 +163,36 @@ class HistGradientBoostingRegressor(RegressorMixin, Boosting):
             return Poisson.with_start(state["start"], float(state["scale"]), learning_rate)
         return Squares(float(state["unit"]), state["start"], 0)
 
-    def _known_targets(self, n_rows: int) -> Ints:
-        numbers, quantum = self._targets.numbers, self._targets.quantum
+    def _refuse_rates(self) -> None:
+        """Raise an error if targets of live records are no rates, where they have to be."""
+        held = self._attached()
+        if self._settings["loss"] == "poisson":
+            assert held.records.y is not None
+            _refuse_rates(held.records.y[held.live], type(self).__name__)
+
+    def _known_targets(self, rows: Ints) -> Ints:
+        numbers, quantum = self._targets.of(rows), self._targets.quantum
         if isinstance(self._loss, Poisson):
             rates = self._targets.grid.origin[0] + numbers * quantum
             return rate_units(rates, self._loss.scale)
         return fixed_point(numbers, power_below(quantum), self._loss.unit)
 
-    def _remove_targets(self, rows: Ints) -> bool:
-        self._spread.remove(self._targets.numbers[rows])
-        return self._targets.remove(self._attached(), rows)
+    def _change_targets(self, leaving: Ints, arriving: Ints) -> bool:
+        held, targets = self._attached(), self._targets
+        if arriving.size:
+            self._refuse_rates()
+            if targets.add(held, arriving):
+                return True
+            self._spread.add(targets.of(arriving))
+        self._spread.remove(targets.of(leaving))
+        return leaving.size > 0 and targets.remove(held, leaving)
 
     def _state_beside_trees(self) -> dict[str, Any]:
         if isinstance(self._loss, Poisson):
             return {**super()._state_beside_trees(), "scale": self._loss.scale}
         return {**super()._state_beside_trees(), "unit": self._loss.unit}
 
-    def _target_schema(self, n_records: int) -> Fields:
+    def _target_schema(self) -> Fields:
         name = "scale" if self._at_fit("loss") == "poisson" else "unit"
 
         def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:

@@ -1,7 +1,7 @@
-"""Passes of records through existing trees: predictions, and deletion.
+"""Passes of records through existing trees: predictions, and records that leave or come.
 
-If the deletion of records changes no split, the tree left is the one that grows from the others; if
-it changes one, the tree has to be grown again.
+If they change no split, the tree is the one that grows from the records that are there now; if they
+change one, the tree has to be grown again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from erasable.core.arrays import Ints, Ints32
 from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, value_of
 from erasable.ensemble._boosting._grow_kernels import add_to, first_of
 from erasable.ensemble._boosting._layout import (
+    ALL_VALUES,
     BEST,
+    COUNT_MASK,
+    DEPTH,
     EDGE,
     FEATURE,
     FIRST,
@@ -30,7 +33,9 @@ from erasable.ensemble._boosting._layout import (
 from erasable.ensemble._boosting._loss_kernels import Given, LossTables, find_pairs, sum_losses
 
 SAME, VALUES, SPLITS = range(3)
-"""What a deletion changes of a tree: nothing, values of leaves, or splits."""
+"""What records that leave or come change of a tree: nothing, values of leaves, or splits."""
+OFTEN = 4
+"""Predictions are kept before every so many rounds."""
 
 
 @subroutine
@@ -86,37 +91,51 @@ def add_values(bins: Bins, tree: TreeArrays, rows: Ints32, raws: Ints32) -> None
 
 
 @subroutine
-def _take_out(
-    bins: Bins, tree: TreeArrays, rules: BoostingRules, rows: Ints32, pairs: Ints, raws: Ints32,
-    touched: NDArray[np.bool_],
+def _move(
+    bins: Bins, tree: TreeArrays, rules: BoostingRules, rows: Ints32, n_gone: int, pairs: Ints,
+    raws: Ints32, touched: NDArray[np.bool_],
 ) -> int:  # fmt: skip
-    """Subtract rows from the sums on their ways; return what that changes of the tree.
+    """Add the pairs of rows to the sums on their ways; return what that changes of the tree.
 
-    Line r of `pairs` is that of row r. What the tree said of the rows is added to `raws`. Splits
-    that are no longer the best stay as they are: such a tree has to be grown again.
-    Values of leaves are set.
+    Line r of `pairs` is that of row r; the first `n_gone` leave, and have it with the other sign.
+    What the tree said of the rows is added to `raws`. Splits that are no longer the best stay as
+    they are: such a tree has to be grown again. Values of leaves are set.
     """
     nodes, sums, lefts, tried = tree.nodes, tree.sums, tree.lefts, tree.tried
     touched[: nodes.shape[0]] = False
+    least, untried = 2 * rules.min_leaf, False
     for k in range(rows.size):
         row, node = rows[k], 0
         g, c = pairs[row, 0], pairs[row, 1]
         codes = bins.codes[row]
+        n_gaps = 0
         while True:
             touched[node] = True
-            sums[node, 0] -= g
-            sums[node, 1] -= c
-            first = nodes[node, FIRST]
-            for j in range(first, first + nodes[node, N_CANDIDATES]):
+            few = (sums[node, 1] & COUNT_MASK) < least
+            sums[node, 0] += g
+            sums[node, 1] += c
+            first, n_tried = nodes[node, FIRST], nodes[node, N_CANDIDATES]
+            if n_tried == 0 and few and nodes[node, DEPTH] < rules.max_depth:
+                untried |= (sums[node, 1] & COUNT_MASK) >= least
+            for j in range(first, first + n_tried):
                 f = tried[j, 0]
                 code = np.int64(codes[f])
-                if code != GAP and goes_left(code, np.int64(tried[j, 1]), bins.categorical[f]):
-                    lefts[j, 0] -= g
-                    lefts[j, 1] -= c
+                if code == GAP:
+                    n_gaps += node == 0 and tried[j, 1] == ALL_VALUES
+                elif goes_left(code, np.int64(tried[j, 1]), bins.categorical[f]):
+                    lefts[j, 0] += g
+                    lefts[j, 1] += c
+            if node == 0 and n_tried and row >= n_gone:
+                # Where no record had a gap, no node tries to divide them from values.
+                for f in range(codes.size):
+                    n_gaps -= codes[f] == GAP
+                untried |= n_gaps < 0
             if nodes[node, LEFT] < 0:
                 break
             node = _next(bins, tree, row, node)
         add_to(raws, row, tree.values[node])
+    if untried:
+        return SPLITS
     found = SAME
     for node in range(nodes.shape[0]):
         if not touched[node]:
@@ -154,15 +173,18 @@ def _tree(all_: TreeArrays, ends: Ints, i: Whole) -> TreeArrays:
 
 
 @kernel
-def take_rows_out(
+def move_rows(
     bins: Bins, trees: TreeArrays, ends: Ints, rules: BoostingRules, tables: LossTables,
-    given: Given, raws: Ints32, learned: Ints32, held_out: Ints32, lost: Ints, changes: Ints,
+    given: Given, raws: Ints32, n_gone: int, learned: Ints32, lost: Ints32, found: Ints32,
+    seen: Ints32, losses: Ints, changes: Ints,
 ) -> int:  # fmt: skip
-    """Take rows out of trees round by round; return the first round that changes, or their number.
+    """Follow rows that leave trees or come; return the first round that changes, or their number.
 
-    Rows count within `bins`, `given` and `raws`, which begins with the output. `changes` is what
-    happens to each tree of that round: `SAME`, `VALUES` or `SPLITS`. ``lost[t]`` is the loss of the
-    rows held out before round t, as long as nothing changes.
+    Rows count within `bins`, `given` and `raws`, which begins with the output; the first `n_gone`
+    leave. Trees learn from `learned`; of the rows held out, `lost` leave and `found` come. As long
+    as nothing changes, ``losses[t]`` is what these add to the loss before round t, and ``seen[i]``
+    is `raws` before round ``i * OFTEN``, shape (n_seen, n_outputs, n_rows). `changes` is what
+    happens to each tree of the round that changes: `SAME`, `VALUES` or `SPLITS`.
     """
     n_outputs = raws.shape[0]
     n_rounds = (ends.shape[0] - 1) // n_outputs
@@ -172,21 +194,29 @@ def take_rows_out(
         most = max(most, ends[i + 1, 0] - ends[i, 0])
     touched = np.empty(most, dtype=np.bool_)
     changes[:] = SAME
-    for t in range(n_rounds):
-        if held_out.size:
-            lost[t] = sum_losses(tables, given, raws, held_out)
+    for t in range(n_rounds + 1):
+        if t % OFTEN == 0 and t // OFTEN < seen.shape[0]:
+            seen[t // OFTEN] = raws
+        if lost.size or found.size:
+            losses[t] = sum_losses(tables, given, raws, found)
+            losses[t] -= sum_losses(tables, given, raws, lost)
+        if t == n_rounds:
+            break
         if learned.size:
             find_pairs(tables, given, raws, learned, t, pairs)
+            for i in range(learned.size):
+                if learned[i] < n_gone:
+                    pairs[:, learned[i]] *= -1
         same = True
         for k in range(n_outputs):
             tree = _tree(trees, ends, t * n_outputs + k)
-            if held_out.size:
-                _add_values(bins, tree, held_out, raws[k])
+            _add_values(bins, tree, lost, raws[k])
+            _add_values(bins, tree, found, raws[k])
             if learned.size:
-                changes[k] = _take_out(bins, tree, rules, learned, pairs[k], raws[k], touched)
+                changes[k] = _move(
+                    bins, tree, rules, learned, n_gone, pairs[k], raws[k], touched
+                )  # fmt: skip
                 same = same and changes[k] == SAME
         if not same:
             return t
-    if held_out.size:
-        lost[n_rounds] = sum_losses(tables, given, raws, held_out)
     return int(n_rounds)
