@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, ClassVar
@@ -158,16 +159,16 @@ class CentroidModel(
     _centers: Floats
     _inertia: float | None = None
 
+    @abstractmethod
     def _new_accelerator(self, names: list[str] | None = None, warn: bool = False) -> Any:
         """Learn from the records that are held, into an accelerator with ``take_arrays(held)``.
 
         `names` are those of the columns, and `warn` is whether to warn of what the grid loses.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _new_accelerator()")
 
+    @abstractmethod
     def _publish(self) -> None:
         """Show what the accelerator holds."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _publish()")
 
     def _minimum_records(self) -> int:
         return int(self._at_fit("n_clusters"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
@@ -136,8 +137,9 @@ class SingleRunModel(CentroidModel):
     def _needs_moments(self) -> bool:
         return False
 
+    @abstractmethod
     def _rule(self, gridded: ModelRun, n_levels: int) -> Rule:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _rule()")
+        """Return the rule of a run over the live records."""
 
     def _setting(self, gridded: ModelRun) -> Any:
         return None

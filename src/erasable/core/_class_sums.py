@@ -7,6 +7,7 @@ terms, and a class without records goes, unless the user has named it.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,9 +52,9 @@ class ByClass(ClassifierMixin, Erasable):
     _counted: Any
     _weights: Any = None
 
+    @abstractmethod
     def _count(self, table: Table) -> SumsByClass:
         """Count the live rows by class; refuse those that cannot be counted."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _count()")
 
     def _learn(self, classes: Classes) -> None:
         """Count the records of these classes."""
@@ -118,9 +119,9 @@ class ByClass(ClassifierMixin, Erasable):
         self._check_fitted()
         return self._labels.copy()
 
+    @abstractmethod
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithms of `predict_proba`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement predict_log_proba()")
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class, for every row.

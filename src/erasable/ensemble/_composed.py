@@ -7,6 +7,7 @@ anything is changed: if one of them cannot, nothing is.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import partial
@@ -214,9 +215,9 @@ class Composed(MetaEstimatorMixin, Weighted):
 
     # -- what a subclass implements ------------------------------------------------------------
 
+    @abstractmethod
     def _allot(self, rows: Ints) -> Allotment:
         """Share out rows, which are given in the order of their keys."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _allot()")
 
     def _base(self) -> Any:
         """Return the estimator that every member is made of."""

@@ -7,6 +7,7 @@ So it can be learned in any process, and a deletion concerns only the members th
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -77,21 +78,21 @@ class Member:
     columns: Ints | None  # columns that it looks at; None for all
     estimator: Any  # None where it has to be fitted again
 
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement state()")
 
+    @abstractmethod
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement hashed_state()")
 
+    @abstractmethod
     def shown(self, recipe: Recipe) -> Any:
         """Return its estimator for users, who cannot change the member by it."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement shown()")
 
+    @abstractmethod
     def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
         """Ask the estimator about rows."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
 
     def attach(self, records: Records, share: Callable[[], Share], *, vouched: bool) -> None:
         """Take its records, where it came from a file or a pickle; `share` finds them."""

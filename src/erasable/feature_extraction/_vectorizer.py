@@ -7,6 +7,7 @@ document's counts out, and cuts no other text.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, ClassVar
@@ -108,6 +109,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         self._change = self._find_change(kept, counts, n_gone, origin)
         return n_new
 
+    @abstractmethod
     def _find_change(
         self, kept: Ints, counts: Ints, n_gone: int, origin: Ints | None
     ) -> TableChange:
@@ -115,7 +117,6 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
         `kept` and `counts` are the slots and document counts of before; `n_gone` documents went.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement _find_change()")
 
     def _state(self) -> dict[str, Any]:
         return {"document_counts": self._counts, "terms": self._terms()}
@@ -262,9 +263,9 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
         counted = self._accelerator.select(rows, self._kept)
         return None if counted is None else self._values(counted)
 
+    @abstractmethod
     def _values(self, counted: CountRows) -> csr_array:
         """Return the output of counted documents."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _values()")
 
     def inverse_transform(self, X: Any) -> list[NDArray[Any]]:
         """Return the terms of each row that are not 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar
@@ -116,9 +117,9 @@ class LinearModel(RegressorMixin, Weighted):
     _n_targets: int | None  # None where predictions have one dimension
     _derived: _Derived
 
+    @abstractmethod
     def _penalties(self) -> Floats:
         """Penalties of squared coefficients, one for all targets or one for each."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _penalties()")
 
     # -- what is learned -----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -82,17 +83,17 @@ class NaiveBayes(ByClass, PartialClassifier):
         """Check the parameters, as they were at `fit`, against the width of the data."""
         return None
 
+    @abstractmethod
     def _derive(self) -> Any:
         """Compute what predictions need of the counts, once for all of them."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _derive()")
 
+    @abstractmethod
     def _likelihoods(self, matrix: Values, derived: Any) -> Floats:
         """Log-likelihood of every row in every class, without the prior; -inf if impossible."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _likelihoods()")
 
+    @abstractmethod
     def _log_prior(self) -> Floats:
         """Logarithm of the prior of every class."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _log_prior()")
 
     # -- learning and forgetting ---------------------------------------------------------------
 
@@ -370,8 +371,9 @@ class TableNB(DiscreteNB):
     _sees_storage: ClassVar[bool] = False
     _as_if_dense: ClassVar[bool] = True
 
+    @abstractmethod
     def _log_probabilities(self) -> Floats:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _log_probabilities()")
+        """Return the logarithm of the probability of each feature, for each class."""
 
     @property
     def feature_count_(self) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -216,11 +217,13 @@ class Network(Naming, BaseEstimator):
         told = {name: size for name, size in sizes.items() if takes(function, name)}
         return made(self.network, trusted=True, **(self.network_params or {}) | told)
 
+    @abstractmethod
     def _loss(self, made: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _loss()")
+        """Return the loss of outputs, one number for each record."""
 
+    @abstractmethod
     def _n_outputs(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _n_outputs()")
+        """Return how many outputs the network needs for the targets of records."""
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -238,8 +241,9 @@ class Network(Naming, BaseEstimator):
                 raise ValueError("sample_weight is negative, or zero throughout; expected weights")
         return Batches(self._shaped(X), targets, weights)
 
+    @abstractmethod
     def _read_targets(self, y: Any, *, first: bool, classes: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _read_targets()")
+        """Return targets as the loss takes them."""
 
     def _shaped(self, X: Any) -> Any:
         return X.reshape(len(X), *shaped(self.shape, X.shape[1]))

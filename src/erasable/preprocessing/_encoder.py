@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,17 +49,17 @@ class Encoder(TransformerMixin, Erasable):
 
     # -- what a subclass implements ------------------------------------------------------------
 
+    @abstractmethod
     def _lay_out(self) -> None:
         """Derive from `_labels` what `_encode` needs."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _lay_out()")
 
+    @abstractmethod
     def _follow(self, moved: dict[int, Ints], codes: Ints32 | None) -> TableChange:
         """Lay out anew, and return what changed; see `Categories`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _follow()")
 
+    @abstractmethod
     def _encode(self, codes: Ints32) -> Values:
         """Make the output of codes of shape (n_rows, n_features)."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _encode()")
 
     # -- what is learned -----------------------------------------------------------------------
 

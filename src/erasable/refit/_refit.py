@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, ClassVar, TypeVar
@@ -85,15 +86,17 @@ class Asking(Weighted):
         names = getattr(self, "feature_names_in_", None)
         return ask(self._fitted(), method, given, *args, matrix=matrix, names=names)
 
+    @abstractmethod
     def _fitted(self) -> Any:
         """Return the fitted estimator, which is not to be changed."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _fitted()")
 
+    @abstractmethod
     def _as_given(self, matrix: Any, text: list[int]) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _as_given()")
+        """Return rows as the estimator gets them."""
 
+    @abstractmethod
     def _sorted_rows(self) -> Ints:
-        raise NotImplementedError(f"{type(self).__name__} does not implement _sorted_rows()")
+        """Return the live rows in the order of their keys."""
 
     def _ask_about_records(self, method: str) -> Any:
         held = self._attached()

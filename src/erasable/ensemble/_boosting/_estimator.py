@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -91,25 +92,25 @@ class Boosting(Weighted):
     def _fit_targets(self) -> TreeTargets:
         return self._kind_of_targets.fit(self._attached(), self._settings)
 
+    @abstractmethod
     def _find_loss(self) -> Any:
         """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _find_loss()")
 
+    @abstractmethod
     def _loss_from(self, state: dict[str, Any]) -> Any:
         """Return the loss that a state tells of, as far as predictions need it."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _loss_from()")
 
+    @abstractmethod
     def _known_targets(self, rows: Ints) -> Ints:
         """Return what `Given.y` is for the loss, of live rows."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _known_targets()")
 
+    @abstractmethod
     def _change_targets(self, leaving: Ints, arriving: Ints) -> bool:
         """Take targets in, and forget others; true if those of the rest count otherwise now."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _change_targets()")
 
+    @abstractmethod
     def _target_schema(self) -> Fields:
         """Return what the state holds beside trees, map and start."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _target_schema()")
 
     # -- learning and forgetting ---------------------------------------------------------------
 

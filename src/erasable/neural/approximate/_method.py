@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -229,9 +230,9 @@ class Method(BaseEstimator):
         names = ("optimizer", "learning_rate", "momentum", "weight_decay", "batch_size")
         return TrainingPlan(**{name: given[name] for name in names if name in given})
 
+    @abstractmethod
     def _forget(self, work: UnlearningRun, plan: TrainingPlan) -> Any:
         """Change the network of the run; return further fields of the report."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement _forget()")
 
     def _report(self, found: Any, told: dict[str, Any]) -> ApproximateReport:
         return ApproximateReport(**told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -155,7 +156,7 @@ class NewtonStep(Method):
         return NewtonReport(**told, residual=residual, bound=bound)
 
 
-class _System:
+class _System(ABC):
     """The mean loss of what is left as a function of the weights that learn, in one vector."""
 
     def __init__(self, work: UnlearningRun, decay: float) -> None:
@@ -189,13 +190,13 @@ class _System:
                 each.copy_(each.double() + part)
         return self.values() - before
 
+    @abstractmethod
     def gradient(self, places: Any) -> Any:
         """Return the gradient of the mean loss of records, and of the decay."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement gradient()")
 
+    @abstractmethod
     def product(self, places: Any, vector: Any) -> Any:
         """Return the Hessian of the same times a vector."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement product()")
 
 
 class _Any(_System):
