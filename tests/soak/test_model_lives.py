@@ -153,7 +153,7 @@ def the_last_bag_does_not_learn_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_record_stays_in_boosted_trees(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Boosted, "_take_rows_out", lambda self, gone, use: (self.n_rounds, {}))
+    patch.setattr(Boosted, "_move_rows", lambda self, moving, use, n_gone: (self.n_rounds, {}))
 
 
 CONTROLS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = [
