@@ -38,8 +38,8 @@ from erasable.core.undecided_types import (
 from erasable.core.values import Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
+    from erasable.core.attachment import HeldRecords
     from erasable.core.estimator import Erasable
-    from erasable.core.records import Records
 
 _SPARE = 1 / 8  # share of rows that is allocated beyond those needed
 _LEAST = 16
@@ -50,7 +50,7 @@ class Growth:
 
     def __init__(
         self,
-        records: Records,
+        records: HeldRecords,
         table: RecordArrays,
         holders: list[Attachment],  # that hold the new rows from then on
         leaving: Ints | None = None,  # can be read until `finish`
@@ -303,7 +303,7 @@ _Kind = TypeVar("_Kind", bound=Report)
 class RecordsChange:
     """A change of records: of all models that hold them, or of one that alone holds them."""
 
-    def __init__(self, records: Records, model: Erasable | None, *, digest: bool) -> None:
+    def __init__(self, records: HeldRecords, model: Erasable | None, *, digest: bool) -> None:
         self._began = time.perf_counter()
         self._records, self._digest = records, digest
         self._asked = model  # None: all that there are
@@ -485,7 +485,7 @@ class RecordsChange:
         ]  # fmt: skip
 
 
-def _check(model: Erasable, records: Records, table: RecordArrays) -> None:
+def _check(model: Erasable, records: HeldRecords, table: RecordArrays) -> None:
     """Refuse what a model cannot learn from, although the records may hold it."""
     name = type(model).__name__
     if table.ids.size == 0:

@@ -22,7 +22,7 @@ from erasable.core.targets import mixes_numbers, read_target, read_weights
 from erasable.core.values import ANYTHING, Accepts
 
 if TYPE_CHECKING:
-    from erasable.core.records import Records
+    from erasable.core.attachment import HeldRecords
 
 _AS_OBJECTS = Accepts(missing=True, objects=True)
 _AS_NUMBERS = Accepts(sparse=True, missing=True)
@@ -31,7 +31,7 @@ _NUMBERS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "O
 
 
 def read_addition(
-    records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
+    records: HeldRecords, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
 ) -> RecordArrays:
     """Read records that join others, in the types that all of them have together; needs ids."""
     if ids is None:
@@ -63,7 +63,7 @@ def read_addition(
     return _joining(records, replace(table, matrix=matrix, unsettled=frozenset(unsettled)))
 
 
-def _joining(records: Records, table: RecordArrays) -> RecordArrays:
+def _joining(records: HeldRecords, table: RecordArrays) -> RecordArrays:
     """Give targets the type that they have together with others, and tell what is unsettled."""
     target = None if records.y is None else _like(records.y, table.y)
     unsettled = table.unsettled | records.unsettled
@@ -74,7 +74,7 @@ def _joining(records: Records, table: RecordArrays) -> RecordArrays:
     return replace(table, y=target, unsettled=unsettled)
 
 
-def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
+def _are_plain(records: HeldRecords, X: Any, ids: Any, groups: Any) -> bool:
     """Tell whether rows are a finite array like that of the records: these are read faster."""
     return bool(
         type(X) is np.ndarray
@@ -93,7 +93,7 @@ def _are_plain(records: Records, X: Any, ids: Any, groups: Any) -> bool:
 
 
 def _plain_table(
-    records: Records, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
+    records: HeldRecords, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
 ) -> RecordArrays:
     n = X.shape[0]
     target = None if y is None else read_target(y, n)
@@ -113,7 +113,7 @@ def _plain_table(
 
 
 def corrected(
-    records: Records, was: RecordArrays, X: Any, y: Any, sample_weight: Any
+    records: HeldRecords, was: RecordArrays, X: Any, y: Any, sample_weight: Any
 ) -> RecordArrays:
     """Read corrections of some records that were `was`; what is not given stays as it is."""
     if X is None and y is None and sample_weight is None:
@@ -138,7 +138,7 @@ def corrected(
     )  # fmt: skip
 
 
-def _numbers(records: Records) -> Records:
+def _numbers(records: HeldRecords) -> HeldRecords:
     """Return the records as if they held numbers without names, where only targets are read."""
     shown = type(records).__new__(type(records))
     shown.__dict__.update(records.__dict__)
@@ -157,7 +157,7 @@ def joined_names(some: NDArray[Any], others: NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint64 if fits else object)
 
 
-def _as_stored(records: Records, matrix: Values) -> Values:
+def _as_stored(records: HeldRecords, matrix: Values) -> Values:
     """Give rows the type of stored ones, which was decided when these were made."""
     stored, names = records.matrix, records.feature_names
     columns: Any = names or range(records.n_features)
@@ -194,7 +194,7 @@ def _without(name: str, what: str) -> InvalidDataError:
     )
 
 
-def _refuse_missing_parts(records: Records, y: Any, groups: Any) -> None:
+def _refuse_missing_parts(records: HeldRecords, y: Any, groups: Any) -> None:
     if y is None and records.y is not None:
         raise InvalidDataError(
             "y is missing; expected one target for each row, as the records have them"
@@ -216,7 +216,7 @@ def _is_text(X: Any) -> bool:
     return len(X) > 0 and isinstance(X[0], str)
 
 
-def _refuse_other_columns(records: Records, table: RecordArrays, *, is_frame: bool) -> None:
+def _refuse_other_columns(records: HeldRecords, table: RecordArrays, *, is_frame: bool) -> None:
     names, known = table.feature_names, records.feature_names
     if names != known:
         if names is None or known is None:

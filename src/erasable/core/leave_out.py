@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from erasable.core._changing import learn_anew
 from erasable.core.arrays import Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.changes import Delta
 from erasable.core.errors import TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.core.mapped.objects import base_of
 from erasable.core.matrices import memory_of
-from erasable.core.records import Records
 
 __all__ = ["OpaqueError", "Snapshot", "each_without"]
 
@@ -49,7 +49,7 @@ class Snapshot:
     ----------
     model : object
         Everything that can be reached from it is remembered.
-    records : Records
+    records : HeldRecords
         Those that it holds, which a deletion that is not released does not change.
 
     Raises
@@ -70,7 +70,7 @@ class Snapshot:
     (2, array([1., 2.]), ['a', 'b'])
     """
 
-    def __init__(self, model: object, records: Records) -> None:
+    def __init__(self, model: object, records: HeldRecords) -> None:
         self._arrays: list[tuple[NDArray[Any], NDArray[Any]]] = []
         self._lists: list[tuple[Any, Any]] = []
         self._mappings: list[tuple[Any, Any]] = []
@@ -147,7 +147,7 @@ class Snapshot:
         return held
 
 
-def _buffers(records: Records) -> list[Any]:
+def _buffers(records: HeldRecords) -> list[Any]:
     matrix = records.matrix
     held = [*memory_of(matrix), records.y, records.weights]
     held += [records.ids, records.groups]

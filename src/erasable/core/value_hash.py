@@ -22,10 +22,9 @@ from scipy.sparse import issparse
 from erasable.core import _value_kernels as kernels
 from erasable.core._mixed import Mixed
 from erasable.core.arrays import Words, of_objects
-from erasable.core.attachment import Attachment
+from erasable.core.attachment import Attachment, HeldRecords
 from erasable.core.errors import ArtifactError
 from erasable.core.passes import Block, Pass, Stored, run
-from erasable.core.records import Records
 from erasable.core.row_arrays import PerLiveRow
 from erasable.core.sparse import canonical, parts
 from erasable.core.tape import Tape
@@ -137,12 +136,12 @@ class ValueHash:
         return replace(found, told=self.told)
 
 
-def _kinds(records: Records, names: Iterable[str]) -> dict[str, str]:
+def _kinds(records: HeldRecords, names: Iterable[str]) -> dict[str, str]:
     """Return for each part how its values are stored, where a model may depend on that."""
     return {name: _kind(records, name) for name in names}
 
 
-def _kind(records: Records, name: str) -> str:
+def _kind(records: HeldRecords, name: str) -> str:
     if name in ("X", "values"):
         if records.matrix.dtype == object:
             return "objects"
@@ -160,7 +159,7 @@ def _kind(records: Records, name: str) -> str:
 
 
 def _sums(
-    records: Records, rows: NDArray[np.int64], names: tuple[str, ...], unread: tuple[int, ...]
+    records: HeldRecords, rows: NDArray[np.int64], names: tuple[str, ...], unread: tuple[int, ...]
 ) -> Words:
     sums = np.zeros((len(names), 2), dtype=np.uint64)
     keys = _IDS.record_keys(records.ids[rows])

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from erasable.core.arrays import Values
-from erasable.core.attachment import Attachment
+from erasable.core.attachment import Attachment, HeldRecords
+from erasable.core.inputs import RecordArrays
 from erasable.core.records import Records
 
 
 class _Table(Records):
     """Other values for the same records, with the same ids and attachments."""
 
-    def __init__(self, records: Records, matrix: Values | Callable[[], Values]) -> None:
+    def __init__(self, records: HeldRecords, matrix: Values | Callable[[], Values]) -> None:
         self.__dict__.update(records.__dict__)
         self.__dict__.pop("matrix", None)
         self._matrix = matrix
         self.feature_names = self.numeric = self.types = None
         self._id_index = self._group_index = self._id_set = None  # kept by the records alone
+
+    @classmethod
+    def from_table(cls, table: RecordArrays) -> Any:
+        """Make records of their own."""
+        return Records.from_table(table)
 
     def _kept_index(self) -> None:
         """Keep no index in files."""

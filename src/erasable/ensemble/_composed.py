@@ -38,7 +38,7 @@ from erasable.core._schema import (
 )
 from erasable.core._stored_parts import drop_copies, refuse_stored_gaps
 from erasable.core.arrays import Ints
-from erasable.core.attachment import Attachment
+from erasable.core.attachment import Attachment, HeldRecords
 from erasable.core.changes import NOTHING, Affine, Delta
 from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
@@ -51,7 +51,6 @@ from erasable.core.errors import (
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.params import function_path
 from erasable.core.protocol import Learner
-from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment
@@ -135,7 +134,7 @@ def restored(
 
 
 def have_their_records(
-    members: Mapping[int, Member], allotment: Allotment, records: Records
+    members: Mapping[int, Member], allotment: Allotment, records: HeldRecords
 ) -> bool:
     """Tell whether the members with records, and no others, have those that are allotted to them.
 

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 
 from erasable.core.arrays import Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.classes import GONE, Classes, narrowed
 from erasable.core.deletion import Action, Outcome
-from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Fitted, Following, Member, Task, Trail, carry_out_all
@@ -61,7 +61,7 @@ class MemberPlan:
             return 0
         return int(np.searchsorted(self.share.slices, max(self.kept), side="right"))
 
-    def task(self, records: Records) -> Task:
+    def task(self, records: HeldRecords) -> Task:
         """Take the records that have to be learned, in the form in which they are."""
         begin, share = self.begin, self.share
         rows, times = share.rows[begin:], share.times

@@ -21,11 +21,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from erasable.core._changing import Change
 from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.attachment import HeldRecords
 from erasable.core.classes import narrowed
 from erasable.core.digest import LeafHash, leaf_hash, state_root
 from erasable.core.errors import UnlearnableError
 from erasable.core.passes import storage
-from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Share
 from erasable.refit._fitting import ask, one_thread
@@ -94,11 +94,11 @@ class Member:
     def ask(self, method: str, matrix: Any, recipe: Recipe) -> Any:
         """Ask the estimator about rows."""
 
-    def attach(self, records: Records, share: Callable[[], Share], *, vouched: bool) -> None:
+    def attach(self, records: HeldRecords, share: Callable[[], Share], *, vouched: bool) -> None:
         """Take its records, where it came from a file or a pickle; `share` finds them."""
 
     def following(
-        self, name: str, records: Records, share: Share, leaving: Ints, arriving: Ints
+        self, name: str, records: HeldRecords, share: Share, leaving: Ints, arriving: Ints
     ) -> Following | None:
         """Return the change that makes its estimator one of `share`; None: it is fitted again.
 

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from erasable.core._adding import RecordsChange
 from erasable.core._changing import carry_out
 from erasable.core.arrays import Ints
-from erasable.core.attachment import Attachment
+from erasable.core.attachment import Attachment, HeldRecords
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, id_set_hash, leaf_hash, state_root
@@ -80,13 +80,13 @@ class Own(Member):
             matrix = matrix.astype(np.float64, copy=False)
         return getattr(self.estimator, method)(Rows(matrix))
 
-    def attach(self, records: Records, share: Callable[[], Share], *, vouched: bool) -> None:
+    def attach(self, records: HeldRecords, share: Callable[[], Share], *, vouched: bool) -> None:
         """Give the model its records."""
         self.estimator._attach_to(_copied(records, share(), self), vouched)
         self.estimator._info.values = None
 
     def following(
-        self, name: str, records: Records, share: Share, leaving: Ints, arriving: Ints
+        self, name: str, records: HeldRecords, share: Share, leaving: Ints, arriving: Ints
     ) -> Following:
         """Check that the model can follow the change; raise UnlearnableError if it cannot."""
         model: Erasable = self.estimator
@@ -169,7 +169,7 @@ def recipe_of(base: Any, owner: Erasable) -> Recipe:
 
 
 def fit_own(
-    name: str, recipe: Recipe, tape: Tape, records: Records, share: Share, columns: Ints | None
+    name: str, recipe: Recipe, tape: Tape, records: HeldRecords, share: Share, columns: Ints | None
 ) -> Own:
     """Fit a member on its share of the records; raise UnlearnableError if that cannot be done."""
     size, ids = share.size(records.weights), share.record_set(records.ids)
@@ -228,11 +228,13 @@ def refuse_unsuited_own(base: Erasable, owner: str) -> None:
     base._validate_params()
 
 
-def _copied(records: Records, share: Share, member: Own) -> Records:
+def _copied(records: HeldRecords, share: Share, member: Own) -> Records:
     return Records.from_table(_table(records, share.rows, member.columns, share.times))
 
 
-def _table(records: Records, rows: Ints, columns: Ints | None, times: Ints | None) -> RecordArrays:
+def _table(
+    records: HeldRecords, rows: Ints, columns: Ints | None, times: Ints | None
+) -> RecordArrays:
     """Copy records; how often each is there is a weight."""
     table = records._table().take(rows)
     if columns is not None:

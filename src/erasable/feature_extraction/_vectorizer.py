@@ -23,13 +23,13 @@ from sklearn.utils import Tags
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Array, Fields, Sizes, Texts, refuse
 from erasable.core.arrays import Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.changes import Delta, TableChange
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
 from erasable.core.errors import InvalidDataError
 from erasable.core.estimator import NEVER, Erasable
 from erasable.core.passes import storage
-from erasable.core.records import Records
 from erasable.core.rows import Rows
 from erasable.core.tables import Table
 from erasable.feature_extraction._analysis import (
@@ -40,7 +40,7 @@ from erasable.feature_extraction._analysis import (
 )
 from erasable.feature_extraction._counts import CountRows, Cutting, TermCounts, count_terms
 
-_counted: WeakKeyDictionary[Records, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
+_counted: WeakKeyDictionary[HeldRecords, dict[tuple[bool, bool], TermCounts]] = WeakKeyDictionary()
 """Counts of documents that several models learn from, for as long as the documents are kept.
 
 To cut them takes most of the time that it takes to lay a model out over them again.
@@ -233,7 +233,7 @@ class Vectorizer(TransformerMixin, Erasable, auto_wrap_output_keys=None):  # typ
 
         Parameters
         ----------
-        X : iterable of str, or Records
+        X : iterable of str, or HeldRecords
             Documents.
         y : ignored
         ids : array-like of int or str, default=None

@@ -17,10 +17,10 @@ import erasable.kernel._wave_kernels as kernels
 from erasable.core._grid_kernels import MIN_TOP, ceil_log2
 from erasable.core._schema import FieldType, refuse_unbounded
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.gram import MAX_FEATURES, Gram
 from erasable.core.grid import Grid, GridChange
 from erasable.core.passes import Block, Pass, storage
-from erasable.core.records import Records
 from erasable.core.row_arrays import PerRow
 from erasable.core.seeds import SEEDS
 from erasable.core.sparse import parts
@@ -94,7 +94,7 @@ class WaveDesign(WeightedTargets):
     def __init__(
         self,
         waves: Waves,
-        records: Records,
+        records: HeldRecords,
         live_rows: Ints,
         warn: bool = False,
         n_jobs: int | None = None,

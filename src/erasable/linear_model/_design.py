@@ -17,12 +17,12 @@ from scipy.sparse import csr_array
 
 from erasable.core._jit import kernel
 from erasable.core.arrays import Flags, Floats, Ints, Matrix
+from erasable.core.attachment import HeldRecords
 from erasable.core.changes import Delta
 from erasable.core.extremes import Extremes
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.matrices import blank_rows
-from erasable.core.records import Records
 from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
 
@@ -36,7 +36,7 @@ class WeightedTargets(ABC):
     gram: Gram
     origin: Floats | None = None
 
-    def __init__(self, records: Records, live_rows: Ints) -> None:
+    def __init__(self, records: HeldRecords, live_rows: Ints) -> None:
         self._records = records
         self._plain = _as_columns(records.y, live_rows)
         self._targets = self._plain
@@ -98,7 +98,7 @@ class WeightedTargets(ABC):
     def parts(self, rows: Ints) -> Iterator[tuple[slice, Any, Any, Any, Any]]:
         """Yield dense records by parts: of `rows`, what is summed, the features, their places."""
 
-    def take_arrays(self, records: Records) -> None:
+    def take_arrays(self, records: HeldRecords) -> None:
         """Refer to the arrays of records that have room for new rows."""
         self._records = records
         assert records.y is not None
@@ -167,7 +167,7 @@ class LinearDesign(WeightedTargets):
 
     def __init__(
         self,
-        records: Records,
+        records: HeldRecords,
         live_rows: Ints,
         names: Sequence[str] | None = None,
         warn: bool = False,
@@ -188,7 +188,7 @@ class LinearDesign(WeightedTargets):
         table = Table(self._matrix, live_rows, targets=self._targets)
         return (self.gram.add if sign > 0 else self.gram.subtract)(table, rows)
 
-    def take_arrays(self, records: Records) -> None:
+    def take_arrays(self, records: HeldRecords) -> None:
         """See `WeightedTargets`."""
         super().take_arrays(records)
         if self.origin is None:

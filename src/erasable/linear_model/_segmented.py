@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from erasable.cluster import QuantizedKMeans
 from erasable.core._schema import Fields
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import LeafHash, leaf_hash
@@ -23,7 +24,6 @@ from erasable.core.estimator import Erasable
 from erasable.core.gram import Gram
 from erasable.core.grid import Grid
 from erasable.core.params import encode_params
-from erasable.core.records import Records
 from erasable.core.row_arrays import padded
 from erasable.core.rows import Rows
 from erasable.core.seeds import SEEDS
@@ -47,7 +47,7 @@ class SegmentSums:
 
     def __init__(
         self,
-        records: Records,
+        records: HeldRecords,
         grid: Grid,
         live_rows: Ints,
         labels: Labels,
@@ -66,7 +66,7 @@ class SegmentSums:
         table = Table(records.matrix, lambda: live_rows, targets=self._targets, n_jobs=n_jobs)
         self.grams = Gram.fit_each(of_rows, table, of_targets, labels, n_segments)
 
-    def take_arrays(self, records: Records) -> None:
+    def take_arrays(self, records: HeldRecords) -> None:
         """Refer to the arrays of records that have room for new rows."""
         assert records.y is not None
         self._records, n_rows = records, records.n_rows

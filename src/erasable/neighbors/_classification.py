@@ -35,7 +35,7 @@ class KNeighborsClassifier(ClassifierMixin, Neighbors):
         How the nearest are found, which is a matter of speed alone. "auto" takes a tree up to 15
         features.
     leaf_size : int, default=128
-        Records in a leaf of the tree, at most; a matter of speed, too.
+        HeldRecords in a leaf of the tree, at most; a matter of speed, too.
     p : {1, 2, inf}, default=2
         Power of the metric "minkowski".
     metric : {"minkowski", "euclidean", "manhattan", "chebyshev"}, default="minkowski"

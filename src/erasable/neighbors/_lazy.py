@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from erasable.core._changing import not_its_records
 from erasable.core._schema import Array, Fields, FieldType, Sizes, refuse
 from erasable.core.arrays import Floats, Ints
-from erasable.core.attachment import Attachment
+from erasable.core.attachment import Attachment, HeldRecords
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.errors import ErasableError, MagnitudeError
@@ -89,7 +89,7 @@ class Lazy(Erasable):
     def _fit_rows(self) -> None:
         self._accelerator = self._memory_of(self._attached())
 
-    def _targets(self, records: Records) -> NDArray[Any]:
+    def _targets(self, records: HeldRecords) -> NDArray[Any]:
         """Return what is kept of each row beside its values."""
         assert records.y is not None
         return records.y
@@ -212,7 +212,7 @@ class WeightedLazy(Weighted, Lazy):
     _reads_blocks = True
     _without_effect: ClassVar[tuple[str, ...]] = ("n_jobs",)
 
-    def _targets(self, records: Records) -> NDArray[Any]:
+    def _targets(self, records: HeldRecords) -> NDArray[Any]:
         return np.ones(records.n_rows) if records.weights is None else records.weights
 
     def _fit_rows(self) -> None:

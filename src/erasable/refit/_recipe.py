@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator, clone
 
 from erasable.core._mixed import Mixed
 from erasable.core.arrays import Floats, Ints
+from erasable.core.attachment import HeldRecords
 from erasable.core.classes import narrowed
 from erasable.core.errors import ArtifactError, InvalidParameterError
 from erasable.core.estimator import Erasable
-from erasable.core.records import Records
 from erasable.core.tape import Tape
 from erasable.core.trust import Naming, origin
 from erasable.core.values import Accepts
@@ -63,7 +63,7 @@ class Recipe:
 
     def given(
         self,
-        records: Records,
+        records: HeldRecords,
         rows: Ints,
         text: list[int] | None = None,
         columns: Ints | None = None,
