@@ -233,14 +233,10 @@ def _cycles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_few_modules_import_each_other() -> None:
-    """A module imports the module that has what it needs, and not the package that shows it.
-
-    The largest cycle is that of records, their models, and the changes that both go through.
-    """
+    """A module imports the module that has what it needs, and not the package that shows it."""
     found = _cycles(_imports(SOURCE))
     assert len(found) <= 6, found
-    assert len(found[0]) <= 11, found[0]
-    assert max(map(len, found[1:])) <= 3, found[1]
+    assert max(map(len, found)) <= 3, found[0]
 
 
 @pytest.mark.parametrize(

@@ -216,10 +216,10 @@ def test_a_model_that_is_collected_while_an_index_is_made(monkeypatch):
 
         return index
 
-    monkeypatch.setattr("erasable.core.records.IdIndex", interrupted(IdIndex))
+    monkeypatch.setattr("erasable.core.attachment.IdIndex", interrupted(IdIndex))
     held.select(["a"])
     assert "secret" not in records._id_index._rows
-    monkeypatch.setattr("erasable.core.records.GroupIndex", interrupted(GroupIndex))
+    monkeypatch.setattr("erasable.core.attachment.GroupIndex", interrupted(GroupIndex))
     others.append(records.attach())
     held.exclude(np.array([2]))
     held.release(np.array([2]))

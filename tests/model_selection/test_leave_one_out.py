@@ -183,7 +183,7 @@ def test_one_seed_is_drawn_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
         drawn.append(given)
         return 7
 
-    monkeypatch.setattr("erasable.core.estimator.seed_from", draw)
+    monkeypatch.setattr("erasable.core.model.seed_from", draw)
     result = leave_one_out(KMeans(3), X)
     assert drawn == [None]
     monkeypatch.undo()

@@ -39,7 +39,7 @@ from erasable.core.values import Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
     from erasable.core.attachment import HeldRecords
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
 
 _SPARE = 1 / 8  # share of rows that is allocated beyond those needed
 _LEAST = 16
@@ -303,13 +303,13 @@ _Kind = TypeVar("_Kind", bound=Report)
 class RecordsChange:
     """A change of records: of all models that hold them, or of one that alone holds them."""
 
-    def __init__(self, records: HeldRecords, model: Erasable | None, *, digest: bool) -> None:
+    def __init__(self, records: HeldRecords, model: Model | None, *, digest: bool) -> None:
         self._began = time.perf_counter()
         self._records, self._digest = records, digest
         self._asked = model  # None: all that there are
 
     @cached_property
-    def _models(self) -> list[tuple[Attachment, Erasable]]:
+    def _models(self) -> list[tuple[Attachment, Model]]:
         """The models that hold records, with their attachments."""
         if self._asked is not None and len(self._records._holders) == 1:
             return [(self._asked._attached(), self._asked)]
@@ -433,7 +433,7 @@ class RecordsChange:
                 f"{type(self._asked).__name__} alone holds; call {advice}, which all models follow"
             )
 
-    def _names(self, rows: NDArray[np.int64] | None, but: Erasable | None) -> str:
+    def _names(self, rows: NDArray[np.int64] | None, but: Model | None) -> str:
         """Name the models that hold any of some rows, or any rows at all."""
         names = [
             type(model).__name__
@@ -485,7 +485,7 @@ class RecordsChange:
         ]  # fmt: skip
 
 
-def _check(model: Erasable, records: HeldRecords, table: RecordArrays) -> None:
+def _check(model: Model, records: HeldRecords, table: RecordArrays) -> None:
     """Refuse what a model cannot learn from, although the records may hold it."""
     name = type(model).__name__
     if table.ids.size == 0:
@@ -516,7 +516,7 @@ def _check(model: Erasable, records: HeldRecords, table: RecordArrays) -> None:
 
 
 def _refuse_few(
-    held: Attachment, model: Erasable, leaving: NDArray[np.int64], n_new: int, succeeds: bool
+    held: Attachment, model: Model, leaving: NDArray[np.int64], n_new: int, succeeds: bool
 ) -> None:
     least = model._minimum_records()
     n_gone = 0 if succeeds or not leaving.size else int(np.count_nonzero(held.live[leaving]))

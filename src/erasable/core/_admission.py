@@ -20,7 +20,7 @@ from erasable.core.undecided_types import may_be_rounded, refuse_rounded, refuse
 from erasable.core.values import Accepts, refuse_unsuited
 
 if TYPE_CHECKING:
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
 
 IN_MEMORY = "Embedding on a cluster, Refit, and shards and bags of erasable's own estimators"
 """What learns from features in memory alone, for messages."""
@@ -31,7 +31,7 @@ _WITHOUT_TARGETS = {2: ("X", "ids"), 3: ("X", "ids", "groups"), 4: ("X", "y", "i
 
 
 def read_records(
-    model: Erasable, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
+    model: Model, X: Any, y: Any, sample_weight: Any, ids: Any, groups: Any
 ) -> Records:
     """Read what a model is to be fitted on; see `erasable.core.estimator.Erasable.fit`."""
     needs_target = get_tags(model).target_tags.required
@@ -74,7 +74,7 @@ def refuse_records(estimator: BaseEstimator, records: Records) -> None:
     refuse_unsuited(estimator, records.matrix, live, records.feature_names)
 
 
-def _refuse_stored(model: Erasable, records: Records) -> None:
+def _refuse_stored(model: Model, records: Records) -> None:
     remote = records.is_remote
     if records.is_stored and (parts := model._not_by_blocks(remote=remote)):
         where = "on a cluster" if remote else "in files"
@@ -85,14 +85,14 @@ def _refuse_stored(model: Erasable, records: Records) -> None:
         )
 
 
-def _refuse_rounded(model: Erasable, records: Records) -> None:
+def _refuse_rounded(model: Model, records: Records) -> None:
     if Accepts.of(model).exact:
         stored = records.is_stored and may_be_rounded(records.matrix)
         if stored or "rounded" in records.unsettled:
             refuse_rounded(type(model).__name__, stored=stored)
 
 
-def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -> None:
+def _refuse_besides(model: Model, records: Records, given: tuple[Any, ...]) -> None:
     if any(each is not None for each in given):
         raise InvalidInputError(
             "fit was given Records together with y, sample_weight, ids or groups; expected "
@@ -105,7 +105,7 @@ def _refuse_besides(model: Erasable, records: Records, given: tuple[Any, ...]) -
         )
 
 
-def records_for(model: Erasable, records: Records | tuple[Any, ...]) -> Records:
+def records_for(model: Model, records: Records | tuple[Any, ...]) -> Records:
     """Return the records that a file comes with, if they have the features of its model."""
     predicts = get_tags(model).target_tags.required
     if not isinstance(records, Records):
@@ -140,7 +140,7 @@ def records_for(model: Erasable, records: Records | tuple[Any, ...]) -> Records:
     return records
 
 
-def _from_tuple(model: Erasable, given: tuple[Any, ...], predicts: bool) -> Records:
+def _from_tuple(model: Model, given: tuple[Any, ...], predicts: bool) -> Records:
     forms = _WITH_TARGETS if predicts else _WITHOUT_TARGETS
     if not (isinstance(given, tuple) and len(given) in forms):
         length = f" of {len(given)}" if isinstance(given, tuple) else ""
@@ -160,7 +160,7 @@ def _from_tuple(model: Erasable, given: tuple[Any, ...], predicts: bool) -> Reco
 
 
 @contextmanager
-def telling_form(model: Erasable, records: Records | tuple[Any, ...]) -> Iterator[None]:
+def telling_form(model: Model, records: Records | tuple[Any, ...]) -> Iterator[None]:
     """Add to an error how a tuple of records was read, in case it was meant in another order."""
     forms = _WITH_TARGETS if get_tags(model).target_tags.required else _WITHOUT_TARGETS
     try:

@@ -25,7 +25,7 @@ from erasable.core.digest import id_set_hash, state_root
 from erasable.core.errors import ArtifactError, ErasableError, PrecisionWarning
 
 if TYPE_CHECKING:
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
     from erasable.core.value_hash import ValueHash
 
 
@@ -35,7 +35,7 @@ class AllOrNothing:
     It is entered twice: an interruption while it restores attributes is then the first that counts.
     """
 
-    def __init__(self, estimators: Iterable[Erasable]) -> None:
+    def __init__(self, estimators: Iterable[Model]) -> None:
         self._before = [(each, dict(each.__dict__)) for each in estimators]
 
     def __enter__(self) -> None:
@@ -98,7 +98,7 @@ class Exclusion:
         self._held.readmit(self._rows)
 
 
-def carry_out(change: Change, models: Sequence[tuple[Attachment, Erasable]]) -> list[Outcome]:
+def carry_out(change: Change, models: Sequence[tuple[Attachment, Model]]) -> list[Outcome]:
     """Change records, and have models follow.
 
     What is raised meanwhile is raised again once the models are whole: as they were, or changed.
@@ -153,7 +153,7 @@ class _Follower(NamedTuple):
     """A model that follows a change, with what it needs for that."""
 
     held: Attachment
-    model: Erasable
+    model: Model
     delta: Delta
     follows: bool
     id_set: NDArray[np.uint64] | None  # the hashes of its records without what leaves
@@ -168,7 +168,7 @@ class _Follower(NamedTuple):
             self.model.__dict__ = self.before
 
 
-def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
+def _follower(change: Change, held: Attachment, model: Model) -> _Follower:
     delta, info = change.delta(held), model._info
     id_set, values, leaving = info.id_set, info.values, delta.leaving
     follows = change.plain and model._follows(delta, held.n_live)
@@ -183,7 +183,7 @@ def _follower(change: Change, held: Attachment, model: Erasable) -> _Follower:
     return _Follower(held, model, delta, follows, id_set, values, before)
 
 
-def _can_stay(model: Erasable, held: Attachment, leaving: Ints) -> bool:
+def _can_stay(model: Model, held: Attachment, leaving: Ints) -> bool:
     """Tell whether a model can exist without rows that others are to take the place of."""
     if held.n_live - leaving.size < model._minimum_records():
         return False
@@ -216,7 +216,7 @@ def _follow(change: Change, follower: _Follower) -> Outcome:
     return outcome
 
 
-def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outcome:
+def learn_anew(model: Model, held: Attachment, affine: Affine | None) -> Outcome:
     """Learn again from an attachment, behind a map or not; a step keeps its owner."""
     owner = model._info.owner
     with warnings.catch_warnings():
@@ -226,7 +226,7 @@ def learn_anew(model: Erasable, held: Attachment, affine: Affine | None) -> Outc
     return Outcome("refit", held.n_live, {"refits": 1})
 
 
-def learn_and_compare(model: Erasable) -> None:
+def learn_and_compare(model: Model) -> None:
     """Rebuild the accelerator by learning from the records again; ArtifactError if that differs.
 
     For estimators that learn about as fast as they could check their records otherwise.
@@ -245,7 +245,7 @@ def learn_and_compare(model: Erasable) -> None:
     model.__dict__ = {**fresh.__dict__, "_info": model._info}
 
 
-def not_its_records(model: Erasable) -> ArtifactError:
+def not_its_records(model: Model) -> ArtifactError:
     """Return the error of records that a model from a file was not fitted on."""
     return ArtifactError(
         f"a fit on the records makes another {type(model).__name__} than that of the file; "

@@ -16,7 +16,7 @@ from erasable.core.params import decode_param, keep_objects
 from erasable.core.value_hash import ValueHash
 
 if TYPE_CHECKING:
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
 
 _SETTINGS = ("__", "_callback", "_metadata_request", "_parent_callback", "_skl")  # scikit-learn's
 
@@ -53,7 +53,7 @@ class FitInfo:
     # Parameters as the estimator was given them: from the start where `params` only names them.
     decoded: dict[str, Any] = field(default_factory=dict)
 
-    def target_tags(self, model: Erasable) -> tuple[bool, bool]:
+    def target_tags(self, model: Model) -> tuple[bool, bool]:
         """Tell whether the model learns from targets, and whether from classes."""
         if self.tags is None:
             tags = get_tags(model)
@@ -61,7 +61,7 @@ class FitInfo:
         return self.tags
 
     @classmethod
-    def of(cls, model: Erasable, params: dict[str, Any], **known: Any) -> FitInfo:
+    def of(cls, model: Model, params: dict[str, Any], **known: Any) -> FitInfo:
         """Make the bookkeeping of a model that was fitted with these parameters."""
         return cls(params, decoded=keep_objects(model, params), **known)
 
@@ -114,7 +114,7 @@ class FitInfo:
         return np.array_equal(held.id_set(), self.id_set)
 
 
-def base_state(model: Erasable) -> dict[str, Any]:
+def base_state(model: Model) -> dict[str, Any]:
     """Return the part of the state that every estimator has, and the map before a step."""
     book, held = model._info, model._held
     if book.id_set is None and held is not None:
@@ -131,7 +131,7 @@ def base_state(model: Erasable) -> dict[str, Any]:
     }
 
 
-def map_state(model: Erasable) -> dict[str, Any]:
+def map_state(model: Model) -> dict[str, Any]:
     """Return the entry of the state for the map behind which a step has learned, if any."""
     return {} if model._map is None else {"map": model._map._asdict()}
 

@@ -23,7 +23,7 @@ from erasable.core.trust import reading
 from erasable.core.value_hash import ValueHash
 
 if TYPE_CHECKING:
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
 
 MOST_FEATURES, MOST_RECORDS = 2**31 - 1, 2**53
 
@@ -91,7 +91,7 @@ def check_base(model: Any, state: dict[str, Any]) -> None:
         refuse("n_records", base["n_records"], f"{least} or more")
 
 
-def check_learned(model: Erasable, learned: dict[str, Any]) -> None:
+def check_learned(model: Model, learned: dict[str, Any]) -> None:
     """Check what an estimator has learned against its schema, if it declares one.
 
     Parameters and what `check_base` checks are set by then.

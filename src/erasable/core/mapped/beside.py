@@ -23,7 +23,7 @@ from erasable.core.persistent import UnsavableError
 from erasable.core.trust import reading
 
 if TYPE_CHECKING:
-    from erasable.core.estimator import Erasable
+    from erasable.core.model import Model
 
 _SUFFIX, _NEXT = ".records", ".next"
 _MADE = (ARRAYS, NOW, CHANGE)
@@ -48,7 +48,7 @@ def refuse_others(path: Any, *, records: bool) -> None:
             )
 
 
-def save_records(model: Erasable, path: Any) -> None:
+def save_records(model: Model, path: Any) -> None:
     """Prepare the records of a model that is about to be saved under `path`.
 
     Of a model that was loaded from there, only changes are written. The former files stay until
@@ -73,7 +73,7 @@ def save_records(model: Erasable, path: Any) -> None:
             _make_of_records(files, key, model)
 
 
-def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
+def _make_of_records(files: Folder, key: str, model: Model) -> None:
     """Keep only the live records, to which the model is attached when it is loaded."""
     held = model._attached()
     remote = held.records.is_remote
@@ -81,7 +81,7 @@ def _make_of_records(files: Folder, key: str, model: Erasable) -> None:
     MappedFile.make(files, key + _NEXT, label_of(model), records)
 
 
-def recover_records(model: Erasable, path: Any) -> None:
+def recover_records(model: Model, path: Any) -> None:
     """Put the prepared files in place, once the model's file is there.
 
     Raise ArtifactFileError if the disk fails; the prepared files stay, and `load_with_records` goes
@@ -93,7 +93,7 @@ def recover_records(model: Erasable, path: Any) -> None:
     _OPEN.pop(model, None)
 
 
-def drop_records(model: Erasable, path: Any) -> None:
+def drop_records(model: Model, path: Any) -> None:
     """Remove the records of an earlier model, when a model is saved without its own."""
     if isinstance(path, str | os.PathLike):
         files, key = _place(path)
@@ -129,7 +129,7 @@ def load_with_records(cls: type[Any], path: Any, *, trusted: bool) -> Any:
     return kept
 
 
-def make_ready(model: Erasable) -> Erasable:
+def make_ready(model: Model) -> Model:
     """Compute all that deletions need, and let a model check its file.
 
     Return the model, or a copy if another model still holds records that it has deleted; raise
@@ -150,7 +150,7 @@ def make_ready(model: Erasable) -> Erasable:
     return model
 
 
-def label_of(model: Erasable) -> str:
+def label_of(model: Model) -> str:
     """Return the label of a model and the values of its records."""
     return _label(model.digest(), model._info.written_values(model._held))
 
