@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from ensemble.learners import table
 from erasable.core.digest import state_root
 from erasable.ensemble import BaggingClassifier, ShardedClassifier
+from erasable.ensemble._own_members import _Changes
 from erasable.naive_bayes import GaussianNB as OurNB
 from interruptions import interrupt
 
@@ -111,3 +112,24 @@ def test_a_member_that_another_replaces_is_whole_after_an_interruption() -> None
         assert state_root(model.state()) == digests[done]
         at += 7
     assert outcomes == {False, True}
+
+
+def test_no_memory_when_the_members_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They learn again with the model, which would else be of records that they do not hold."""
+    X, y, ids, _ = table(GaussianNB(), 30)
+    kind, left, plainly = MODELS["own members"], ~np.isin(ids, ids[:4]), _Changes.finish
+    model = kind.__sklearn_clone__().fit(X, y, ids=ids)
+    before = state_root(model.state())
+
+    def finish(self: _Changes) -> None:
+        plainly(self)
+        monkeypatch.undo()
+        raise MemoryError
+
+    monkeypatch.setattr(_Changes, "finish", finish)
+    with pytest.raises(MemoryError):
+        model.delete(ids[:4])
+    assert state_root(model.state()) == before
+    model.delete(ids[:4])
+    fresh = kind.__sklearn_clone__().fit(X[left], y[left], ids=ids[left])
+    assert state_root(model.state()) == state_root(fresh.state())

@@ -44,6 +44,7 @@ from erasable.core.classes import Classes
 from erasable.core.deletion import Outcome
 from erasable.core.errors import (
     ArtifactError,
+    ErasableError,
     InvalidInputError,
     InvalidParameterError,
     TooFewRecordsError,
@@ -374,7 +375,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         self._has_begun = self._has_own_members
         try:
             outcomes = follow(staged.following)
-        except Exception:  # no member has changed
+        except ErasableError:  # no member has changed; after another error, some may have
             self._has_begun = False
             raise
         self._accelerator = work
