@@ -284,6 +284,19 @@ def test_additions_follow_one_another(name: str, made: Any, tmp_path: Path) -> N
     life.replace([STORED + 1, 3], others=[STORED + 6])
 
 
+def test_a_table_of_stored_rows_forgets_what_was_added(tmp_path: Path) -> None:
+    """A row in the files leaves before others are added, and these leave again."""
+    frame, steps = numbers(), make_pipeline(OrdinalEncoder(), StandardScaler(), Ridge())
+    held, others = frame.iloc[:STORED], frame.iloc[STORED:]
+    model = clone(steps).fit(in_files(steps, held, tmp_path))
+    model.delete([0])
+    model.add(others[list("abc")], others["label"], ids=others["id"])
+    model.delete(others["id"])
+    left = held.iloc[1:]
+    again = clone(steps).fit(left[list("abc")], left["label"], ids=left["id"])
+    assert model.digest() == again.digest()
+
+
 def test_groups_leave_with_what_was_added(tmp_path: Path) -> None:
     frame = numbers().assign(person=np.arange(N) // 4)
     frame.to_parquet(tmp_path / "some.parquet", index=False)

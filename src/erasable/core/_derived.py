@@ -86,6 +86,10 @@ class Derived(Stored):
         """Make rows before they are deleted, while the fitted steps still hold them."""
         self._last = LastRead(rows.copy(), self._made(rows))
 
+    def forget(self, rows: Ints) -> None:
+        """See `Stored`; rows that do not count are not made."""
+        self.drop_copies()
+
     def drop_copies(self) -> None:
         """See `Stored`."""
         self._last = None
