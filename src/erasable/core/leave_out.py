@@ -63,6 +63,7 @@ class Snapshot:
     ...     def __init__(self):
     ...         self.count, self.sums, self.names = 2, np.array([1.0, 2.0]), ["a", "b"]
     >>> model = Model()
+    >>> from erasable import Records
     >>> snapshot = Snapshot(model, Records([[0.0]]))
     >>> model.count, model.sums[0], model.names[:] = 1, 9.0, ["b"]
     >>> snapshot.restore()
