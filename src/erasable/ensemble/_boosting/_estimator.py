@@ -74,7 +74,6 @@ class Boosting(Weighted):
     _takes_map: ClassVar[bool] = True
     _attaches_by_learning = True
     _reads_blocks: ClassVar[bool] = True
-    _adds: ClassVar[bool] = False
     _refit_from = NEVER
     _settings: dict[str, Any]
     _targets: Any
