@@ -124,12 +124,11 @@ class Lazy(Erasable):
         if not self._owns_records or 2 * held.n_live > held.records.n_rows:
             return
         rows = held.live_rows()
-        fresh = held.copy_records().attach()
+        fresh = held.copy_records().attach().of(self)
         fresh.vouched = held.vouched
         records = fresh.records
         memory = self._accelerator.moved(records.matrix, records.ids, fresh.live, rows)
         self.__dict__ = {**self.__dict__, "_held": fresh, "_accelerator": memory}
-        fresh.of(self)
 
     @property
     def _memory(self) -> Memory:

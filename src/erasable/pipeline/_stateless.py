@@ -110,7 +110,7 @@ def transformed(name: str, step: Any, rows: Values) -> Values:
         given = given[:, 0].tolist()
     try:
         made = made_ready(step, rows.shape[1]).transform(given)
-    except ErasableError:
+    except (ErasableError, MemoryError):
         raise
     except Exception as error:
         kind = type(step).__name__
