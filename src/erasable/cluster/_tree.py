@@ -165,7 +165,7 @@ class Leaf(ClusterNode):
 
 
 class Merge(ClusterNode):
-    """A node over others: k-means over the centroids they hand up, learned anew each time."""
+    """A node over others: k-means over their centroids, learned again each time."""
 
     grid: Grid | None = None
 

@@ -1,4 +1,4 @@
-"""What an estimator implements to learn and to follow changes, and what it has for that."""
+"""The methods that an estimator implements to learn and to follow changes, and those it uses."""
 
 from __future__ import annotations
 

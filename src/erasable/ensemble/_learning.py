@@ -187,7 +187,7 @@ def learn_members(
 
 
 def _following(model: Composed, member: int, share: Share, moves: Moves) -> Following | None:
-    """Return the change that a member is ready to follow; None: it learns anew."""
+    """Return the change that a member is ready to follow; None: it learns again."""
     mine, had = model._members.get(member), model._accelerator.allotment
     if mine is None or had.among(moves.changed, member).size:
         return None

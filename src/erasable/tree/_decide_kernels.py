@@ -191,7 +191,7 @@ def _hash(hashes: NDArray[np.uint32], n: int, key: np.uint32) -> Any:
 
 @inlined
 def _draw_from_all(packed: Words, m: int, key: np.uint64, work: TreeScratch) -> Any:
-    """Draw among the values of the records at hand, and fetch their codes."""
+    """Draw among the values of the records, and fetch their codes."""
     rows, codes, hashes, drawn = work.rows, work.codes, work.hashes, work.drawn
     found, highest = 0, _EVERYTHING
     for start in range(0, m, BLOCK):
