@@ -169,14 +169,14 @@ SAMPLE = 2_000
 class CountAtExtremes(Pass[tuple[Ints, Ints]]):
     """Count values off a grid and beyond float32; sample every `step`-th row, none if it is 0."""
 
-    def __init__(self, origin: Floats, magic: Floats, quantum: Floats, step: int) -> None:
-        self._origin, self._magic, self._quantum, self._step = origin, magic, quantum, step
+    def __init__(self, origin: Floats, top: Ints, step: int) -> None:
+        self._origin, self._top, self._step = origin, top, step
 
     def of_block(self, block: Block) -> tuple[Ints, Ints]:
         matrix, rows, every, *_ = block
         d = matrix.shape[1]
         coarse, sampled = np.zeros((2, 2, d), dtype=np.int64)
-        per_column = self._origin, self._magic
+        per_column = self._origin, np.ldexp(1.0, self._top + kernels.BITS)
         for part, (origin, magic), _ in kernels.long_rows(matrix, every, per_column, None):
             packed = np.zeros(part.shape[1], dtype=np.int64)
             kernels.count_coarse(part, rows, every, origin, magic, packed)
@@ -186,7 +186,7 @@ class CountAtExtremes(Pass[tuple[Ints, Ints]]):
             sample = matrix[first :: self._step] if every else matrix[rows[first :: self._step]]
             offsets = sample.astype(np.float64) - self._origin
             nonzero = offsets != 0
-            vanished = nonzero & (np.abs(offsets) <= self._quantum / 2)
+            vanished = nonzero & (np.abs(offsets) <= np.ldexp(0.5, self._top - kernels.BITS))
             sampled += np.stack([nonzero.sum(axis=0), vanished.sum(axis=0)])
         return coarse, sampled
 

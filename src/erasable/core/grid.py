@@ -221,7 +221,7 @@ class Grid:
         step = max(1, -(-n_rows // SAMPLE)) if warn else 0
 
         def passes(grid: Self) -> list[Pass[Any]]:
-            counting = CountAtExtremes(grid.origin, grid.magic, grid.quantum, step)
+            counting = CountAtExtremes(grid.origin, grid.top, step)
             return [counting, *([] if further is None else [further(grid)])]
 
         # Files may state their extremes. If these are right, one pass suffices.
@@ -437,7 +437,7 @@ class Grid:
         """
         n_rows = matrix.shape[0] if live_rows is None else live_rows.size
         step = max(1, -(-n_rows // SAMPLE))
-        counting = CountAtExtremes(self.origin, self.magic, self.quantum, step)
+        counting = CountAtExtremes(self.origin, self.top, step)
         return skewed_columns(run(counting, matrix, live_rows)[1])
 
 
