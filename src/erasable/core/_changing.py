@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -158,14 +157,16 @@ class _Follower(NamedTuple):
     follows: bool
     id_set: NDArray[np.uint64] | None  # the hashes of its records without what leaves
     values: ValueHash | None
-    before: dict[str, Any]  # its attributes
+    before: tuple[dict[str, Any], dict[str, Any]]  # its attributes, and those of its `_info`
 
     def recover(self, again: bool) -> None:
         """Make the model what it was before the change, which has been undone; or learn again."""
         if again:
             self.model._relearn(self.held)
         else:
-            self.model.__dict__ = self.before
+            attributes, told = self.before
+            attributes["_info"].__dict__ = {**told, "keys": None}
+            self.model.__dict__ = attributes
 
 
 def _follower(change: Change, held: Attachment, model: Model) -> _Follower:
@@ -179,7 +180,7 @@ def _follower(change: Change, held: Attachment, model: Model) -> _Follower:
             id_set = id_set - id_set_hash(held.records.ids[leaving])
         if values is not None:
             values = values.without(held, leaving)
-    before = {**model.__dict__, "_info": replace(info, keys=None)}
+    before = dict(model.__dict__), dict(info.__dict__)
     return _Follower(held, model, delta, follows, id_set, values, before)
 
 

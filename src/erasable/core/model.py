@@ -40,6 +40,8 @@ from erasable.core.tape import Tape, any_repeats
 from erasable.core.undecided_types import refuse_mixed_numbers
 from erasable.core.values import refuse_unsuited
 
+__all__ = ["Model"]
+
 
 class Model(Learner, Transformer, BaseEstimator, ABC):
     """Base of `Erasable` without what users call: what a subclass writes, and what it uses.

@@ -90,8 +90,8 @@ def of_one_class(recipe: Recipe) -> Recipe:
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from erasable.core.estimator import Erasable
-    >>> recipe = of_one_class(Recipe.of(LogisticRegression(), Erasable()))
+    >>> from erasable.preprocessing import MinMaxScaler
+    >>> recipe = of_one_class(Recipe.of(LogisticRegression(), MinMaxScaler()))
     >>> X, y = np.array([[0.0], [1.0]]), np.array(["a", "a"], dtype=object)
     >>> recipe.fitted(recipe.fit(Tape(3), X, y, None)).predict([[7.0]]).tolist()
     ['a']
