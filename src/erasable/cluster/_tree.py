@@ -271,7 +271,7 @@ class ClusterTree:
         return [*self.leaves, *itertools.chain.from_iterable(self.merges)]
 
     def update(self, model: CentroidModel, delta: Delta) -> Outcome | None:
-        """Have leaves follow, and learn the nodes above these anew; None: learn again."""
+        """Update the leaves, and learn the nodes above them again; None: learn everything again."""
         held, leaving, arriving = model._attached(), delta.leaving, delta.arriving
         if leaving.size:
             left = (lambda: np.setdiff1d(held.live_rows(), arriving)) if arriving.size else None

@@ -20,7 +20,7 @@ class Persistent:
 
     __slots__ = ()
     _none_in_files: ClassVar[tuple[str, ...]] = ()
-    """Attributes that are None once a file is read."""
+    """Names of attributes that no file holds; reading a file sets them to None."""
 
     def _kept_attributes(self) -> dict[str, Any]:
         """Return the attributes that a file keeps."""

@@ -387,7 +387,7 @@ class StoredForest:
         return outcome
 
     def _read(self, rows: Ints) -> _Some:
-        """Read rows, whatever they weigh in a tree."""
+        """Read rows, each with weight 1."""
         matrix = self._matrix[rows] if rows.size else np.empty((0, self._matrix.shape[1]))
         return _Some(rows, matrix, self._records.y[rows], np.ones_like(rows))
 
