@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +135,7 @@ class CVaR:
         return worst, (mean - self.alpha * worst) / (1 - self.alpha)
 
 
-class _Search:
+class _Search(ABC):
     """A search for a selection for the worst cases, by thresholds, and the best one so far.
 
     `values` has the utility of those who stay of the best, in the samples that judged it.
@@ -161,17 +162,17 @@ class _Search:
         """Return the function that is maximised."""
         return sampled(self.task, self.goal.samples_needed(), threshold, self.goal.alpha)
 
+    @abstractmethod
     def judge(self, chosen: Choice, function: SetFunction) -> Floats:
         """Return the utility in the samples that judge a selection."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement judge()")
 
+    @abstractmethod
     def search(self, low: float, high: float) -> None:
         """Attempt thresholds."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement search()")
 
+    @abstractmethod
     def reported(self) -> Floats:
         """Return the utility of the best, in the samples from which its value is reported."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement reported()")
 
 
 class _SameSampleSearch(_Search):
