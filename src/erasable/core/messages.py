@@ -161,6 +161,15 @@ def refuse_many_rows(n_rows: int, most: int) -> None:
         )
 
 
+def refuse_many_records(n_records: int, most: int, name: str) -> None:
+    """Raise MagnitudeError where a model of trees gets as many records as it has no room for."""
+    if n_records >= most:
+        raise MagnitudeError(
+            f"{n_records} records were given; {name} takes fewer than {most} "
+            "(2**27); split the data, and fit a model to each part"
+        )
+
+
 def refuse_signature(function: Any, name: str, arguments: str) -> None:
     """Refuse anything but a function that can be called with `arguments`, such as "a, b"."""
     try:

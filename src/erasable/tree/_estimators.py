@@ -28,8 +28,9 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError, MagnitudeError
+from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
+from erasable.core.messages import refuse_many_records
 from erasable.core.params import decode_params
 from erasable.core.passes import storage
 from erasable.core.threads import in_threads
@@ -93,19 +94,11 @@ class TreeModel(Weighted):
 
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
-        self._refuse_many()
+        refuse_many_records(self._attached().n_live, MAX_ROWS, type(self).__name__)
         self._refuse_weightless(_NO_ROWS)
         self._targets = self._fit_targets()
         self._accelerator = self._grown()
         self._kept_flats = None
-
-    def _refuse_many(self) -> None:
-        n = self._attached().n_live
-        if n >= MAX_ROWS:
-            raise MagnitudeError(
-                f"{n} records were given; {type(self).__name__} takes fewer than {MAX_ROWS} "
-                "(2**27); split the data, and fit a model to each part"
-            )
 
     def _rules(self) -> TreeRules:
         n, d = self._attached().n_live, self.n_features_in_
@@ -172,7 +165,7 @@ class TreeModel(Weighted):
         if forest.has_to_learn_again or (arriving.size and not forest.can_add):
             return None
         if arriving.size:
-            self._refuse_many()
+            refuse_many_records(self._attached().n_live, MAX_ROWS, type(self).__name__)
             self._refuse_weightless(_NO_ROWS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit

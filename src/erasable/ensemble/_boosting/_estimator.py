@@ -17,10 +17,11 @@ from erasable.core._schema import Array, Fields, refuse_many, refuse_unbounded
 from erasable.core.arrays import Flags, Floats, Ints, Words
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
-from erasable.core.errors import InvalidParameterError, MagnitudeError
+from erasable.core.errors import InvalidParameterError
 from erasable.core.estimator import NEVER
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.ids import shorten
+from erasable.core.messages import refuse_many_records
 from erasable.core.params import decode_params
 from erasable.core.passes import storage
 from erasable.core.tape import Stream
@@ -115,7 +116,7 @@ class Boosting(Weighted):
 
     def _fit_rows(self) -> None:
         self._settings = decode_params(self._info.params)
-        self._refuse_many()
+        refuse_many_records(self._attached().n_live, MAX_ROWS, type(self).__name__)
         self._kept_flats = None
         numeric = self._attached().records.numeric
         self._declared = np.zeros(self.n_features_in_, np.bool_) if numeric is None else ~numeric
@@ -123,14 +124,6 @@ class Boosting(Weighted):
         self._refuse_weightless(_NO_ROWS)
         self._loss = self._find_loss()
         self._accelerator = self._boosted()
-
-    def _refuse_many(self) -> None:
-        n = self._attached().n_live
-        if n >= MAX_ROWS:
-            raise MagnitudeError(
-                f"{n} records were given; {type(self).__name__} takes fewer than {MAX_ROWS} "
-                "(2**27); split the data, and fit a model to each part"
-            )
 
     def _boosted(self) -> Boosted:
         held, settings = self._attached(), self._settings
@@ -238,7 +231,7 @@ class Boosting(Weighted):
         self._kept_flats = None
         gone = self._weights_of(leaving)
         if arriving.size:
-            self._refuse_many()
+            refuse_many_records(self._attached().n_live, MAX_ROWS, type(self).__name__)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrecisionWarning)  # it was given at fit
             anew = self._change_targets(leaving, arriving) or self._weights_change(gone, arriving)
