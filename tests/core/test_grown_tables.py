@@ -165,6 +165,27 @@ def test_changes_give_what_a_fit_gives(name: str, made: Any, tmp_path: Path) -> 
         assert set(did) == {"updated"}
 
 
+LEARNS_MEMBERS = ("Bagging", "Sharded", "Refit")
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(BLOCKWISE) if not n.startswith(LEARNS_MEMBERS)])
+def test_one_that_follows_learns_again_only_where_it_must(name: str, tmp_path: Path) -> None:
+    """No digest shows that an estimator learns again, so its reports are asked."""
+    life = Life(make(name), numbers(), in_files, tmp_path)
+    for row in range(3, 9):
+        life.correct([row], like=[row + 30])
+    assert any(each != "refit" for each in life.did), life.did
+
+
+def test_one_that_always_learns_again_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: a flag against following what is stored."""
+    monkeypatch.setattr(Ridge, "_adds_stored", False)
+    with pytest.raises(AssertionError, match="refit"):
+        test_one_that_follows_learns_again_only_where_it_must("Ridge", tmp_path)
+
+
 @pytest.mark.parametrize("made", [in_files, on_workers], ids=["files", "workers"])
 @pytest.mark.parametrize(
     "estimator",
