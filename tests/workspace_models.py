@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import erasable
+import operations
 from erasable.workspace.data import catalogue as data
-from erasable.workspace.data import datasets, fragments
+from erasable.workspace.data import fragments
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import seals
 from erasable.workspace.ledger import schema
@@ -92,7 +93,7 @@ def add_visits(context, folder, name, numbers, columns=COLUMNS, subjects=(("pati
     path = folder / f"{name}.csv"
     path.write_text(rows_of_visits(numbers, columns))
     source = Source.parse(str(path), None)
-    datasets.add(context, name, source, id_column="visit", subjects=list(subjects))
+    operations.add(context, name, source, id_column="visit", subjects=list(subjects))
 
 
 def keys_in(context):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import operations
 from erasable.core import _arrow_files as arrow_files
 from erasable.workspace.context import Context
 from erasable.workspace.data import admission, catalogue, datasets, fragments, pulling
@@ -51,7 +52,7 @@ def put(folder: Path, *parts: list[Row], schema: pa.Schema = SCHEMA) -> Source:
 
 
 def add(context: Context, source: Source, name: str = "visits") -> datasets.DatasetChange:
-    return datasets.add(context, name, source, id_column="visit", subjects=SUBJECTS)
+    return operations.add(context, name, source, id_column="visit", subjects=SUBJECTS)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import LedgerError, WorkspaceBusyError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from erasable.workspace.backups.restore import Restored
     from erasable.workspace.context import Progress
     from erasable.workspace.data.datasets import DatasetChange
+    from erasable.workspace.data.operation import Operation
     from erasable.workspace.domains.planning import RemovalPlan
     from erasable.workspace.domains.removing import Removed
     from erasable.workspace.models.fitting import FittedVersion
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from erasable.workspace.requests.restoring import Imported
     from erasable.workspace.requests.worker import Done
     from erasable.workspace.selection.choice import ChosenRecords
+
+_Result = TypeVar("_Result")
 
 
 class Workspace:
@@ -270,15 +273,15 @@ class Workspace:
             Ids or subjects are missing, repeat or have a wrong type, or a column without a type
             holds addresses or telephone numbers.
         """
-        from erasable.workspace.data import datasets
+        from erasable.workspace.data.datasets import AddDataset
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.data.sources import Source
 
         typed = [_typed(each) for each in subjects]
         dialect = Dialect.of(delimiter, decimal, encoding)
         found = Source.parse(os.fspath(source), query, dialect)
-        return datasets.add(
-            self.context, name, found, id_column=id_column, subjects=typed, files=files
+        return self._carry_out(
+            AddDataset(self.context, name, found, id_column=id_column, subjects=typed, files=files)
         )
 
     def append(
@@ -476,9 +479,11 @@ class Workspace:
         """
         from erasable.workspace.models import fitting
 
-        fitted = fitting.fit(
-            self.context, name, estimator, datasets=datasets, target=target, features=features,
-            params=params, prepare=prepare, hook=hook, policy=policy,
+        fitted = self._carry_out(
+            fitting.Fit(
+                self.context, name, estimator, datasets=datasets, target=target, features=features,
+                params=params, prepare=prepare, hook=hook, policy=policy,
+            )
         )  # fmt: skip
         self._publish_due()
         return fitted
@@ -513,8 +518,10 @@ class Workspace:
         """
         from erasable.workspace.models import fitting
 
-        return fitting.register(
-            self.context, name, datasets=datasets, retrain=retrain, hook=hook, policy=policy
+        return self._carry_out(
+            fitting.Register(
+                self.context, name, datasets=datasets, retrain=retrain, hook=hook, policy=policy
+            )
         )
 
     def refresh(self, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[str]]:
@@ -558,7 +565,7 @@ class Workspace:
         """
         from erasable.workspace.models import updating
 
-        updating.set_policy(self.context, name, policy)
+        self._carry_out(updating.SetPolicy(self.context, name, policy))
 
     def retire(self, name: str) -> None:
         """Retire the model `name`: its file is erased, and later requests do not concern it.
@@ -572,7 +579,7 @@ class Workspace:
         """
         from erasable.workspace.models import fitting
 
-        fitting.retire(self.context, name)
+        self._carry_out(fitting.Retire(self.context, name))
         self._publish_due()
 
     def models(self) -> list[dict[str, Any]]:
@@ -1760,7 +1767,12 @@ class Workspace:
         except LedgerError:  # verify_log says so
             return []
 
-    # -- hooks and registries that are due ---------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------
+
+    def _carry_out(self, operation: Operation[_Result]) -> _Result:
+        from erasable.workspace.data.operation import carry_out
+
+        return carry_out(operation)
 
     def _deliver_due(self) -> list[str]:
         """Run hooks and register models that have changed; return what failed."""

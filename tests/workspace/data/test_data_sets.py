@@ -11,6 +11,7 @@ from contexts import make_context, visits, write_csv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import operations
 from effort import examples
 from erasable.core.errors import (
     InvalidIdsError,
@@ -20,7 +21,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.data import catalogue, datasets, erasing, fragments, syncing
+from erasable.workspace.data import catalogue, erasing, fragments
 from erasable.workspace.data.conditions import Condition
 from erasable.workspace.evidence import log
 from erasable.workspace.identity import suppression
@@ -32,7 +33,7 @@ SUBJECTS = [("patient", "id"), ("doctor", "id")]
 
 def add(context: Context, folder: Path, columns: dict[str, list[Any]], name: str = "visits") -> Any:
     source = write_csv(folder / f"{name}.csv", columns)
-    return datasets.add(context, name, source, id_column="visit", subjects=SUBJECTS)
+    return operations.add(context, name, source, id_column="visit", subjects=SUBJECTS)
 
 
 def rows(
@@ -95,7 +96,9 @@ def test_no_identity_is_kept(tmp_path: Path) -> None:
 def test_append_makes_a_version_and_the_old_one_stays(tmp_path: Path) -> None:
     context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
-    change = datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(12, start=30)))
+    change = operations.append(
+        context, "visits", write_csv(tmp_path / "m.csv", visits(12, start=30))
+    )
     assert (change.version, change.n_records, change.n_added) == (2, 42, 12)
     assert (len(rows(context, 1)), len(rows(context, 2))) == (30, 42)
 
@@ -105,7 +108,7 @@ def test_append_refuses_ids_that_are_there(tmp_path: Path) -> None:
     add(context, tmp_path, visits(30))
     before = sorted(context.store.list())
     with pytest.raises(InvalidIdsError, match=r"3 of 6 values of 'visit' .* sync"):
-        datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(6, start=27)))
+        operations.append(context, "visits", write_csv(tmp_path / "m.csv", visits(6, start=27)))
     assert sorted(context.store.list()) == before
     assert len(rows(context)) == 30
 
@@ -128,7 +131,7 @@ def test_changed_columns(tmp_path: Path, change: Any, told: str) -> None:
     columns = visits(6, start=30)
     change(columns)
     with pytest.raises(SourceError, match=told):
-        datasets.append(context, "visits", write_csv(tmp_path / "m.csv", columns))
+        operations.append(context, "visits", write_csv(tmp_path / "m.csv", columns))
     assert len(rows(context)) == 30
 
 
@@ -163,7 +166,9 @@ def test_bad_ids(tmp_path: Path, column: str, values: list[Any], told: str) -> N
 
     pq.write_table(pa.table(columns), path)
     with pytest.raises((InvalidIdsError, SourceError), match=told):
-        datasets.add(context, "bad", Source.parse(str(path)), id_column="visit", subjects=SUBJECTS)
+        operations.add(
+            context, "bad", Source.parse(str(path)), id_column="visit", subjects=SUBJECTS
+        )
     assert list(context.store.list()) == []
     with context.ledger.reading() as connection:
         assert catalogue.all_datasets(connection) == []
@@ -173,12 +178,12 @@ def test_sync_counts_and_ends_what_differs(tmp_path: Path) -> None:
     context, _ = make_context(tmp_path / "ws")
     columns = visits(60)
     add(context, tmp_path, columns)
-    again = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", columns))
+    again = operations.sync(context, "visits", write_csv(tmp_path / "visits.csv", columns))
     assert (again.version, again.n_added, again.n_changed, again.n_removed) == (1, 0, 0, 0)
     changed = visits(66, start=3)  # v0 to v2 are gone, v60 to v68 are new
     changed["age"][5] = 99
     changed["doctor"][8] = None
-    change = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", changed))
+    change = operations.sync(context, "visits", write_csv(tmp_path / "visits.csv", changed))
     assert (change.version, change.n_added, change.n_changed, change.n_removed) == (2, 9, 2, 3)
     assert len(rows(context)) == 66
     assert rows(context)["v8"]["age"] == 99
@@ -197,18 +202,18 @@ def test_suppressed_subjects_do_not_come_in_again(
     with context.ledger.transaction() as connection:
         suppression.suppress(connection, [(token, "id", "R-1")], clock())
     erase(context, erasing.Wanted({token: ["R-1"]}))
-    change = syncing.sync(context, "visits", write_csv(tmp_path / "visits.csv", visits(33)))
+    change = operations.sync(context, "visits", write_csv(tmp_path / "visits.csv", visits(33)))
     assert (change.n_suppressed, change.n_records, change.n_added) == (3, 30, 3)
     more = visits(3, start=90)
     more["patient"] = ["marker-patient-2", "other", "other"]
-    change = datasets.append(context, "visits", write_csv(tmp_path / "m.csv", more))
+    change = operations.append(context, "visits", write_csv(tmp_path / "m.csv", more))
     assert (change.n_suppressed, change.n_added) == (1, 2)
 
 
 def test_an_erasure_reaches_every_version(tmp_path: Path) -> None:
     context, _ = make_context(tmp_path / "ws")
     add(context, tmp_path, visits(30))
-    datasets.append(context, "visits", write_csv(tmp_path / "m.csv", visits(30, start=30)))
+    operations.append(context, "visits", write_csv(tmp_path / "m.csv", visits(30, start=30)))
     more = [
         context.keys.token("id", "marker-patient-2"),
         context.keys.token("id", "marker-patient-15"),
@@ -278,14 +283,14 @@ def test_against_a_table_in_memory(tmp_path_factory: pytest.TempPathFactory, dat
         if step == "append":
             new = visits(data.draw(st.integers(1, 9)), start=start)
             start += len(new["visit"])
-            datasets.append(context, "visits", write_csv(folder / "new.csv", new))
+            operations.append(context, "visits", write_csv(folder / "new.csv", new))
             known |= {row["visit"]: row for row in pa.table(new).to_pylist()}
         elif step == "sync" and known:
             kept = data.draw(st.lists(st.sampled_from(sorted(known)), min_size=1, unique=True))
             known = {visit: {**known[visit], "age": known[visit]["age"] + 1} for visit in kept}
             table = pa.Table.from_pylist(list(known.values()), pa.table(visits(9)).schema)
             source = write_csv(folder / "new.csv", table.to_pydict())
-            syncing.sync(context, "visits", source)
+            operations.sync(context, "visits", source)
         elif step == "erase":
             people = [f"marker-patient-{i}" for i in range(15)] + ["marker-doctor-2", "nobody"]
             wanted = data.draw(st.lists(st.sampled_from(people), min_size=1, unique=True))

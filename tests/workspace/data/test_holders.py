@@ -9,8 +9,8 @@ import pytest
 from contexts import make_context, visits, write_csv
 from sqlalchemy import delete, select, update
 
+import operations
 from erasable.workspace import Workspace
-from erasable.workspace.data import datasets
 from erasable.workspace.data.holders import compare_index_with_data
 from erasable.workspace.ledger.schema import fragment, holding, identity
 
@@ -32,7 +32,7 @@ CHANGES = {
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     context, _ = make_context(tmp_path / "ws")
-    datasets.add(
+    operations.add(
         context,
         "visits",
         write_csv(tmp_path / "visits.csv", visits(60)),

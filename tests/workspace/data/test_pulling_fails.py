@@ -22,10 +22,11 @@ from pulls import (
     small,
 )
 
+import operations
 from effort import THOROUGH
 from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceDiskError
 from erasable.workspace import Workspace
-from erasable.workspace.data import catalogue, datasets, syncing
+from erasable.workspace.data import catalogue
 from erasable.workspace.data.sources import Source
 from erasable.workspace.store import crash_points
 
@@ -102,8 +103,8 @@ def test_what_is_wrong_changes_nothing(
     source = Source.parse(str(tmp_path / "bad"))
     actions = {
         "add": lambda: add(context, source, "bad"),
-        "append": lambda: datasets.append(context, "good", source),
-        "sync": lambda: syncing.sync(context, "good", source),
+        "append": lambda: operations.append(context, "good", source),
+        "sync": lambda: operations.sync(context, "good", source),
     }
     for action in actions.values():
         with small(), pytest.raises((SourceError, InvalidIdsError), match=told) as error:
@@ -123,7 +124,7 @@ def test_append_finds_what_is_there_in_any_bucket(tmp_path: Path) -> None:
         again = [{**records(1, start=39)[0], "patient": "somebody else"}]
         source = put(tmp_path / "more", records(20, start=40), again)
         with pytest.raises(InvalidIdsError, match="1 of 21 values of 'visit' are in 'visits'"):
-            datasets.append(context, "visits", source)
+            operations.append(context, "visits", source)
     nothing_beside(context)
 
 
@@ -161,15 +162,15 @@ def test_ids_that_come_as_another_type_are_the_same(tmp_path: Path, kept: pa.Dat
 
     add(context, laid_out("a.parquet", [1, 2, 3], kept))
     with pytest.raises(InvalidIdsError, match="1 of 2 values of 'visit' are in 'visits'"):
-        datasets.append(context, "visits", laid_out("b.parquet", [3, 4], other))
-    assert syncing.sync(context, "visits", laid_out("c.parquet", [3, 1, 2], other)).version == 1
+        operations.append(context, "visits", laid_out("b.parquet", [3, 4], other))
+    assert operations.sync(context, "visits", laid_out("c.parquet", [3, 1, 2], other)).version == 1
     if kept == pa.int64():
         source = laid_out("e.parquet", [1, 2, 3], pa.float64())  # as pandas has them beside gaps
-        assert syncing.sync(context, "visits", source).version == 1
+        assert operations.sync(context, "visits", source).version == 1
         table = pa.table({"visit": ["7", "07"], "patient": ["a", "b"], "doctor": ["a", "b"]})
         pq.write_table(table, tmp_path / "d.parquet")
         with pytest.raises(InvalidIdsError, match="repeats 1 of its 2"):
-            datasets.append(context, "visits", Source.parse(str(tmp_path / "d.parquet")))
+            operations.append(context, "visits", Source.parse(str(tmp_path / "d.parquet")))
 
 
 def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
@@ -178,7 +179,7 @@ def test_gaps_say_nothing_of_a_type(tmp_path: Path) -> None:
     whole = pa.Table.from_pylist(records(5, start=20), SCHEMA)
     at = SCHEMA.get_field_index("age")
     pq.write_table(whole.set_column(at, "age", pa.nulls(5)), tmp_path / "more.parquet")
-    datasets.append(context, "visits", Source.parse(str(tmp_path / "more.parquet")))
+    operations.append(context, "visits", Source.parse(str(tmp_path / "more.parquet")))
     with context.ledger.reading() as connection:
         assert dict(catalogue.find(connection, "visits").columns)["age"] == "int64"
 
@@ -216,7 +217,7 @@ def test_nothing_is_left_of_an_erasure(tmp_path: Path) -> None:
         workspace.request(["marker-3"])
         workspace.process()
         assert rows(context).keys() == {f"v{i}" for i in range(60)} - gone
-        change = syncing.sync(context, "visits", Source.parse(str(tmp_path / "in")))
+        change = operations.sync(context, "visits", Source.parse(str(tmp_path / "in")))
     assert (change.version, change.n_suppressed) == (1, len(gone))
     listed = [line for line in scan(context.root, token) if "ledger.db" not in line]
     assert [line for line in listed if "artifacts" in line or "scratch" in line] == []

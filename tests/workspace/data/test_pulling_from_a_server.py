@@ -12,9 +12,10 @@ import psycopg
 import pytest
 from contexts import make_context, scan
 
+import operations
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
-from erasable.workspace.data import catalogue, databases, datasets, pulling, syncing
+from erasable.workspace.data import catalogue, databases, pulling
 from erasable.workspace.data.sources import Source
 
 QUERY = "SELECT * FROM visits WHERE id >= 0"
@@ -97,7 +98,7 @@ def test_a_server_that_goes_midway_changes_nothing(
     source = Source.parse(shop, QUERY)
     if verb != "add":
         some = Source.parse(shop, "SELECT * FROM visits WHERE id < 50")
-        datasets.add(context, "visits", some, id_column="id", subjects=[("who", "id")])
+        operations.add(context, "visits", some, id_column="id", subjects=[("who", "id")])
     before = sorted(context.store.list())
     take, taken, waiting = pulling._take_in, [], []
 
@@ -110,9 +111,9 @@ def test_a_server_that_goes_midway_changes_nothing(
 
     monkeypatch.setattr(pulling, "_take_in", gone)
     actions: dict[str, Any] = {
-        "add": partial(datasets.add, id_column="id", subjects=[("who", "id")]),
-        "append": datasets.append,
-        "sync": syncing.sync,
+        "add": partial(operations.add, id_column="id", subjects=[("who", "id")]),
+        "append": operations.append,
+        "sync": operations.sync,
     }
     with pytest.raises(SourceError, match=r"query cannot be run at .* after 300 records") as told:
         actions[verb](context, "visits", source)

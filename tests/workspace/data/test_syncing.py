@@ -23,11 +23,11 @@ from pulls import (
     small,
 )
 
+import operations
 from effort import examples
 from erasable.core.errors import SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.data import syncing
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_sync_against_dictionaries(
         kept = contents(context, name)
         listed = draw.sample(list(after.values()), len(after))
         half = len(listed) // 2
-        change = syncing.sync(
+        change = operations.sync(
             context, name, put(folder / f"{name}-2", listed[:half], listed[half:])
         )
     stayed = before.keys() & after.keys()
@@ -92,9 +92,9 @@ def test_nan_is_no_change(tmp_path: Path) -> None:
     context, _ = make_context(tmp_path / "ws")
     source = put(tmp_path / "in", [{**row, "dose": float("nan")} for row in records(30)])
     add(context, source)
-    assert syncing.sync(context, "visits", source).version == 1
+    assert operations.sync(context, "visits", source).version == 1
     whole = [
         {**row, "dose": 1.0 if at == 3 else float("nan")} for at, row in enumerate(records(30))
     ]
-    change = syncing.sync(context, "visits", put(tmp_path / "in", whole))
+    change = operations.sync(context, "visits", put(tmp_path / "in", whole))
     assert (change.version, change.n_changed) == (2, 1)

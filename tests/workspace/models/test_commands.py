@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import operations
 from erasable.core.errors import WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.models import fitting
@@ -145,10 +146,13 @@ def test_the_shell_tells_a_sign_that_was_forgotten(
 @pytest.mark.parametrize(
     ("call", "options"),
     [
-        (fitting.fit, {"estimator": "naive_bayes.GaussianNB", "target": "sick", "hook": "a | b"}),
-        (fitting.register, {"hook": "cat {model} > copy"}),
-        (fitting.register, {"retrain": "cp {data} {out} && true"}),
-        (fitting.register, {"retrain": "nothing-like-this {data} {out}"}),
+        (
+            operations.fit,
+            {"estimator": "naive_bayes.GaussianNB", "target": "sick", "hook": "a | b"},
+        ),
+        (operations.register, {"hook": "cat {model} > copy"}),
+        (operations.register, {"retrain": "cp {data} {out} && true"}),
+        (operations.register, {"retrain": "nothing-like-this {data} {out}"}),
     ],
 )
 def test_registration_refuses_and_changes_nothing(

@@ -5,12 +5,13 @@ import sys
 import pytest
 from sqlalchemy import select
 
+import operations
 from erasable.core.errors import WorkspaceError
 from erasable.tree import _estimators
 from erasable.workspace.evidence import log
 from erasable.workspace.evidence.ledger_checks import given
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import deleting, estimates, fitting, verifying
+from erasable.workspace.models import deleting, estimates, verifying
 from erasable.workspace.models.training import from_bytes
 from erasable.workspace.store.accelerators import FOLDER
 from workspace_models import (
@@ -68,7 +69,7 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, name):
     estimator, options, treatment = KINDS[name]
-    fitting.fit(visits, name, estimator, datasets=["visits"], **options)
+    operations.fit(visits, name, estimator, datasets=["visits"], **options)
     model, before = found(visits, name)
     made = erased(visits, name, GONE)
     assert (made.treatment, made.exactness) == (treatment, "bitwise")
@@ -100,7 +101,7 @@ def test_what_is_left_is_what_a_fit_without_the_records_makes(visits, tmp_path, 
 def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
     visits, monkeypatch, estimator
 ):  # fmt: skip
-    fitting.fit(visits, "t", estimator, datasets=["visits"], target="sick")
+    operations.fit(visits, "t", estimator, datasets=["visits"], target="sick")
     model, version = found(visits, "t")
     digests = {from_bytes(visits.store.open(prepared(visits, "t", GONE).stored)).digest()}
     visits.disk.remove_folder(FOLDER)
@@ -118,7 +119,7 @@ def test_trees_that_lose_many_records_are_fitted_anew_and_are_the_same(
 
 
 def test_prepare_changes_no_pointer(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    operations.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
     rows = found(visits, "r")
     before = keys_in(visits)
     made = prepared(visits, "r", GONE)
@@ -129,7 +130,7 @@ def test_prepare_changes_no_pointer(visits):
 
 
 def test_adopting_drops_the_file_and_the_salt_of_before(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    operations.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
     _, before = found(visits, "r")
     made = erased(visits, "r", GONE)
     visits.clean()
@@ -147,7 +148,7 @@ def test_adopting_drops_the_file_and_the_salt_of_before(visits):
      ("sklearn.cluster.KMeans", {"n_clusters": 3}, 2)],
 )  # fmt: skip
 def test_a_model_left_with_too_little_is_retired(visits, estimator, params, n_left):
-    fitting.fit(visits, "k", estimator, datasets=["visits"], params=params)
+    operations.fit(visits, "k", estimator, datasets=["visits"], params=params)
     made = erased(visits, "k", [f"v{i}" for i in range(120 - n_left)])
     assert (made.treatment, made.exactness, made.stored) == ("retired", "gone", None)
     assert f"would leave {n_left}; " in made.reason or "KMeans" in made.reason
@@ -163,7 +164,7 @@ def test_a_model_left_with_too_little_is_retired(visits, estimator, params, n_le
 
 
 def test_one_class_left_retires_a_classifier(visits):
-    fitting.fit(visits, "c", "sklearn.svm.SVC", datasets=["visits"], target="sick")
+    operations.fit(visits, "c", "sklearn.svm.SVC", datasets=["visits"], target="sick")
     sick = {f"v{i}" for i in range(120)} - {
         f"v{i}" for i in range(120) if _is_sick(i) == "no"
     }  # fmt: skip
@@ -178,7 +179,7 @@ def _is_sick(i):
 
 
 def test_a_command_is_run_again_on_what_is_left(visits):
-    fitting.register(visits, "theirs", datasets=["visits"], retrain=COMMAND)
+    operations.register(visits, "theirs", datasets=["visits"], retrain=COMMAND)
     made = erased(visits, "theirs", GONE)
     assert (made.treatment, made.exactness) == ("retrained", "trained again")
     _, version = found(visits, "theirs")
@@ -192,11 +193,11 @@ def test_a_command_that_fails_changes_nothing(visits, tmp_path):
     marker.write_text("")
     command = f"cp {marker} {{out}} {{data}}"  # cp refuses three files into one
     with pytest.raises(WorkspaceError):
-        fitting.register(visits, "theirs", datasets=["visits"], retrain=command)
+        operations.register(visits, "theirs", datasets=["visits"], retrain=command)
     script = tmp_path / "once.sh"
     script.write_text(f"if test -f {marker}; then cp {script} $2; else exit 3; fi")
     command = f"sh {script} {{data}} {{out}}"
-    fitting.register(visits, "theirs", datasets=["visits"], retrain=command)
+    operations.register(visits, "theirs", datasets=["visits"], retrain=command)
     marker.unlink()
     rows, before = found(visits, "theirs"), keys_in(visits)
     with pytest.raises(WorkspaceError, match="exited with 3"):
@@ -206,7 +207,7 @@ def test_a_command_that_fails_changes_nothing(visits, tmp_path):
 
 
 def test_a_model_that_is_not_covered_stays_as_it_is(visits):
-    fitting.register(visits, "far", datasets=["visits"])
+    operations.register(visits, "far", datasets=["visits"])
     rows = found(visits, "far")
     made = erased(visits, "far", [])
     assert (made.treatment, made.exactness, made.stored) == ("not covered", "unknown", None)
@@ -214,7 +215,7 @@ def test_a_model_that_is_not_covered_stays_as_it_is(visits):
 
 
 def test_a_model_of_another_algorithm_is_fitted_again(visits):
-    fitting.fit(
+    operations.fit(
         visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost", prepare="none"
     )
     with visits.ledger.transaction() as connection:
@@ -228,7 +229,7 @@ def test_a_model_of_another_algorithm_is_fitted_again(visits):
 
 
 def test_a_damaged_model_stops_the_erasure_with_advice(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    operations.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
     _, version = found(visits, "r")
     path = visits.root / "artifacts" / version.key
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -243,7 +244,7 @@ def test_a_damaged_model_stops_the_erasure_with_advice(visits):
 
 def test_several_data_sets_with_the_same_ids_lose_their_own(visits, tmp_path):
     add_visits(visits, tmp_path, "more", range(100, 140))
-    fitting.fit(visits, "b", "linear_model.Ridge", datasets=["visits", "more"], target="cost")
+    operations.fit(visits, "b", "linear_model.Ridge", datasets=["visits", "more"], target="cost")
     model, version = found(visits, "b")
     made = deleting.prepare_model(visits, model, version, {1: ["v101"], 2: ["v130", "v101"]})
     assert (made.treatment, made.n_deleted, made.n_records) == ("deleted", 3, 157)
@@ -257,7 +258,7 @@ def test_several_data_sets_with_the_same_ids_lose_their_own(visits, tmp_path):
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_foreseen_is_what_happens(visits, name):
     estimator, options, _ = KINDS[name]
-    fitting.fit(visits, name, estimator, datasets=["visits"], **options)
+    operations.fit(visits, name, estimator, datasets=["visits"], **options)
     model, version = found(visits, name)
     foreseen = deleting.foresee(visits, model, version, len(GONE))
     made = prepared(visits, name, GONE)
@@ -266,7 +267,7 @@ def test_what_is_foreseen_is_what_happens(visits, name):
 
 
 def test_estimates_come_from_what_was_measured(visits):
-    fitting.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
+    operations.fit(visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost")
     with visits.ledger.transaction() as connection:
         connection.execute(schema.measurement.update().values(seconds=7.0))
         assert estimates.seconds_of_model(connection, 1, 3) == 7.0
@@ -297,9 +298,9 @@ def test_estimates_of_data_sets_come_from_their_rewriting(visits):
 def test_the_log_says_of_every_model_what_the_ledger_says(visits):
     from erasable.workspace.evidence.consistency import compare_ledger_with_log
 
-    fitting.fit(visits, "a", "linear_model.Ridge", datasets=["visits"], target="cost")
-    fitting.fit(visits, "b", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
-    fitting.register(visits, "c", datasets=["visits"])
+    operations.fit(visits, "a", "linear_model.Ridge", datasets=["visits"], target="cost")
+    operations.fit(visits, "b", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
+    operations.register(visits, "c", datasets=["visits"])
     assert compare_ledger_with_log(visits) == []
     erased(visits, "a", GONE)
     erased(visits, "b", [f"v{i}" for i in range(119)])
@@ -314,7 +315,7 @@ def test_models_of_a_batch_read_once_and_share_nothing(visits, monkeypatch):
 
     for name, target in (("a", "cost"), ("b", "sick"), ("c", "cost")):
         kind = "linear_model.Ridge" if target == "cost" else "naive_bayes.GaussianNB"
-        fitting.fit(visits, name, kind, datasets=["visits"], target=target, features=["age"])
+        operations.fit(visits, name, kind, datasets=["visits"], target=target, features=["age"])
     visits.disk.remove_folder(FOLDER)
     alone = {name: prepared(visits, name, GONE) for name in "abc"}
     visits.disk.remove_folder(FOLDER)

@@ -6,6 +6,7 @@ import sys
 import pytest
 from sqlalchemy import select
 
+import operations
 from erasable.core.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -15,7 +16,7 @@ from erasable.core.errors import (
 )
 from erasable.workspace.evidence import log
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import fitting, overview
+from erasable.workspace.models import overview
 from workspace_models import add_visits, found, keys_in, loaded, rows_of_visits
 
 TRAIN = (
@@ -41,7 +42,7 @@ def everything(context):
 
 
 def test_a_fit_is_in_the_ledger_the_store_and_the_log(visits):
-    fitted = fitting.fit(
+    fitted = operations.fit(
         visits, "risk", "linear_model.LogisticRegression",
         datasets=["visits"], target="sick", params={"C": "0.5"}, prepare="none",
     )  # fmt: skip
@@ -65,7 +66,7 @@ def test_a_model_is_that_of_a_fit_outside_of_the_workspace(visits, tmp_path):
     from erasable.pipeline import make_pipeline
     from erasable.preprocessing import StandardScaler
 
-    fitting.fit(
+    operations.fit(
         visits, "groups", "preprocessing.StandardScaler->cluster.KMeans", datasets=["visits"],
         features=["age", "dose"], params={"kmeans__n_clusters": 3, "kmeans__random_state": 4},
     )  # fmt: skip
@@ -76,9 +77,9 @@ def test_a_model_is_that_of_a_fit_outside_of_the_workspace(visits, tmp_path):
 
 
 def test_a_second_fit_supersedes_the_first_and_keeps_its_seed(visits):
-    fitting.fit(visits, "k", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 3})
+    operations.fit(visits, "k", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 3})
     before, first = found(visits, "k")
-    again = fitting.fit(visits, "k")
+    again = operations.fit(visits, "k")
     after, second = found(visits, "k")
     assert again.version == after.version == second.number == 2
     assert after.recipe == before.recipe
@@ -96,8 +97,8 @@ def test_a_second_fit_supersedes_the_first_and_keeps_its_seed(visits):
 
 
 def test_another_estimator_under_the_name_replaces_the_recipe(visits):
-    fitting.fit(visits, "m", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
-    fitting.fit(visits, "m", "naive_bayes.GaussianNB", target="sick", features=["age"])
+    operations.fit(visits, "m", "cluster.KMeans", datasets=["visits"], params={"n_clusters": 2})
+    operations.fit(visits, "m", "naive_bayes.GaussianNB", target="sick", features=["age"])
     model, _ = found(visits, "m")
     assert model.recipe["estimator"] == ["erasable.naive_bayes.GaussianNB"]
     assert (model.features, model.target) == (["age"], "sick")
@@ -105,7 +106,7 @@ def test_another_estimator_under_the_name_replaces_the_recipe(visits):
 
 def test_several_data_sets_train_one_model(visits, tmp_path):
     add_visits(visits, tmp_path, "more", range(50, 90))
-    fitting.fit(visits, "both", "linear_model.Ridge", datasets=["visits", "more"], target="cost")
+    operations.fit(visits, "both", "linear_model.Ridge", datasets=["visits", "more"], target="cost")
     _, version = found(visits, "both")
     assert (version.n_records, version.dataset_versions) == (160, [1, 1])
 
@@ -134,20 +135,20 @@ def entries(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("entries")
 def test_a_python_function_trains(visits):
-    fitting.fit(visits, "ours", "their_training:ours", datasets=["visits"])
-    fitting.fit(visits, "plain", "their_training:plain", datasets=["visits"])
+    operations.fit(visits, "ours", "their_training:ours", datasets=["visits"])
+    operations.fit(visits, "plain", "their_training:plain", datasets=["visits"])
     assert len(loaded(visits, "ours").classes_) == 2
     _, version = found(visits, "plain")
     data = visits.store.open(version.stored)
     assert data.decode().split(",") == sorted(f"v{i}" for i in range(120))
     before = everything(visits)
     with pytest.raises(WorkspaceError, match="returned a int"):
-        fitting.fit(visits, "wrong", "their_training:wrong", datasets=["visits"])
+        operations.fit(visits, "wrong", "their_training:wrong", datasets=["visits"])
     assert everything(visits) == before
 
 
 def test_a_command_trains_and_leaves_nothing_behind(visits):
-    fitted = fitting.register(visits, "theirs", datasets=["visits"], retrain=COMMAND)
+    fitted = operations.register(visits, "theirs", datasets=["visits"], retrain=COMMAND)
     assert (fitted.version, fitted.n_records) == (1, 120)
     model, version = found(visits, "theirs")
     assert (model.kind, version.algorithm) == ("command", "command")
@@ -167,13 +168,13 @@ def test_a_command_trains_and_leaves_nothing_behind(visits):
 def test_a_command_that_fails_changes_nothing(visits, command, told):
     before = everything(visits)
     with pytest.raises(WorkspaceError, match=told):
-        fitting.register(visits, "theirs", datasets=["visits"], retrain=command)
+        operations.register(visits, "theirs", datasets=["visits"], retrain=command)
     assert everything(visits) == before
     assert not list((visits.root / "scratch").rglob("*"))
 
 
 def test_a_model_trained_elsewhere_is_registered_as_not_covered(visits):
-    fitting.register(visits, "far", datasets=["visits"])
+    operations.register(visits, "far", datasets=["visits"])
     model, version = found(visits, "far")
     assert (model.state, model.version, version) == ("uncovered", 0, None)
     assert [each["subject"] for each in logged(visits, "model-registered")] == ["far"]
@@ -181,9 +182,9 @@ def test_a_model_trained_elsewhere_is_registered_as_not_covered(visits):
         (shown,) = overview.models(connection)
     assert (shown["state"], shown["datasets"]) == ("uncovered", {"visits": None})
     with pytest.raises(WorkspaceError, match="already"):
-        fitting.register(visits, "far", datasets=["visits"])
+        operations.register(visits, "far", datasets=["visits"])
     with pytest.raises(WorkspaceError, match="trained elsewhere"):
-        fitting.fit(visits, "far", "cluster.KMeans")
+        operations.fit(visits, "far", "cluster.KMeans")
 
 
 REFUSED = [
@@ -224,13 +225,12 @@ def test_what_is_refused_is_told_on_one_line_and_changes_nothing(visits, given, 
     arguments = {"name": "m", "datasets": ["visits"], **given}
     name, estimator = arguments.pop("name"), arguments.pop("estimator")
     with pytest.raises(error, match=told) as caught:
-        fitting.fit(visits, name, estimator, **arguments)
+        operations.fit(visits, name, estimator, **arguments)
     assert "\n" not in str(caught.value)
     assert everything(visits) == before
 
 
 def test_gaps_are_refused_unless_the_estimator_takes_them(context, tmp_path):
-    from erasable.workspace.data import datasets
     from erasable.workspace.data.sources import Source
 
     text = rows_of_visits(range(30)).replace("v7,p2,", "v7,p2,x").splitlines()
@@ -238,19 +238,19 @@ def test_gaps_are_refused_unless_the_estimator_takes_them(context, tmp_path):
             for line in text if not line.startswith("v7,")]  # fmt: skip
     (tmp_path / "gaps.csv").write_text("\n".join(text))
     source = Source.parse(str(tmp_path / "gaps.csv"), None)
-    datasets.add(context, "gaps", source, id_column="visit", subjects=[("patient", "id")])
+    operations.add(context, "gaps", source, id_column="visit", subjects=[("patient", "id")])
     with pytest.raises(InvalidDataError, match="1 of 29 records have gaps, in 'age'"):
-        fitting.fit(
+        operations.fit(
             context, "r", "linear_model.Ridge", datasets=["gaps"], target="cost", prepare="none"
         )
-    fitting.fit(
+    operations.fit(
         context, "r", "preprocessing.SimpleImputer,linear_model.Ridge",
         datasets=["gaps"], target="cost",
     )  # fmt: skip
 
 
 def test_models_are_described(visits):
-    fitting.fit(
+    operations.fit(
         visits, "r", "preprocessing.StandardScaler,linear_model.Ridge", datasets=["visits"],
         target="cost", params={"ridge__alpha": 2}, hook="true {model}",
     )  # fmt: skip
@@ -269,24 +269,23 @@ def test_models_are_described(visits):
 def test_an_empty_target_is_no_class(context, tmp_path):
     """A cell of text that is empty is a gap: refused, and the advice works."""
     from erasable.workspace import Workspace
-    from erasable.workspace.data import datasets
     from erasable.workspace.data.sources import Source
 
     rows = [f"v{i},p{i % 3},{i},{'yes' if i % 2 else 'no'}" for i in range(12)]
     rows[5], rows[7] = "v5,p2,5,", "v7,p1,7, "
     (tmp_path / "ill.csv").write_text("\n".join(["visit,patient,age,ill", *rows]))
     source = Source.parse(str(tmp_path / "ill.csv"), None)
-    datasets.add(context, "d", source, id_column="visit", subjects=[("patient", "id")])
+    operations.add(context, "d", source, id_column="visit", subjects=[("patient", "id")])
     arguments = {"datasets": ["d"], "target": "ill"}
     before = everything(context)
     with pytest.raises(InvalidDataError, match=r"2 of 12 records .* in 'ill', first 'v5'") as told:
-        fitting.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
+        operations.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
     assert "`erasable correct d v5 --set ill=CLASS`" in str(told.value)
     assert everything(context) == before
     workspace = Workspace(context)
     workspace.correct("d", ids=["v5", "v7"], values={"ill": "yes"})
     workspace.process()
-    fitting.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
+    operations.fit(context, "r", "naive_bayes.GaussianNB", **arguments)
     assert loaded(context, "r").classes_.tolist() == ["no", "yes"]
     for value in ("", None):
         with pytest.raises(InvalidDataError, match=r"'r' could not learn .* in 'ill'"):

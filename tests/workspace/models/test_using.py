@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 
 import erasable
+import operations
 from erasable.core.errors import NotInWorkspaceError, WorkspaceError
-from erasable.workspace.models import fitting, using
+from erasable.workspace.models import using
 from workspace_models import erased, loaded, rows_of_visits, visit
 
 
 @pytest.fixture
 def risk(visits):
-    fitting.fit(
+    operations.fit(
         visits, "risk", "naive_bayes.GaussianNB", datasets=["visits"], target="sick",
         prepare="none",
     )  # fmt: skip
@@ -32,10 +33,10 @@ def test_an_exported_model_predicts_elsewhere_and_cannot_delete(risk, tmp_path):
 
 def test_a_file_that_holds_records_by_its_nature_is_remarked_on(visits, tmp_path):
     vectors = "preprocessing.StandardScaler,sklearn.svm.SVC"
-    fitting.fit(visits, "svm", vectors, datasets=["visits"], target="sick")
-    fitting.fit(visits, "bayes", "sklearn.naive_bayes.GaussianNB", target="sick",
+    operations.fit(visits, "svm", vectors, datasets=["visits"], target="sick")
+    operations.fit(visits, "bayes", "sklearn.naive_bayes.GaussianNB", target="sick",
                 datasets=["visits"])  # fmt: skip
-    fitting.fit(
+    operations.fit(
         visits, "words", "feature_extraction.TfidfVectorizer,sklearn.neighbors.NearestNeighbors",
         datasets=["visits"], features=["note"],
     )  # fmt: skip
@@ -65,7 +66,7 @@ def test_predictions_have_the_ids_of_the_source(risk, tmp_path):
 
 
 def test_documents_are_predicted(visits, tmp_path):
-    fitting.fit(
+    operations.fit(
         visits, "w", "feature_extraction.TfidfVectorizer,linear_model.LogisticRegression",
         datasets=["visits"], target="sick", features=["note"],
     )  # fmt: skip
@@ -76,9 +77,9 @@ def test_documents_are_predicted(visits, tmp_path):
 
 
 def test_what_cannot_be_used_is_told(visits, tmp_path):
-    fitting.fit(visits, "scale", "preprocessing.StandardScaler", datasets=["visits"])
-    fitting.register(visits, "far", datasets=["visits"])
-    fitting.fit(visits, "gone", "preprocessing.StandardScaler", datasets=["visits"])
+    operations.fit(visits, "scale", "preprocessing.StandardScaler", datasets=["visits"])
+    operations.register(visits, "far", datasets=["visits"])
+    operations.fit(visits, "gone", "preprocessing.StandardScaler", datasets=["visits"])
     erased(visits, "gone", [f"v{i}" for i in range(120)])
     (tmp_path / "new.csv").write_text(rows_of_visits(range(3)))
     with pytest.raises(WorkspaceError, match="does not predict"):
@@ -99,7 +100,7 @@ def test_a_file_with_a_value_of_one_record_names_its_field(visits, tmp_path):
         ("extremes", "preprocessing.MinMaxScaler,sklearn.linear_model.LogisticRegression"),
         ("sums", "preprocessing.StandardScaler,sklearn.linear_model.LogisticRegression"),
     ):
-        fitting.fit(visits, name, steps, datasets=["visits"], target="sick")
+        operations.fit(visits, name, steps, datasets=["visits"], target="sick")
     (told,) = using.export(visits, "extremes", tmp_path / "extremes")
     assert "holds values that one record alone has, in steps.minmaxscaler.data_m" in told
     assert "\n" not in told

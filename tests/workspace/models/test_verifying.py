@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
+import operations
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.evidence import commitments
 from erasable.workspace.ledger import schema
-from erasable.workspace.models import fitting, verifying
+from erasable.workspace.models import verifying
 from workspace_models import add_visits, erased, found, take_out_of_data, written_down
 
 COPY = f'{sys.executable} -c "import sys, shutil; shutil.copy(*sys.argv[1:])" {{data}} {{out}}'
@@ -16,7 +17,7 @@ CHANCE = f"{sys.executable} -c \"import sys, secrets; open(sys.argv[2], 'w').wri
 
 @pytest.fixture
 def ridge(visits):
-    fitting.fit(
+    operations.fit(
         visits, "r", "linear_model.Ridge", datasets=["visits"], target="cost", prepare="none"
     )
     return visits
@@ -65,7 +66,7 @@ def test_a_file_that_was_altered_is_damaged(ridge):
 
 def test_another_model_in_its_place_is_damaged_although_the_ledger_agrees(ridge):
     """Somebody who can write the ledger cannot know the commitment's digest is another's."""
-    fitting.fit(ridge, "other", "linear_model.Ridge", datasets=["visits"], target="cost",
+    operations.fit(ridge, "other", "linear_model.Ridge", datasets=["visits"], target="cost",
                 params={"alpha": 9})  # fmt: skip
     (_, mine), (_, other) = found(ridge, "r"), found(ridge, "other")
     with ridge.ledger.transaction() as connection:
@@ -111,18 +112,17 @@ def test_another_version_of_the_algorithm_is_named(ridge, monkeypatch):
 
 
 def test_a_stale_model_is_equal_on_its_version(ridge, tmp_path):
-    from erasable.workspace.data import datasets
     from erasable.workspace.data.sources import Source
     from workspace_models import rows_of_visits
 
     (tmp_path / "new.csv").write_text(rows_of_visits(range(200, 210)))
-    datasets.append(ridge, "visits", Source.parse(str(tmp_path / "new.csv"), None))
+    operations.append(ridge, "visits", Source.parse(str(tmp_path / "new.csv"), None))
     assert judged(ridge) == ("equal", "stale: fitted on visits 1, newest 2")
 
 
 def test_commands_are_run_again_only_where_that_is_asked_for(visits):
-    fitting.register(visits, "copy", datasets=["visits"], retrain=COPY)
-    fitting.register(visits, "chance", datasets=["visits"], retrain=CHANCE)
+    operations.register(visits, "copy", datasets=["visits"], retrain=COPY)
+    operations.register(visits, "chance", datasets=["visits"], retrain=CHANCE)
     assert [each.verdict for each in verifying.verify(visits)] == ["not checked"] * 2
     again = verifying.verify(visits, retrain=True)
     assert [each.verdict for each in again] == ["different", "equal"]
@@ -145,7 +145,7 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_a_function_that_is_not_deterministic_is_not_taken_for_tampering(visits, programs):
-    fitting.fit(visits, "m", "programs:chance", datasets=["visits"])
+    operations.fit(visits, "m", "programs:chance", datasets=["visits"])
     verdict, detail = judged(visits)
     assert verdict == "different"
     assert "programs:chance is not deterministic: two refits differ from each other" in detail
@@ -154,7 +154,7 @@ def test_a_function_that_is_not_deterministic_is_not_taken_for_tampering(visits,
 
 
 def test_a_function_that_has_changed_may_have_been_tampered_with(visits, programs, monkeypatch):
-    fitting.fit(visits, "m", "programs:steady", datasets=["visits"])
+    operations.fit(visits, "m", "programs:steady", datasets=["visits"])
     assert judged(visits) == ("equal", "")
     monkeypatch.setattr(programs, "extra", b"!")
     verdict, detail = judged(visits)
@@ -164,7 +164,7 @@ def test_a_function_that_has_changed_may_have_been_tampered_with(visits, program
 
 
 def test_a_command_that_comes_to_something_else_may_do_so_for_two_reasons(visits):
-    fitting.register(visits, "chance", datasets=["visits"], retrain=CHANCE)
+    operations.register(visits, "chance", datasets=["visits"], retrain=CHANCE)
     verdict, detail = judged(visits, retrain=True)
     assert verdict == "different"
     assert "it may have been tampered with, or its program has changed since" in detail
@@ -176,12 +176,12 @@ def test_of_an_estimator_no_such_thing_is_said(ridge):
 
 
 def test_what_is_not_covered_is_said(visits):
-    fitting.register(visits, "far", datasets=["visits"])
+    operations.register(visits, "far", datasets=["visits"])
     assert judged(visits)[0] == "not covered"
 
 
 def test_names_choose_models(ridge, tmp_path):
-    fitting.fit(ridge, "s", "preprocessing.StandardScaler", datasets=["visits"])
+    operations.fit(ridge, "s", "preprocessing.StandardScaler", datasets=["visits"])
     assert [each.model for each in verifying.verify(ridge)] == ["r", "s"]
     assert [each.model for each in verifying.verify(ridge, ["s"])] == ["s"]
     with pytest.raises(NotInWorkspaceError, match="no model 'x'"):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler as PeerScaler
 from sklearn.svm import SVC
 from sklearn.utils.discovery import all_estimators
 
+import operations
 from cli.running import erasable, told
 from erasable import Refit
 from erasable.cluster import KMeans
@@ -29,7 +30,7 @@ from erasable.linear_model import LogisticRegression, Ridge
 from erasable.naive_bayes import GaussianNB
 from erasable.pipeline import Pipeline, make_pipeline
 from erasable.preprocessing import OneHotEncoder, SimpleImputer, StandardScaler
-from erasable.workspace.models import fitting, recipes
+from erasable.workspace.models import recipes
 from erasable.workspace.models.names import find_estimator, names_of_erasable
 from erasable.workspace.models.verifying import verify
 from erasable.workspace.models.written import read_estimator, write_estimator
@@ -199,9 +200,9 @@ def test_what_learns_and_cannot_forget_is_refitted():
 
 
 def test_names_and_objects_make_the_same(visits):
-    fitting.fit(visits, "a", "preprocessing.StandardScaler,naive_bayes.GaussianNB",
+    operations.fit(visits, "a", "preprocessing.StandardScaler,naive_bayes.GaussianNB",
                 datasets=["visits"], target="sick", features=["age", "dose"])  # fmt: skip
-    fitting.fit(visits, "b", make_pipeline(StandardScaler(), GaussianNB()),
+    operations.fit(visits, "b", make_pipeline(StandardScaler(), GaussianNB()),
                 datasets=["visits"], target="sick", features=["age", "dose"])  # fmt: skip
     assert loaded(visits, "a").digest() == loaded(visits, "b").digest()
 
@@ -212,7 +213,7 @@ FEATURES = ["age", "dose", "ward", "note"]
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_pipeline_is_fitted_deleted_from_and_verified(visits, tmp_path, ours):
     one = mixed(ours=ours)
-    fitted = fitting.fit(visits, "m", one, datasets=["visits"], target="sick")
+    fitted = operations.fit(visits, "m", one, datasets=["visits"], target="sick")
     assert fitted.features == FEATURES  # which it asks for by name
     with pytest.raises(NotFittedError):
         one.digest()

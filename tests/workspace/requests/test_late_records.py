@@ -94,7 +94,7 @@ def test_an_identity_that_comes_in_before_the_swap_is_followed(
 def test_records_that_are_coming_in_at_the_swap(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
 ) -> None:
-    put, done = datasets._put, []
+    put, done = datasets.put_parts, []
 
     def slowly(*given: Any) -> Any:
         try:
@@ -103,7 +103,7 @@ def test_records_that_are_coming_in_at_the_swap(
             assert {each.state for each in workspace.requests()} == {"pending"}
         return put(*given)
 
-    monkeypatch.setattr(datasets, "_put", slowly)
+    monkeypatch.setattr(datasets, "put_parts", slowly)
     if not waits:
         names = {"datasets": locking.datasets, "models": locking.models}
         free = SimpleNamespace(**names, ADMISSION="nothing")

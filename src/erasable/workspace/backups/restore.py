@@ -23,6 +23,7 @@ from erasable.workspace.backups.backup import files_of, troubles
 from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
+from erasable.workspace.data.operation import carry_out
 from erasable.workspace.evidence import log, older_ledgers, receipts, seals
 from erasable.workspace.evidence.envelope import read_kept
 from erasable.workspace.identity import external_files, subjects, suppression
@@ -130,7 +131,7 @@ def restore(
                 raise damaged_backup(given.archive.path, messages[0])
             check_receipts(context, context.keys.public_pem)
             for name in retire:
-                fitting.retire(context, name)
+                carry_out(fitting.Retire(context, name))
             if given.listed is not None:
                 _erase_again(context, given.listed, done)
                 done.warnings += corrections.lost_corrections(context, given.listed.corrections)

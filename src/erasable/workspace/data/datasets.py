@@ -7,17 +7,17 @@ does not: it takes records out of every version, because no version may keep the
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
 import erasable.workspace.locking as locking
-from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
+from erasable.core.errors import InvalidIdsError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import (
@@ -28,14 +28,17 @@ from erasable.workspace.data.catalogue import (
     fragment_rows,
 )
 from erasable.workspace.data.column_types import cast_table
+from erasable.workspace.data.gone_subjects import drop_unused
+from erasable.workspace.data.operation import Operation
 from erasable.workspace.data.prepared_versions import Followers
 from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import entries, ledger_checks, log, seals
 from erasable.workspace.identity import subjects as subjects_of
-from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing
+from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing, update_in
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
+from erasable.workspace.locking import Claim
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,47}")
 
@@ -58,60 +61,30 @@ class DatasetChange:
     stale: tuple[str, ...] = ()  # models of an earlier version, which may still follow
 
 
-def add(
-    context: Context,
-    name: str,
-    source: Source,
-    *,
-    id_column: str,
-    subjects: Sequence[tuple[str, str | None]] = (),
-    files: Sequence[str] = (),
-) -> DatasetChange:
-    """Take a data set into the workspace.
+class AddDataset(Operation[DatasetChange]):
+    """Take a data set into the workspace; see `Workspace.add_dataset`.
 
-    Parameters
-    ----------
-    context : Context
-    name : str
-    source : Source
-    id_column : str
-        Names each record; integers or text, each once. Where it is a subject column, too, the
-        tokens are kept in a column beside it, "ID.subject".
-    subjects : sequence of (column, type)
-        Columns that say whose records they are, and how their values are made canonical; see
-        `erasable.workspace.identity.canonical`. Only tokens of them are kept. Where the type is
-        None it is "id", unless the values look as if another were meant.
-    files : sequence of str
-        Columns that name PNG, JPEG or .npy files, relative to the folder that the source lies in.
-        What these hold is taken in, so that it is erased with the records.
-
-    Returns
-    -------
-    Change
-
-    Raises
-    ------
-    WorkspaceError
-        The name is taken, or cannot be one.
-    SourceError
-        The source, or a file that it names, cannot be read; or it lacks a column.
-    InvalidIdsError
-        Ids or subjects are missing, repeat, or are of a wrong type; or a column without a type
-        holds addresses or telephone numbers.
+    Where the type of a subject is None it is "id", unless the values look as if another were meant.
     """
-    if not _NAME.fullmatch(name):
-        raise WorkspaceError(
-            f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', '_' "
-            "and '-', up to 48"
-        )
-    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        context.clean()
-        with context.ledger.reading() as connection:
-            if any(each.name == name for each in all_datasets(connection)):
-                raise WorkspaceError(
-                    f"there is a data set {name!r} already; expected a new name; choose another, "
-                    f"or use `erasable dataset append {name}`"
-                )
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        source: Source,
+        *,
+        id_column: str,
+        subjects: Sequence[tuple[str, str | None]] = (),
+        files: Sequence[str] = (),
+    ) -> None:
+        super().__init__(context)
+        if not _NAME.fullmatch(name):
+            raise WorkspaceError(
+                f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', "
+                "'_' and '-', up to 48"
+            )
+        self._source, self._files = source, files
+        self._untyped = [column for column, kind in subjects if kind is None]
         kept, copy = source.to_json(), f"{id_column}.subject"
         if any(column == id_column for column, _ in subjects):
             kept["id_as_subject"] = copy
@@ -119,54 +92,129 @@ def add(
             (copy if column == id_column else column, kind or subjects_of.DEFAULT_TYPE)
             for column, kind in subjects
         )
-        untyped = [column for column, kind in subjects if kind is None]
-        known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
-        with pulled(context, source, known, new=True, untyped=untyped, files=files) as found:
-            change = DatasetChange(
-                name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
+        self._known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        return _claim_of(self._known.name)
+
+    def plan(self, connection: Connection) -> None:
+        """See `Operation`."""
+        name = self._known.name
+        if any(each.name == name for each in all_datasets(connection)):
+            raise WorkspaceError(
+                f"there is a data set {name!r} already; expected a new name; choose another, "
+                f"or use `erasable dataset append {name}`"
+            )
+
+    def prepare(self) -> None:
+        """See `Operation`."""
+        context, known = self.context, self._known
+        with pulled(
+            context, self._source, known, new=True, untyped=self._untyped, files=self._files
+        ) as found:
+            self._change = DatasetChange(
+                known.name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
             )  # fmt: skip
-            known, stored = found.known, _put(context, found)
-        with context.ledger.transaction() as connection:
-            dataset_id = _insert(connection, known)
-            record_version(context, connection, dataset_id, "add", change, known)
-            register_fragments(context, connection, dataset_id, 1, stored)
-    return change
+            self._known, self._stored = found.known, put_parts(context, found)
+
+    def commit(self, connection: Connection) -> DatasetChange:
+        """See `Operation`."""
+        dataset_id = _insert(connection, self._known)
+        record_version(self.context, connection, dataset_id, "add", self._change, self._known)
+        register_fragments(self.context, connection, dataset_id, 1, self._stored)
+        return self._change
 
 
-def append(
-    context: Context, name: str, source: Source, followers: Followers | None = None
-) -> DatasetChange:
-    """Add records to a data set: its next version; `followers` go with it, or it is not made."""
-    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        context.clean()
-        with context.ledger.reading() as connection:
-            known = find(connection, name)
-            present = fragment_rows(connection, known.id, known.version)
-        with pulled(context, source, known) as found:
-            check_widened(context, known, found.known)
-            known = found.known
-            _refuse_present(context, present, found)
-            n_present = sum(part.n_records for part in present)
-            change = DatasetChange(
-                name, known.version + 1, n_present + found.n_records, found.n_records, 0, 0,
-                found.n_suppressed, found.n_without_subject, found.remarks,
-            )  # fmt: skip
-            stored = _put(context, found)
-        followers = followers or Followers()
-        followers.prepare(
-            replace(known, version=change.version),
-            [*present, *as_fragment_rows(stored, change.version)],
+class NextVersion(Operation[DatasetChange]):
+    """Make the next version of a data set of a source, with the models that follow it."""
+
+    cause: ClassVar[str]
+
+    def __init__(self, context: Context, name: str, source: Source, followers: Followers) -> None:
+        super().__init__(context)
+        self._name, self._source, self._followers = name, source, followers
+        self._stays: list[FragmentRow] = []  # fragments of the version before that stay
+        self._ended: list[FragmentRow] = []  # and others
+        self._stored: list[dict[str, Any]] = []  # new fragments
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        return _claim_of(self._name) | self._followers.choose(connection)
+
+    def plan(self, connection: Connection) -> None:
+        """See `Operation`."""
+        self._known = find(connection, self._name)
+        self._present = fragment_rows(connection, self._known.id, self._known.version)
+
+    def prepare(self) -> None:
+        """See `Operation`."""
+        with pulled(self.context, self._source, self._known) as found:
+            check_widened(self.context, self._known, found.known)
+            self._known = found.known
+            self._change = self.compare(found)
+        if self.is_new:
+            number = self._change.version
+            self._followers.prepare(
+                replace(self._known, version=number),
+                [*self._stays, *_as_fragment_rows(self._stored, number)],
+            )
+
+    @abstractmethod
+    def compare(self, found: Pulled) -> DatasetChange:
+        """Write the fragments that are new, and say what changes."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is a change."""
+        return self._change.version != self._known.version
+
+    def commit(self, connection: Connection) -> DatasetChange:
+        """See `Operation`."""
+        context, known, change, followers = (
+            self.context, self._known, self._change, self._followers
+        )  # fmt: skip
+        if self.is_new:
+            ledger_checks.check_one(context, connection, "dataset", self._name)
+            ended = [part.id for part in self._ended]
+            update_in(connection, fragment.c.id, ended, until=change.version)
+            record_version(context, connection, known.id, self.cause, change, known)
+            register_fragments(context, connection, known.id, change.version, self._stored)
+            vacated = followers.adopt(connection)
+            if ended:
+                drop_unused(context, connection, known.id)
+            if ended or vacated:
+                self.vacated = {known.id, *vacated}
+        return replace(
+            change,
+            models=tuple(followers.treatments),
+            stale=tuple(followers.left_behind(connection, known)),
         )
-        with context.ledger.transaction() as connection:
-            ledger_checks.check_one(context, connection, "dataset", name)
-            record_version(context, connection, known.id, "append", change, known)
-            register_fragments(context, connection, known.id, change.version, stored)
-            followers.adopt(connection)
-    return change
 
 
-def as_fragment_rows(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
+class Append(NextVersion):
+    """Add records to a data set: its next version; models follow, or it is not made."""
+
+    cause = "append"
+
+    def compare(self, found: Pulled) -> DatasetChange:
+        """See `NextVersion`."""
+        self._stays = self._present
+        _refuse_present(self.context, self._present, found)
+        n_present = sum(part.n_records for part in self._present)
+        self._stored = put_parts(self.context, found)
+        return DatasetChange(
+            self._name, self._known.version + 1, n_present + found.n_records, found.n_records,
+            0, 0, found.n_suppressed, found.n_without_subject, found.remarks,
+        )  # fmt: skip
+
+
+def _claim_of(name: str) -> Claim:
+    return Claim.of(locking.datasets([name]), reads=[locking.ADMISSION])
+
+
+def _as_fragment_rows(stored: Sequence[dict[str, Any]], since: int) -> list[FragmentRow]:
     """Return the rows of the ledger for fragments that were put."""
     names = ("bucket", "key", "sha256", "n_records")
     return [
@@ -288,30 +336,17 @@ def _together(stored: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
     yield some
 
 
-def _put(context: Context, found: Pulled) -> list[dict[str, Any]]:
+def put_parts(context: Context, found: Pulled) -> list[dict[str, Any]]:
+    """Put all records of a source into the store; see `put_part`."""
     stored: list[dict[str, Any]] = []
     n_buckets = found.known.n_buckets
-    with (
-        removing_on_failure(context, stored),
-        context.progress(f"writing {found.known.name}", n_buckets) as advance,
-    ):
+    with context.progress(f"writing {found.known.name}", n_buckets) as advance:
         for number in range(n_buckets):
             records = found.bucket(number)
             if records.num_rows:
                 stored.append(put_part(context, found.known, number, records))
             advance()
     return stored
-
-
-@contextmanager
-def removing_on_failure(context: Context, stored: Sequence[dict[str, Any]]) -> Iterator[None]:
-    """Remove the fragments that were put if the block fails."""
-    try:
-        yield
-    except SourceError:
-        for each in stored:
-            context.store.delete(each["key"])
-        raise
 
 
 def put_part(context: Context, known: DataSet, bucket: int, part: pa.Table) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Models are prepared on them before the ledger refers to any of it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from erasable.workspace.data.catalogue import (
     get,
     with_types_of,
 )
+from erasable.workspace.locking import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,29 @@ class Ahead:
         return [part for part in self.parts[known.id] if part.belongs_to(known.version)]
 
 
-class Followers:
-    """Models that follow a data set into its next version: none, but in a subclass."""
+class Followers(ABC):
+    """Models that follow a data set into its next version."""
 
     @property
+    @abstractmethod
     def treatments(self) -> list[dict[str, Any]]:
         """The treatments, per model; see `erasable.workspace.models.updating`."""
-        return []
 
+    @abstractmethod
+    def choose(self, connection: Connection) -> Claim:
+        """Choose the models that follow, and return what they change and read."""
+
+    @abstractmethod
     def prepare(self, known: DataSet, found: Sequence[FragmentRow]) -> None:
         """Prepare for the next version of a data set, of fragments in the store; change nothing."""
 
-    def adopt(self, connection: Connection) -> None:
-        """Put the prepared models in place, in the transaction of the new version."""
+    @abstractmethod
+    def adopt(self, connection: Connection) -> set[int]:
+        """Put the prepared models in place, in the transaction of the new version.
+
+        Return the data sets that they learn from.
+        """
+
+    @abstractmethod
+    def left_behind(self, connection: Connection, known: DataSet) -> list[str]:
+        """Return the names of models of an earlier version that may still follow."""

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import erasable.workspace.locking as locking
-from erasable.workspace.context import Context
-from erasable.workspace.data import fragments, gone_subjects
-from erasable.workspace.data.catalogue import FragmentRow, find, fragment_rows
-from erasable.workspace.data.datasets import (
-    DatasetChange,
-    as_fragment_rows,
-    check_widened,
-    put_part,
-    record_version,
-    register_fragments,
-    removing_on_failure,
-)
+from erasable.workspace.data import fragments
+from erasable.workspace.data.catalogue import FragmentRow
+from erasable.workspace.data.datasets import DatasetChange, NextVersion, put_part
 from erasable.workspace.data.differences import same_rows
-from erasable.workspace.data.prepared_versions import Followers
-from erasable.workspace.data.pulling import Ids, Pulled, pulled
-from erasable.workspace.data.sources import Source
-from erasable.workspace.evidence import ledger_checks
-from erasable.workspace.ledger.bulk import update_in
-from erasable.workspace.ledger.schema import fragment
+from erasable.workspace.data.pulling import Ids, Pulled
 
 
 @dataclass(slots=True)
@@ -72,86 +57,46 @@ class _Compared:
         return not n_same == before.num_rows == after.num_rows
 
 
-def sync(
-    context: Context, name: str, source: Source, followers: Followers | None = None
-) -> DatasetChange:
-    """Make the next version of a data set from its source, whole.
+class Sync(NextVersion):
+    """Make the next version of a data set of all records of its source.
 
-    Records of suppressed subjects that are still in the source are dropped.
-
-    Parameters
-    ----------
-    context : Context
-    name : str
-    source : Source
-        All of the records, not only those that are new.
-    followers : Followers, default=None
-        Who go with it, or it is not made.
-
-    Returns
-    -------
-    Change
-        Of the version as it was where nothing has changed.
-
-    Raises
-    ------
-    SourceError, InvalidIdsError
-        See `erasable.workspace.data.datasets.add`.
+    Records of suppressed subjects that are still in the source are left out. Without a difference,
+    the version stays.
     """
-    with context.lock(locking.datasets([name]), reads=[locking.ADMISSION]):
-        context.clean()
-        with context.ledger.reading() as connection:
-            known = find(connection, name)
-            present = fragment_rows(connection, known.id, known.version)
-        with pulled(context, source, known) as found:
-            check_widened(context, known, found.known)
-            known = found.known
-            compared = _compare(context, found, present)
-            counts = found.n_suppressed, found.n_without_subject, found.remarks
-            if not compared.buckets:
-                return DatasetChange(name, known.version, found.n_records, 0, 0, 0, *counts)
-        version = known.version + 1
-        change = DatasetChange(
-            name, version, found.n_records, compared.n_added, compared.n_changed,
-            compared.n_removed, *counts,
+
+    cause = "sync"
+
+    def compare(self, found: Pulled) -> DatasetChange:
+        """See `NextVersion`."""
+        compared = self._compared(found)
+        self._stored = compared.stored
+        for part in self._present:
+            (self._ended if part.bucket in compared.buckets else self._stays).append(part)
+        return DatasetChange(
+            self._name, self._known.version + bool(compared.buckets), found.n_records,
+            compared.n_added, compared.n_changed, compared.n_removed,
+            found.n_suppressed, found.n_without_subject, found.remarks,
         )  # fmt: skip
-        ended = [part.id for part in present if part.bucket in compared.buckets]
-        followers = followers or Followers()
-        stays = [part for part in present if part.bucket not in compared.buckets]
-        followers.prepare(
-            replace(known, version=version), [*stays, *as_fragment_rows(compared.stored, version)]
-        )
-        with context.ledger.transaction() as connection:
-            ledger_checks.check_one(context, connection, "dataset", name)
-            update_in(connection, fragment.c.id, ended, until=version)
-            record_version(context, connection, known.id, "sync", change, known)
-            register_fragments(context, connection, known.id, version, compared.stored)
-            followers.adopt(connection)
-            gone_subjects.drop_unused(context, connection, known.id)
-        gone_subjects.tidy(context, [known.id])
-        context.clean()
-    return change
 
-
-def _compare(context: Context, found: Pulled, present: list[FragmentRow]) -> _Compared:
-    """Write the buckets that differ, one after the other, and count the differences."""
-    known, compared = found.known, _Compared()
-    old: dict[int, list[FragmentRow]] = {}
-    for part in present:
-        old.setdefault(part.bucket, []).append(part)
-    with (
-        removing_on_failure(context, compared.stored),
-        context.progress(f"comparing {known.name}", known.n_buckets) as advance,
-    ):
-        for number in range(known.n_buckets):
-            after = found.bucket(number)
-            read = [fragments.read(context, part.key, part.sha256) for part in old.get(number, [])]
-            before = pa.concat_tables(
-                [known.schema.empty_table(), *(t.cast(known.schema) for t in read)]
-            )
-            if compared.differ(before.sort_by(known.id_column), after, known.id_column):
-                compared.buckets.add(number)
-                if after.num_rows:
-                    compared.stored.append(put_part(context, known, number, after))
-            advance()
-    return compared
+    def _compared(self, found: Pulled) -> _Compared:
+        """Write the buckets that differ, one after the other, and count the differences."""
+        known, compared = found.known, _Compared()
+        old: dict[int, list[FragmentRow]] = {}
+        for part in self._present:
+            old.setdefault(part.bucket, []).append(part)
+        with self.context.progress(f"comparing {known.name}", known.n_buckets) as advance:
+            for number in range(known.n_buckets):
+                after = found.bucket(number)
+                read = [
+                    fragments.read(self.context, part.key, part.sha256)
+                    for part in old.get(number, [])
+                ]
+                before = pa.concat_tables(
+                    [known.schema.empty_table(), *(t.cast(known.schema) for t in read)]
+                )
+                if compared.differ(before.sort_by(known.id_column), after, known.id_column):
+                    compared.buckets.add(number)
+                    if after.num_rows:
+                        compared.stored.append(put_part(self.context, known, number, after))
+                advance()
+        return compared

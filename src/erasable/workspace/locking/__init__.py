@@ -45,6 +45,9 @@ class Claim:
         read = frozenset(reads) - own
         return cls(own, read) if own or read else cls(frozenset({WHOLE}), read)
 
+    def __or__(self, other: Claim) -> Claim:
+        return Claim.of(self.changes | other.changes, reads=self.reads | other.reads)
+
     def covers(self, other: Claim) -> bool:
         """Tell whether a holder of this claim has the other, too."""
         if WHOLE in self.changes:

@@ -11,8 +11,7 @@ import difflib
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,12 @@ import erasable.workspace.locking as locking
 from erasable.core.errors import InvalidParameterError, NotInWorkspaceError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
-from erasable.workspace.data import gone_subjects
 from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.gone_subjects import drop_unused
+from erasable.workspace.data.operation import Operation
 from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.ledger import schema
+from erasable.workspace.locking import Claim
 from erasable.workspace.models import (
     catalogue,
     deleting,
@@ -164,170 +164,222 @@ class _Plan:
         return [*self.datasets, *self.left]
 
 
-def fit(
-    context: Context,
-    name: str,
-    estimator: Any = None,
-    *,
-    datasets: Sequence[str] = (),
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    params: Mapping[str, Any] | None = None,
-    prepare: str = "auto",
-    hook: str | None = None,
-    policy: str | None = None,
-) -> FittedVersion:
+class Fit(Operation[FittedVersion]):
     """Train a model; see `Workspace.fit`. For `estimator` see also `recipes.parse`."""
-    check_name(name)
-    preparing.check_choice(prepare)
-    if hook is not None:
-        check_command(hook, "hook")
-    recipe = None if estimator is None else _recipe(estimator, params)
-    if recipe is None and params:
-        raise InvalidParameterError(
-            "parameters were given without an estimator; expected both; name the estimator, too"
-        )
-    return _fit(context, name, recipe, datasets, features, target, hook, policy, prepare)
 
-
-def register(
-    context: Context,
-    name: str,
-    *,
-    datasets: Sequence[str],
-    retrain: str | None = None,
-    hook: str | None = None,
-    policy: str | None = None,
-) -> FittedVersion:
-    """Register a model that is trained elsewhere; see `Workspace.register`."""
-    check_name(name)
-    for what, command in (("command", retrain), ("hook", hook)):
-        if command is not None:
-            check_command(command, what)
-    with context.ledger.reading() as connection:
-        if catalogue.find_or_none(connection, name) is not None:
-            raise WorkspaceError(f"there is a model {name!r} already; expected a new name")
-    if retrain is not None:
-        return _fit(
-            context, name, recipes.parse_command(retrain), datasets, None, None, hook, policy,
-            "none",
-        )  # fmt: skip
-    with context.lock(locking.models([name])):
-        context.clean()
-        with context.ledger.transaction() as connection:
-            ledger_checks.check(context, connection)
-            plan = _plan(
-                connection, name, {"kind": "uncovered"}, datasets, None, None, hook, None, "none"
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        estimator: Any = None,
+        *,
+        datasets: Sequence[str] = (),
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        prepare: str = "auto",
+        hook: str | None = None,
+        policy: str | None = None,
+    ) -> None:
+        super().__init__(context)
+        check_name(name)
+        preparing.check_choice(prepare)
+        if hook is not None:
+            check_command(hook, "hook")
+        if estimator is None and params:
+            raise InvalidParameterError(
+                "parameters were given without an estimator; expected both; name the estimator, too"
             )
-            _put_model(context, connection, name, plan, "uncovered", None, 0)
-            log_model(context, connection, "model-registered", name, context.now())
-    return FittedVersion(name, 0, 0, 0.0, None, None, None)
+        if features is not None and not features:
+            raise WorkspaceError("features name no column; expected one or more")
+        self._name, self._datasets, self._target, self._hook = name, datasets, target, hook
+        self._recipe = None if estimator is None else _recipe(estimator, params)
+        self._features = None if features is None else list(features)
+        self._policy = None if policy is None else catalogue.stored_policy(policy)
+        self._keeps_policy = policy is None
+        self._auto = prepare == "auto"
 
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        read = [each.name for each in self._look_up(connection).concerned]
+        return Claim.of(locking.models([self._name]), reads=locking.datasets(read))
 
-def retire(context: Context, name: str) -> None:
-    """Retire a model: its file is erased, and later requests do not concern it."""
-    with _with_its_data(context, name):
-        context.clean()
-        with context.ledger.transaction() as connection:
-            model = catalogue.find(connection, name)
-            if model.state == "retired":
-                raise WorkspaceError(
-                    f"the model {name!r} is retired already; expected one that is in use; "
-                    "list them with `erasable model list`"
-                )
-            ledger_checks.check_one(context, connection, "model", name)
-            hooks.discard(context, connection, name)  # another of that name owes nothing
-            retire_model(context, connection, model.id, name, context.now())
-        gone_subjects.tidy(context, model.datasets)
-        context.clean()
+    def plan(self, connection: Connection) -> None:
+        """See `Operation`."""
+        ledger_checks.check(self.context, connection)
+        self._plan = self._look_up(connection)
 
+    def _look_up(self, connection: Connection) -> _Plan:
+        """Put together what is in the ledger, and what the user says now."""
+        before = catalogue.find_or_none(connection, self._name)
+        recipe, chosen, target = self._recipe, self._features, self._target
+        if before is None and recipe is None:
+            catalogue.find(connection, self._name)  # says which models there are
+        if before is not None and before.kind == "uncovered":
+            raise WorkspaceError(
+                f"{self._name!r} is registered as trained elsewhere; expected another name"
+            )
+        found = [data.find(connection, each) for each in dict.fromkeys(self._datasets)]
+        if not found and before is not None:
+            found = [data.get(connection, each) for each in before.datasets]
+        if not found:
+            raise NotInWorkspaceError(
+                f"no data set was named for {self._name!r}; expected one or more; name them with "
+                "--dataset"
+            )
+        if before is None:
+            assert recipe is not None
+            return _Plan(
+                None, recipe, found, chosen, target, self._hook, self._policy, prepares=self._auto
+            )
+        asked, was_prepared = before.recipe.get(preparing.OF), preparing.OF in before.recipe
+        decides_anew = was_prepared and (
+            not self._auto
+            or chosen not in (None, before.features)
+            or target not in (None, before.target)
+        )  # fmt: skip
+        if recipe is None and decides_anew:
+            recipe = asked
+        new = recipe is not None and (
+            decides_anew or recipe != (asked if was_prepared else _unseeded(before.recipe))
+        )
+        known = before.features if not (new and chosen is None) else None
+        own = {each.id for each in found}
+        return _Plan(
+            before,
+            recipe if new and recipe is not None else before.recipe,
+            found,
+            chosen or known,
+            target or before.target,
+            self._hook or before.hook,
+            before.policy if self._keeps_policy else self._policy,
+            [data.get(connection, each) for each in before.datasets if each not in own],
+            prepares=self._auto and recipe is not None and (new or not was_prepared),
+        )
 
-def _fit(
-    context: Context,
-    name: str,
-    recipe: dict[str, Any] | None,
-    datasets: Sequence[str],
-    features: Sequence[str] | None,
-    target: str | None,
-    hook: str | None,
-    policy: str | None,
-    prepare: str,
-) -> FittedVersion:
-    said = (recipe, datasets, features, target, hook, policy, prepare)
-    with _planned(context, name, *said) as plan:
-        context.clean()
+    def prepare(self) -> None:
+        """See `Operation`."""
+        context, name = self.context, self._name
         reader = Reader(context)
-        plan = _with_asked(plan)
-        named = plan.features is not None
-        plan, prepared = _prepared(plan, reader)
-        design = _design(plan)
+        plan = _with_asked(self._plan)
+        self._is_named = plan.features is not None
+        plan, self._prepared = _prepared(plan, reader)
+        self._plan = plan
+        self._design = design = _design(plan)
         tables = reader.to_learn_from([each.id for each in plan.datasets], design=design)
         if design is not None:
             refuse_empty_targets(tables, design.target)
         with context.progress(f"fitting {name}", 1) as advance:
-            made = train(context, _trusted(context, name, plan), tables, design, reader.records)
+            trusted = _trusted(context, name, plan)
+            self._made = train(context, trusted, tables, design, reader.records)
             advance()
-        stored = context.store.put(f"models/{name}", made.data)
+        self._stored = context.store.put(f"models/{name}", self._made.data)
+
+    def commit(self, connection: Connection) -> FittedVersion:
+        """See `Operation`."""
+        context, name, plan, made = self.context, self._name, self._plan, self._made
         salt, commitment = commitments.commit(made.digest)
         number = 1 if plan.before is None else plan.before.version + 1
-        with context.ledger.transaction() as connection:
-            model_id = _put_model(context, connection, name, plan, "ready", made, number)
-            versions = [each.version for each in plan.datasets]
-            new_version(
-                context, connection, model_id, number, "fit", stored, dataset_versions=versions,
-                salt=salt, commitment=commitment, algorithm=made.algorithm,
-                n_records=made.n_records, seconds=made.seconds,
+        model_id = _put_model(context, connection, name, plan, "ready", made, number)
+        new_version(
+            context, connection, model_id, number, "fit", self._stored,
+            dataset_versions=[each.version for each in plan.datasets], salt=salt,
+            commitment=commitment, algorithm=made.algorithm, n_records=made.n_records,
+            seconds=made.seconds,
+        )  # fmt: skip
+        estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, context.now())
+        log_model(context, connection, "model-fitted", name, context.now())
+        self.vacated = [each.id for each in plan.concerned]
+        for each in self.vacated:
+            drop_unused(context, connection, each)
+        messages = []
+        if made.features is not None and not self._is_named:
+            messages = unused.remarks(
+                connection, name, plan.datasets, made.features, plan.target,
+                self._prepared.left_out,
             )  # fmt: skip
-            estimates.note(
-                connection, model_id, "fit", made.n_records, 0, made.seconds, context.now()
+        chosen = None if made.features is None else list(made.features)
+        return FittedVersion(
+            name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
+            list(unused.left_out(plan.datasets, chosen, plan.target)), messages,
+            self._prepared.told,
+        )  # fmt: skip
+
+    def settle(self) -> None:
+        """See `Operation`."""
+        if self._made.fitted is not None and self._design is not None:
+            deleting.keep_accelerator(self.context, self._stored.key, self._made.fitted)
+
+
+class Register(Fit):
+    """Register a model that is trained elsewhere; see `Workspace.register`."""
+
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        *,
+        datasets: Sequence[str],
+        retrain: str | None = None,
+        hook: str | None = None,
+        policy: str | None = None,
+    ) -> None:
+        super().__init__(context, name, datasets=datasets, hook=hook, policy=policy, prepare="none")
+        self._is_covered = retrain is not None
+        self._recipe = {"kind": "uncovered"}
+        if retrain is not None:
+            check_command(retrain, "command")
+            self._recipe = recipes.parse_command(retrain)
+
+    def _look_up(self, connection: Connection) -> _Plan:
+        if catalogue.find_or_none(connection, self._name) is not None:
+            raise WorkspaceError(f"there is a model {self._name!r} already; expected a new name")
+        return super()._look_up(connection)
+
+    def prepare(self) -> None:
+        """See `Operation`; nothing is trained without a command."""
+        if self._is_covered:
+            super().prepare()
+
+    def commit(self, connection: Connection) -> FittedVersion:
+        """See `Operation`."""
+        if self._is_covered:
+            return super().commit(connection)
+        plan = replace(self._plan, policy=None)
+        _put_model(self.context, connection, self._name, plan, "uncovered", None, 0)
+        log_model(self.context, connection, "model-registered", self._name, self.context.now())
+        return FittedVersion(self._name, 0, 0, 0.0, None, None, None)
+
+    def settle(self) -> None:
+        """See `Operation`; programs of the user's have no accelerator."""
+
+
+class Retire(Operation[None]):
+    """Retire a model: its file is erased, and later requests do not concern it."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        super().__init__(context)
+        self._name = name
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        known = catalogue.find(connection, self._name).datasets
+        read = [data.get(connection, each).name for each in known]
+        return Claim.of(locking.models([self._name]), reads=locking.datasets(read))
+
+    def commit(self, connection: Connection) -> None:
+        """See `Operation`."""
+        context, name = self.context, self._name
+        model = catalogue.find(connection, name)
+        if model.state == "retired":
+            raise WorkspaceError(
+                f"the model {name!r} is retired already; expected one that is in use; "
+                "list them with `erasable model list`"
             )
-            log_model(context, connection, "model-fitted", name, context.now())
-            for each in plan.concerned:
-                drop_unused(context, connection, each.id)
-            messages = []
-            if made.features is not None and not named:
-                messages = unused.remarks(
-                    connection, name, plan.datasets, made.features, plan.target, prepared.left_out
-                )
-        if made.fitted is not None and design is not None:
-            deleting.keep_accelerator(context, stored.key, made.fitted)
-        gone_subjects.tidy(context, [each.id for each in plan.concerned])
-        context.clean()
-    chosen = None if made.features is None else list(made.features)
-    return FittedVersion(
-        name, number, made.n_records, made.seconds, chosen, plan.target, commitment,
-        list(unused.left_out(plan.datasets, chosen, plan.target)), messages, prepared.told,
-    )  # fmt: skip
-
-
-@contextmanager
-def _planned(context: Context, name: str, *said: Any) -> Iterator[_Plan]:
-    """Have a model to oneself, and the data sets as they are, which the plan names."""
-    while True:
-        with context.ledger.reading() as connection:
-            read = [each.name for each in _plan(connection, name, *said).concerned]
-        with context.lock(locking.models([name]), reads=locking.datasets(read)):
-            with context.ledger.reading() as connection:
-                ledger_checks.check(context, connection)
-                plan = _plan(connection, name, *said)
-            if [each.name for each in plan.concerned] == read:  # or another fit has changed them
-                yield plan
-                return
-
-
-@contextmanager
-def _with_its_data(context: Context, name: str) -> Iterator[None]:
-    """Have a model to oneself, and the data sets as they are that it learned from."""
-    while True:
-        with context.ledger.reading() as connection:
-            before = catalogue.find(connection, name).datasets
-            read = [data.get(connection, each).name for each in before]
-        with context.lock(locking.models([name]), reads=locking.datasets(read)):
-            with context.ledger.reading() as connection:
-                now = catalogue.find(connection, name).datasets
-            if now == before:  # or a fit has changed them
-                yield
-                return
+        ledger_checks.check_one(context, connection, "model", name)
+        hooks.discard(context, connection, name)  # another of that name owes nothing
+        retire_model(context, connection, model.id, name, context.now())
+        self.vacated = model.datasets
 
 
 def _recipe(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -340,63 +392,6 @@ def _recipe(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
     recipe = recipes.parse_entry(estimator)
     recipes.find_entry(recipe["entry"])
     return recipe
-
-
-def _plan(
-    connection: Connection,
-    name: str,
-    recipe: dict[str, Any] | None,
-    datasets: Sequence[str],
-    features: Sequence[str] | None,
-    target: str | None,
-    hook: str | None,
-    policy: str | None,
-    prepare: str,
-) -> _Plan:
-    before = catalogue.find_or_none(connection, name)
-    stored = None if policy is None else catalogue.stored_policy(policy)
-    if features is not None and not features:
-        raise WorkspaceError("features name no column; expected one or more")
-    chosen = None if features is None else list(features)
-    if before is None and recipe is None:
-        catalogue.find(connection, name)  # says which models there are
-    if before is not None and before.kind == "uncovered":
-        raise WorkspaceError(f"{name!r} is registered as trained elsewhere; expected another name")
-    found = [data.find(connection, each) for each in dict.fromkeys(datasets)]
-    if not found and before is not None:
-        found = [data.get(connection, each) for each in before.datasets]
-    if not found:
-        raise NotInWorkspaceError(
-            f"no data set was named for {name!r}; expected one or more; name them with --dataset"
-        )
-    auto = prepare == "auto"
-    if before is None:
-        assert recipe is not None
-        return _Plan(None, recipe, found, chosen, target, hook, stored, prepares=auto)
-    asked, was_prepared = before.recipe.get(preparing.OF), preparing.OF in before.recipe
-    decides_anew = was_prepared and (
-        not auto
-        or chosen not in (None, before.features)
-        or target not in (None, before.target)
-    )  # fmt: skip
-    if recipe is None and decides_anew:
-        recipe = asked
-    new = recipe is not None and (
-        decides_anew or recipe != (asked if was_prepared else _unseeded(before.recipe))
-    )
-    known = before.features if not (new and features is None) else None
-    own = {each.id for each in found}
-    return _Plan(
-        before,
-        recipe if new and recipe is not None else before.recipe,
-        found,
-        chosen or known,
-        target or before.target,
-        hook or before.hook,
-        before.policy if policy is None else stored,
-        [data.get(connection, each) for each in before.datasets if each not in own],
-        prepares=auto and recipe is not None and (new or not was_prepared),
-    )
 
 
 def _with_asked(plan: _Plan) -> _Plan:

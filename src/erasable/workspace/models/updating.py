@@ -6,26 +6,28 @@ with a data set, it changes in the same transaction: both are as they were, or b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, update
 
 import erasable.workspace.locking as locking
-from erasable.core import _interruptions
 from erasable.core.errors import ErasableError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
-from erasable.workspace.data import datasets, gone_subjects, syncing
+from erasable.workspace.data import gone_subjects
 from erasable.workspace.data.catalogue import DataSet, FragmentRow
-from erasable.workspace.data.datasets import DatasetChange
+from erasable.workspace.data.datasets import Append, DatasetChange
 from erasable.workspace.data.differences import difference
+from erasable.workspace.data.operation import Operation, carry_out
 from erasable.workspace.data.prepared_versions import Ahead, Followers
 from erasable.workspace.data.sources import Source
+from erasable.workspace.data.syncing import Sync
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger import schema
+from erasable.workspace.locking import Claim
 from erasable.workspace.models import catalogue, deleting, hooks, overview
 from erasable.workspace.models.catalogue import (
     AT_ONCE,
@@ -40,71 +42,53 @@ from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.versions import log_model
 
 
-def set_policy(context: Context, name: str, policy: str) -> None:
+class SetPolicy(Operation[None]):
     """Set when a model follows its data sets; refuse one that is retired or trained elsewhere."""
-    wanted = catalogue.stored_policy(policy)
-    with context.lock(locking.models([name])), context.ledger.transaction() as connection:
-        found = catalogue.find(connection, name)
+
+    def __init__(self, context: Context, name: str, policy: str) -> None:
+        super().__init__(context)
+        self._name, self._policy = name, catalogue.stored_policy(policy)
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        return Claim.of(locking.models([self._name]))
+
+    def commit(self, connection: Connection) -> None:
+        """See `Operation`."""
+        found = catalogue.find(connection, self._name)
         _refuse_without_version(found)
-        ledger_checks.check_one(context, connection, "model", name)
-        if found.policy == wanted:
-            return
-        at = schema.model.c.id == found.id
-        connection.execute(update(schema.model).where(at).values(policy=wanted))
-        log_model(context, connection, "model-changed", name, context.now())
+        ledger_checks.check_one(self.context, connection, "model", self._name)
+        if found.policy != self._policy:
+            at = schema.model.c.id == found.id
+            connection.execute(update(schema.model).where(at).values(policy=self._policy))
+            log_model(self.context, connection, "model-changed", self._name, self.context.now())
 
 
 def append(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
     """Add records to a data set, and update models: those with "at-once", or with `every` all."""
-    return _changed(context, name, source, datasets.append, "append", every=every)
+    followers = ModelFollowers(context, "append", partial(_following, name, every))
+    return carry_out(Append(context, name, source, followers))
 
 
 def sync(context: Context, name: str, source: Source, *, every: bool = False) -> DatasetChange:
     """Bring a data set up to date with its source, and have models follow; see `append`."""
-    return _changed(context, name, source, syncing.sync, "sync", every=every)
+    followers = ModelFollowers(context, "sync", partial(_following, name, every))
+    return carry_out(Sync(context, name, source, followers))
 
 
 def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Update models to the newest versions of their data sets; see `Workspace.refresh`."""
-
-    def chosen(connection: Connection) -> list[Model]:
-        if names is None:
-            return [
-                each
-                for each in catalogue.every(connection)
-                if each.is_live
-                and catalogue.policy_of(each) != NEVER
-                and overview.is_stale(connection, each)
-            ]
-        found = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
-        for each in found:
-            _refuse_without_version(each)
-            if catalogue.policy_of(each) == NEVER:
-                raise WorkspaceError(
-                    f"the model {each.name!r} never follows its data sets; expected one that may; "
-                    f"give it another policy with `erasable model policy {each.name} refresh`, or "
-                    f"fit it with `erasable model fit {each.name}`"
-                )
-        return [each for each in found if overview.is_stale(connection, each)]
-
+    with context.ledger.reading() as connection:
+        models = _stale(connection, names)
     done: list[dict[str, Any]] = []
     failed: dict[str, WorkspaceError] = {}
-    with _claimed(context, chosen) as models:
-        context.clean()
-        for each in models:
-            following = ModelFollowers(context, [each], "refresh")
-            try:
-                following.prepare_now()
-                with context.ledger.transaction() as connection:
-                    following.adopt(connection)
-            except NOT_THE_MODELS:
-                raise
-            except WorkspaceError as error:
-                failed[each.name] = error
-                continue
-            finally:
-                following.tidy()
-            done += following.treatments
+    for name in (each.name for each in models):
+        try:
+            done += carry_out(Refresh(context, name))
+        except NOT_THE_MODELS:
+            raise
+        except WorkspaceError as error:
+            failed[name] = error
     if len(failed) == 1:
         raise failed.popitem()[1]
     if failed:
@@ -115,11 +99,45 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
     return done
 
 
-class ModelFollowers(Followers):
-    """Models that follow a data set into its next version; their locks are held."""
+def _stale(connection: Connection, names: Sequence[str] | None) -> list[Model]:
+    """Return models that are behind and may follow; refuse names of others that may not."""
+    if names is None:
+        found = [
+            each
+            for each in catalogue.every(connection)
+            if each.is_live and catalogue.policy_of(each) != NEVER
+        ]
+    else:
+        found = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
+        for each in found:
+            _refuse_without_version(each)
+            if catalogue.policy_of(each) == NEVER:
+                raise WorkspaceError(
+                    f"the model {each.name!r} never follows its data sets; expected one that may; "
+                    f"give it another policy with `erasable model policy {each.name} refresh`, or "
+                    f"fit it with `erasable model fit {each.name}`"
+                )
+    return [each for each in found if overview.is_stale(connection, each)]
 
-    def __init__(self, context: Context, models: Sequence[Model], cause: str) -> None:
-        self._context, self._models, self._cause = context, models, cause
+
+def _following(name: str, every: bool, connection: Connection) -> list[Model]:
+    """Return the models that follow a data set into its next version."""
+    follows = (AT_ONCE, REFRESH) if every else (AT_ONCE,)
+    return [
+        each
+        for each in catalogue.models_of(connection, [data.find(connection, name).id])
+        if each.is_live and catalogue.policy_of(each) in follows
+    ]
+
+
+class ModelFollowers(Followers):
+    """Models, those that `chosen` returns, that follow their data sets; see `Followers`."""
+
+    def __init__(
+        self, context: Context, cause: str, chosen: Callable[[Connection], list[Model]]
+    ) -> None:
+        self._context, self._cause, self._chosen = context, cause, chosen
+        self._models: list[Model] = []
         self._prepared: list[tuple[Model, deleting.Prepared]] = []
 
     @property
@@ -133,16 +151,23 @@ class ModelFollowers(Followers):
             for model, made in self._prepared
         ]  # fmt: skip
 
+    def choose(self, connection: Connection) -> Claim:
+        """See `Followers`."""
+        self._models = self._chosen(connection)
+        names = {data.get(connection, id).name for each in self._models for id in each.datasets}
+        return Claim(
+            frozenset(locking.models(each.name for each in self._models)),
+            frozenset(locking.datasets(names)),
+        )
+
     def prepare(self, known: DataSet, found: Sequence[FragmentRow]) -> None:
-        """See `Followers.prepare`; nothing is done where no model follows."""
-        if self._models:
-            self._prepare(Ahead({known.id: known}, {known.id: found}))
+        """See `Followers`."""
+        self.prepare_for(Ahead({known.id: known}, {known.id: found}))
 
-    def prepare_now(self) -> None:
-        """Prepare for data sets as they are."""
-        self._prepare(Ahead())
-
-    def _prepare(self, ahead: Ahead) -> None:
+    def prepare_for(self, ahead: Ahead) -> None:
+        """Prepare for data sets as they will be."""
+        if not self._models:
+            return
         context = self._context
         with context.ledger.reading() as connection:
             ledger_checks.check(context, connection)
@@ -153,90 +178,47 @@ class ModelFollowers(Followers):
                 self._prepared.append((model, made))
                 advance()
 
-    def adopt(self, connection: Connection) -> None:
-        """See `Followers.adopt`."""
+    def adopt(self, connection: Connection) -> set[int]:
+        """See `Followers`."""
         now = self._context.now()
         for model, made in self._prepared:
             deleting.adopt(self._context, connection, made, now, self._cause)
             if model.hook:
                 hooks.add(self._context, connection, model.name)
-        for each in sorted({id for model, _ in self._prepared for id in model.datasets}):
+        vacated = {id for model, _ in self._prepared for id in model.datasets}
+        for each in sorted(vacated):
             gone_subjects.drop_unused(self._context, connection, each)
+        return vacated
 
-    def tidy(self) -> None:
-        """Remove what nothing refers to any more, or not yet where it failed."""
-        if self._models:
-            gone_subjects.tidy(
-                self._context, [id for model in self._models for id in model.datasets]
-            )
-            self._context.clean()
-
-
-def _changed(
-    context: Context,
-    name: str,
-    source: Source,
-    change: Callable[[Context, str, Source, Followers], DatasetChange],
-    cause: str,
-    *,
-    every: bool,
-) -> DatasetChange:
-    def chosen(connection: Connection) -> list[Model]:
-        follows = (AT_ONCE, REFRESH) if every else (AT_ONCE,)
-        known = data.find(connection, name)
+    def left_behind(self, connection: Connection, known: DataSet) -> list[str]:
+        """See `Followers`."""
         return [
-            each
+            each.name
             for each in catalogue.models_of(connection, [known.id])
-            if each.is_live and catalogue.policy_of(each) in follows
+            if catalogue.policy_of(each) != NEVER and overview.is_stale(connection, each)
         ]
 
-    own = locking.datasets([name])
-    with _claimed(context, chosen, own, [locking.ADMISSION]) as models:
-        followers = ModelFollowers(context, models, cause)
-        try:
-            changed = change(context, name, source, followers)
-        except BaseException as error:
-            _interruptions.release(error)
-            with suppress(ErasableError):  # the next command does it
-                followers.tidy()
-            raise
-        if followers.treatments:
-            followers.tidy()
-        with context.ledger.reading() as connection:
-            known = data.find(connection, name)
-            behind = [
-                each.name
-                for each in catalogue.models_of(connection, [known.id])
-                if catalogue.policy_of(each) != NEVER and overview.is_stale(connection, each)
-            ]
-    return replace(changed, models=tuple(followers.treatments), stale=tuple(behind))
 
+class Refresh(Operation[list[dict[str, Any]]]):
+    """Update a model to the newest versions of its data sets."""
 
-@contextmanager
-def _claimed(
-    context: Context,
-    chosen: Callable[[Connection], list[Model]],
-    changes: Sequence[str] = (),
-    reads: Sequence[str] = (),
-) -> Iterator[list[Model]]:
-    """Have models to oneself, and their data sets as they are."""
-    while True:
-        with context.ledger.reading() as connection:
-            models = chosen(connection)
-            names = {data.get(connection, id).name for each in models for id in each.datasets}
-        claim = [*changes, *locking.models(each.name for each in models)]
-        read = [*reads, *locking.datasets(sorted(names))]
-        if not claim:
-            yield []
-            return
-        with context.lock(claim, reads=read):
-            with context.ledger.reading() as connection:
-                again = chosen(connection)
-            if [(each.id, each.datasets) for each in again] == [
-                (each.id, each.datasets) for each in models
-            ]:
-                yield again
-                return
+    def __init__(self, context: Context, name: str) -> None:
+        super().__init__(context)
+        self._name = name
+        self._followers = ModelFollowers(context, "refresh", lambda c: _stale(c, [name]))
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        return Claim.of(locking.models([self._name])) | self._followers.choose(connection)
+
+    def prepare(self) -> None:
+        """See `Operation`."""
+        self._followers.prepare_for(Ahead())
+
+    def commit(self, connection: Connection) -> list[dict[str, Any]]:
+        """See `Operation`."""
+        self.vacated = self._followers.adopt(connection)
+        return self._followers.treatments
 
 
 def _prepare_one(
