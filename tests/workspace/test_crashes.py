@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import gc
+import importlib
+import inspect
 import json
 import os
 import signal
@@ -31,6 +33,8 @@ from effort import in_turn
 from erasable.core.errors import ErasableError, WorkspaceServerError
 from erasable.workspace import Workspace
 from erasable.workspace.data import gone_subjects
+from erasable.workspace.data.datasets import NextVersion
+from erasable.workspace.data.operation import Operation
 from erasable.workspace.evidence.envelope import seal
 from erasable.workspace.identity import external_files
 from erasable.workspace.ledger.schema import PASSING, metadata
@@ -207,7 +211,14 @@ def import_list(workspace: Workspace) -> None:
     workspace.import_suppression_list(seal(signer, payload, external_files.PAYLOAD_TYPE))
 
 
+def add(workspace: Workspace) -> None:
+    folder = workspace.context.root.parent
+    write_csv(folder / "others.csv", visits(9, start=900))
+    workspace.add_dataset("others", folder / "others.csv", id_column="visit", subjects=["patient"])
+
+
 OTHERS: dict[str, Callable[[Workspace], object]] = {
+    "add": add,
     "append": append,
     "sync": sync,
     "append with models": append_with_models,
@@ -215,11 +226,15 @@ OTHERS: dict[str, Callable[[Workspace], object]] = {
     "refresh": refresh,
     "policy": lambda workspace: workspace.set_policy("tree", "never"),
     "fit again": lambda workspace: workspace.fit("risk"),
+    "register": lambda workspace: workspace.register("theirs", datasets=["visits"], retrain=COPY),
+    "retire": lambda workspace: workspace.retire("tree"),
     "request": lambda workspace: workspace.request(["marker-patient-020", "marker-patient-021"]),
     "import": import_list,
     "deny": lambda workspace: workspace.deny(workspace.requests()[0].id, "a reason"),
     "head": lambda workspace: workspace.head(),
 }
+
+COPY = "cp {data} {out}"
 
 # Of people who have no record any more, `process` takes the pseudonyms away.
 TAKES_PEOPLE_AWAY = {"sync", "sync with models"}
@@ -259,6 +274,8 @@ def stop_and_check(
     assert stop(number, OTHERS[name], path)
     done = content(path) != content(prepared)
     workspace = Workspace.open(path)
+    if not done and stop is interrupt_at:  # no file is left of what was not done
+        assert sorted(workspace.context.store.list()) == sorted(referred_to(workspace))
     left = workspace.verify_log()
     if name in TAKES_PEOPLE_AWAY and done:
         left = [
@@ -273,8 +290,36 @@ def stop_and_check(
     if not done:
         OTHERS[name](workspace)
         assert workspace.verify_log() == []
-    assert {verdict.verdict for verdict in workspace.verify()} == {"equal"}
+    verdicts = {verdict.model: verdict.verdict for verdict in workspace.verify(retrain=True)}
+    retired = {"tree"} if name == "retire" else set()
+    assert {model for model, verdict in verdicts.items() if verdict == "retired"} == retired
+    assert {*verdicts.values()} - {"retired"} == {"equal"}
     return done
+
+
+@pytest.mark.backend("sqlite")
+def test_every_operation_is_among_the_commands(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: set[type] = set()
+
+    def note(kind: type[Any]) -> None:
+        before = kind.commit
+        monkeypatch.setattr(kind, "commit", lambda self, c: ran.add(type(self)) or before(self, c))
+
+    for name in ("fitting", "updating"):  # the facade imports them later
+        importlib.import_module(f"erasable.workspace.models.{name}")
+    kinds = [each for each in descendants(Operation) if not inspect.isabstract(each)]
+    for kind in [each for each in kinds if "commit" in vars(each)] + [NextVersion]:
+        note(kind)
+    workspace = Workspace.open(copy_of(prepared, tmp_path / "ws"))
+    for action in OTHERS.values():
+        action(workspace)
+    assert ran == set(kinds)
+
+
+def descendants(kind: type[Any]) -> set[type[Any]]:
+    return {below for each in kind.__subclasses__() for below in {each, *descendants(each)}}
 
 
 @pytest.mark.backend(soak="postgres")
