@@ -290,8 +290,8 @@ def test_a_change_that_is_half_done_is_found(monkeypatch: pytest.MonkeyPatch) ->
     from erasable.core._adding import Growth
 
     def forgets_nothing(self: Growth) -> None:
-        for held, was in self._held:
-            held.__dict__.update(was)
+        for held, part in self._parts.items():
+            held.__dict__.update(part.before)
 
     monkeypatch.setattr(Growth, "undo", forgets_nothing)
     with pytest.raises((AssertionError, IndexError, ValueError)):

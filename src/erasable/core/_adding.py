@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Sized
-from functools import cached_property, singledispatch
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,30 +45,34 @@ _SPARE = 1 / 8  # share of rows that is allocated beyond those needed
 _LEAST = 16
 
 
+class _Part(NamedTuple):
+    """What a change means for one attachment."""
+
+    before: dict[str, Any]  # its attributes
+    leaving: Ints
+    arriving: Ints
+
+
 class Growth:
-    """Rows that come to records, and rows that leave with them."""
+    """Rows that come to records, and rows that leave with them: a `Change`."""
 
     def __init__(
         self,
         records: HeldRecords,
         table: RecordArrays,
         holders: list[Attachment],  # that hold the new rows from then on
-        leaving: Ints | None = None,  # can be read until `finish`
+        leaving: Ints = NO_ROWS,  # can be read until `finish`
         *,
         succeeds: bool = False,  # each new row takes the place of one that leaves, if that was live
     ) -> None:
-        self._records, self._table, self._holders = records, table, holders
-        self.erased = records._erased
-        self.leaving = np.empty(0, dtype=np.int64) if leaving is None else leaving
-        self._succeeds = succeeds
-        n, n_new = records.n_rows, table.matrix.shape[0]
-        free = _free(records.matrix, records._erased, n_new)
-        n_more = n_new - free.size
-        self.rows: Ints = free
-        if n_more:
-            more = np.arange(n, n + n_more)
-            self.rows = np.concatenate([free, more]) if free.size else more
-        self.n_rows = n + n_more
+        self._records, self._table = records, table
+        self.erased, self._leaving = records._erased, leaving
+        n, n_new = records.n_rows, table.ids.size
+        self._reused = NO_ROWS if records.is_stored else _first(records._erased, n_new)
+        self.n_rows = n + n_new - self._reused.size
+        self.rows: Ints = self._reused
+        if self.n_rows > n:
+            self.rows = np.concatenate([self._reused, np.arange(n, self.n_rows)])
         # Whether no array changes its type, so that a model need not learn everything again.
         self.plain = (
             records.matrix.dtype == table.matrix.dtype
@@ -76,107 +80,103 @@ class Growth:
             and (table.weights is None or records.weights is not None)
         )
         self._before = dict(records.__dict__)
-        self._held = [(each, dict(each.__dict__)) for each in holders]
-        self._others = [
-            each
-            for each in (holder() for holder in records._holders)
-            if each is not None and not any(each is one for one in holders)
-        ]
-        self._held += [(each, dict(each.__dict__)) for each in self._others]
-        self._was_live = {id(each): each.live[self.leaving] for each, _ in self._held}
+        self._parts: dict[Attachment, _Part] = {}
+        others = [each for holder in records._holders if (each := holder()) is not None]
+        for held in (*holders, *others):
+            if held not in self._parts:
+                self._parts[held] = self._part(held, succeeds)
+        self._spare = records._spare
         self._made: list[Any] = []  # buffers with new rows alone or a copy of all
         self._left: list[Any] = []  # buffers that are to be overwritten
-        self._in_room: set[str] = set()  # names of arrays whose buffers had room
+
+    def _part(self, held: Attachment, succeeds: bool) -> _Part:
+        leaving, arriving = self._leaving, self.rows
+        if leaving.size:
+            was_live = held.live[leaving]
+            leaving = _ascending(leaving[was_live])
+            arriving = arriving[was_live] if succeeds else arriving
+        return _Part(dict(held.__dict__), leaving, _ascending(arriving))
 
     # -- doing ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Make room for the new rows, and exclude those that leave from all attachments."""
+        if self.rows.size:
+            self._extend()
+        for held, part in self._parts.items():
+            if self.n_rows > part.before["live"].size:
+                held.live = padded(held.live, self.n_rows, keep=True)
+                held._unreleased = padded(held._unreleased, self.n_rows, keep=True)
+            if part.leaving.size:
+                held.exclude(part.leaving)
+
+    def _extend(self) -> None:
+        """Put the new rows into the records."""
         records, table = self._records, self._table
-        spare = dict(records._spare)
-        weights = table.weights
-        if weights is None and records.weights is not None:
+        present, weights = records.weights, table.weights
+        if weights is None and present is not None:
             weights = np.ones(self.rows.size)
-        present = records.weights
-        if present is None and weights is not None:
+        elif present is None and weights is not None:
             present = np.ones(records.n_rows)
-        ids, groups = _joined(records.ids, table.ids), records.groups
-        if groups is not None and table.groups is not None:
+        ids, groups, y = _joined(records.ids, table.ids), records.groups, records.y
+        if groups is not None:
             groups = _joined(groups, table.groups)
-        y = records.y
         if y is not None and table.y is not None:
             y = y.astype(table.y.dtype, copy=False)
-        new = {
-            "matrix": _grown(records.matrix, table.matrix, self, spare),
-            "ids": self.with_rows("ids", ids, table.ids, spare),
-            "y": self.with_rows("y", y, table.y, spare),
-            "weights": self.with_rows("weights", present, weights, spare),
-            "groups": self.with_rows("groups", groups, table.groups, spare),
-        }
-        for name, array in new.items():
-            old = self._before[name]
-            if old is not None and old is not array and name not in self._in_room:
-                self._left += [each for each in memory_of(old) if not _shares(each, array)]
-        flags = {name: self._flags(self._before[name]) for name in ("_withdrawn", "_erased")}
-        changed = {**new, **flags, "unsettled": table.unsettled, "_spare": spare}
         index = records._id_index
         if isinstance(index, IdIndex):
-            if self.rows.size:
-                index.add(self.rows, self._table.ids.tolist(), ids, records._erased)
-        elif isinstance(index, HashIndex) and records.ids.dtype == ids.dtype:
-            changed["_id_index"] = index.grown(new["ids"], self.rows, table.ids)
-        else:
+            index.add(self.rows, table.ids.tolist(), records.ids, records._erased)
+        # Flags come first: what is erased while the arrays are copied is erased there later.
+        withdrawn = padded(records._withdrawn, self.n_rows, keep=True)
+        erased = padded(records._erased, self.n_rows, keep=True)
+        withdrawn[self._reused] = erased[self._reused] = False
+        plain = type(records.matrix) is np.ndarray  # asked first: a dispatch takes longer
+        changed = {
+            "_withdrawn": withdrawn,
+            "_erased": erased,
+            "matrix": (_grown_dense if plain else _grown)(records.matrix, table.matrix, self),
+            "ids": self.with_rows("ids", ids, table.ids),
+            "y": self.with_rows("y", y, table.y),
+            "weights": self.with_rows("weights", present, weights),
+            "groups": self.with_rows("groups", groups, table.groups),
+            "unsettled": table.unsettled,
+            "_spare": self._spare,
+            **_FORGOTTEN,
+        }
+        if isinstance(index, HashIndex) and records.ids.dtype == ids.dtype:
+            changed["_id_index"] = index.grown(changed["ids"], self.rows, table.ids)
+        elif not isinstance(index, IdIndex):
             changed["_id_index"] = None
-        forgotten = dict.fromkeys(["_id_set", "_group_index", "source", "_cells"])
-        records.__dict__.update({**changed, **forgotten})
-        for held, was in self._held:
-            live, leaving = self._flags(was["live"]), self.leaving_of(held)
-            if leaving.size:
-                live[leaving] = False
-            n_live = was["n_live"] - int(leaving.size)
-            unreleased = self._flags(was["_unreleased"])
-            held.__dict__.update(live=live, n_live=n_live, _unreleased=unreleased)
+        records.__dict__.update(changed)
 
     def delta(self, held: Attachment) -> Delta:
-        """See `erasable.core._changing.Change`."""
-        return Delta(self.leaving_of(held), self.rows_of(held), moved=True)
+        """See `Change`."""
+        _, leaving, arriving = self._parts[held]
+        return Delta(leaving, arriving, moved=True)
 
     def arrive(self, held: Attachment) -> None:
-        """Attach a model to the new rows."""
-        rows = self.rows_of(held)
+        """See `Change`."""
+        rows = self._parts[held].arriving
         held._unreleased[rows] = True
         held.admit(rows)
 
-    def rows_of(self, held: Attachment) -> Ints:
-        """Return the new rows of a model, ascending."""
-        rows = self.rows
-        if self._succeeds:
-            rows = rows[self._was_live[id(held)]]
-        return _ascending(rows)
-
-    def leaving_of(self, held: Attachment) -> Ints:
-        """Return the rows that leave a model, ascending."""
-        leaving = self.leaving
-        return leaving if leaving.size == 0 else _ascending(leaving[self._was_live[id(held)]])
-
     def finish(self) -> None:
-        """Overwrite what was left, once all models have followed."""
-        if self.leaving.size:
-            for held, _ in self._held:
-                held._unreleased[self.leaving] = False
-            self._records._let_go(self.leaving)
+        """See `Change`."""
+        if self._leaving.size:
+            for held in self._parts:
+                held._unreleased[self._leaving] = False
+            self._records._let_go(self._leaving)
         for buffer in self._left:
             overwrite(buffer)
 
     def undo(self) -> None:
-        """Put everything back; models still have to learn again."""
-        records = self._records
+        """See `Change`."""
+        records, inside = self._records, self._reused
         records.__dict__.update({**self._before, "_id_index": None, "_group_index": None})
-        inside = self.rows[self.rows < records.n_rows]
-        for held, was in self._held:
-            held.__dict__.update(was)
+        for held, part in self._parts.items():
+            held.__dict__.update(part.before)
             held.live[inside] = held._unreleased[inside] = False
-            held.live[self.leaving_of(held)] = True
+            held.live[part.leaving] = True
         records._withdrawn[inside] = records._erased[inside] = True
         if inside.size:
             blank_rows(records.matrix, inside)
@@ -196,62 +196,48 @@ class Growth:
 
     # -- arrays --------------------------------------------------------------------------------
 
-    def _flags(self, flags: Flags) -> Flags:
-        """Return flags with room for the new rows, which are not set."""
-        longer: Flags = padded(flags, self.n_rows, keep=True)
-        longer[self.rows] = False
-        return longer
-
-    def with_rows(self, name: str, array: Any, arriving: Any, spare: dict[str, Any]) -> Any:
+    def with_rows(self, name: str, array: Any, arriving: Any) -> Any:
         """Return an array with the new rows, in its own buffer where that has room."""
         if array is None:
             return None
-        n = self.n_rows
+        n, n_old = self.n_rows, array.shape[0]
         if isinstance(array, Texts):
-            return self.noted(array.grown(n, self.rows, arriving.tolist()))
-        buffer = spare.get(name)
-        if array.shape[0] == n and array is self._before[name]:
+            return self.replaced(name, array.grown(n, self.rows, arriving.tolist()))
+        buffer = self._spare.get(name)
+        if n_old == n and array is self._before[name]:
             made = array
-        elif buffer is not None and begins(array, buffer) and buffer.shape[0] >= n:
+        elif buffer is not None and buffer.shape[0] >= n and begins(array, buffer):
             made = buffer[:n]
-            self._in_room.add(name)
         else:
-            size = n if array.shape[0] == n else n + max(_LEAST, int(n * _SPARE))
+            size = n if n_old == n else n + max(_LEAST, int(n * _SPARE))
             buffer = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
             if array.dtype == object:
                 buffer[...] = ""
-            self._made.append(buffer)
-            buffer[: array.shape[0]] = array
-            made, spare[name] = buffer[:n], buffer
-        made[self.rows] = arriving.astype(array.dtype, copy=False)
+            self.replaced(name, buffer)
+            buffer[:n_old] = array
+            made, self._spare = buffer[:n], {**self._spare, name: buffer}
+        made[self.rows] = arriving
         return made
 
-    def noted(self, made: Any) -> Any:
-        """Note what was made of the new rows, so that it is overwritten if the change is undone."""
+    def replaced(self, name: str, made: Any) -> Any:
+        """Note what takes the place of an array; one of both is overwritten at the end."""
         self._made += memory_of(made)
+        old = self._before[name]
+        if old is not None and old is not made:
+            self._left += [each for each in memory_of(old) if not _shares(each, made)]
         return made
 
 
-@singledispatch
-def _free(matrix: Any, erased: Flags, n: int) -> Ints:
-    """Return erased rows of a matrix that new ones take the place of, at most n."""
-    return _first(erased, n)
-
-
-@_free.register
-def _(matrix: Stored, erased: Flags, n: int) -> Ints:
-    return NO_ROWS
-
-
-@singledispatch
-def _grown(matrix: Any, arriving: Any, growth: Growth, spare: dict[str, Any]) -> Any:
+def _grown_dense(matrix: Any, arriving: Any, growth: Growth) -> Any:
     """Return a matrix with new rows."""
-    own = matrix.astype(arriving.dtype, copy=False)
-    return growth.with_rows("matrix", own, arriving, spare)
+    return growth.with_rows("matrix", matrix.astype(arriving.dtype, copy=False), arriving)
+
+
+_grown = singledispatch(_grown_dense)
 
 
 @_grown.register
-def _(matrix: csr_array, arriving: csr_array, growth: Growth, spare: dict[str, Any]) -> csr_array:
+def _(matrix: csr_array, arriving: csr_array, growth: Growth) -> csr_array:
     """Return a sparse matrix with new rows; erased rows take no room any more."""
     n, n_new = matrix.shape[0], growth.rows.size
     source = np.full(growth.n_rows, n + n_new)  # a row without values
@@ -261,14 +247,15 @@ def _(matrix: csr_array, arriving: csr_array, growth: Growth, spare: dict[str, A
     blank = csr_array((1, matrix.shape[1]), dtype=arriving.dtype)
     made = csr_array(vstack([own, arriving, blank], format="csr")[source])
     made.has_canonical_format = True
-    return growth.noted(made)
+    return growth.replaced("matrix", made)
 
 
 @_grown.register
-def _(matrix: Stored, arriving: Any, growth: Growth, spare: dict[str, Any]) -> Any:
-    return growth.noted(grown(matrix, arriving))
+def _(matrix: Stored, arriving: Any, growth: Growth) -> Any:
+    return growth.replaced("matrix", grown(matrix, arriving))
 
 
+_FORGOTTEN = dict.fromkeys(["_id_set", "_group_index", "source", "_cells"])
 _ARRAYS = ("matrix", "ids", "y", "weights", "groups")
 
 
@@ -284,7 +271,7 @@ def _ascending(rows: Ints) -> Ints:
     return rows if rows.size < 2 else np.sort(rows)
 
 
-def _joined(some: Any, others: NDArray[Any]) -> Any:
+def _joined(some: Any, others: Any) -> Any:
     """Return ids or groups in the type that they have together with others."""
     if isinstance(some, Texts):
         if set(map(type, others.tolist())) <= {str}:
@@ -308,9 +295,8 @@ class RecordsChange:
         self._records, self._digest = records, digest
         self._asked = model  # None: all that there are
 
-    @cached_property
     def _models(self) -> list[tuple[Attachment, Model]]:
-        """The models that hold records, with their attachments."""
+        """Return the models that hold records, with their attachments."""
         if self._asked is not None and len(self._records._holders) == 1:
             return [(self._asked._attached(), self._asked)]
         holders = [each() for each in self._records._holders]
@@ -372,9 +358,10 @@ class RecordsChange:
         was = records._table().take(rows, copy_rows(records.matrix, rows))
         table = corrected(records, was, X, self._target(y), sample_weight)
         others = _differing(was, table)
-        if not others.any():
+        n_others = np.count_nonzero(others)
+        if n_others == 0:
             return self._do(Correction, None, rows[others], records.ids[rows[others]])
-        if not others.all():
+        if n_others < rows.size:
             rows, table = rows[others], table.take(others)
         self._refuse_shared("records.correct(...)")
         return self._do(Correction, table, rows, table.ids, succeeds=True)
@@ -422,10 +409,9 @@ class RecordsChange:
         )
 
     def _refuse_shared(self, advice: str) -> None:
-        if self._asked is None or [each for _, each in self._models] == [self._asked]:
+        if self._asked is None or len(self._models()) == 1:
             return
         if self._names(None, but=self._asked):
-            del self._models
             gc.collect()  # models in reference cycles that nobody uses
         if names := self._names(None, but=self._asked):
             raise InvalidInputError(
@@ -437,7 +423,7 @@ class RecordsChange:
         """Name the models that hold any of some rows, or any rows at all."""
         names = [
             type(model).__name__
-            for held, model in self._models
+            for held, model in self._models()
             if model is not but and (held._unreleased if rows is None else held.live[rows]).any()
         ]
         return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -453,26 +439,22 @@ class RecordsChange:
         *,
         succeeds: bool = False,
     ) -> list[_Kind]:
-        models = [
-            (held, each)
-            for held, each in self._models
-            if self._asked is None or each is self._asked
-        ]
+        asked = self._asked
+        models = self._models() if asked is None else [(asked._attached(), asked)]
         if table is None or (table.ids.size == 0 and leaving.size == 0):
-            before = [each.digest() if self._digest else None for _, each in models]
-            outcomes, after = [Outcome("none")] * len(models), before
+            after = before = self._digests(models)
+            outcomes = [Outcome("none")] * len(models)
         else:
             for held, model in models:
                 _check(model, self._records, table)
                 _refuse_few(held, model, leaving, 0 if succeeds else table.ids.size, succeeds)
             for _, model in models:
                 model._make_ready()
-            before = [each.digest() if self._digest else None for _, each in models]
-            growth = Growth(
-                self._records, table, [held for held, _ in models], leaving, succeeds=succeeds
-            )
+            before = self._digests(models)
+            holders = [held for held, _ in models]
+            growth = Growth(self._records, table, holders, leaving, succeeds=succeeds)
             outcomes = carry_out(growth, models)
-            after = [each.digest() if self._digest else None for _, each in models]
+            after = self._digests(models)
         seconds = time.perf_counter() - self._began
         return [
             kind(
@@ -483,6 +465,9 @@ class RecordsChange:
                 models, outcomes, before, after, strict=True
             )
         ]  # fmt: skip
+
+    def _digests(self, models: list[tuple[Attachment, Model]]) -> list[str | None]:
+        return [model.digest() if self._digest else None for _, model in models]
 
 
 def _check(model: Model, records: HeldRecords, table: RecordArrays) -> None:
@@ -527,28 +512,24 @@ def _refuse_few(
 
 def _differing(was: RecordArrays, table: RecordArrays) -> NDArray[np.bool_]:
     """Return which rows have other values in a table than they had."""
-    one, other = to_dense(was.matrix), to_dense(table.matrix)
-    found: NDArray[np.bool_] = np.logical_not(_same(one, other).all(axis=1))
+    found = _differs(to_dense(was.matrix), to_dense(table.matrix))
     for mine, others in ((was.y, table.y), (was.weights, table.weights)):
-        if others is None:
-            continue
-        given = np.ones(table.ids.size) if mine is None else mine
-        same = _same(given, others).reshape(table.ids.size, -1)
-        found |= np.logical_not(same.all(axis=1))
+        if others is not None:
+            found |= _differs(np.ones(others.size) if mine is None else mine, others)
     return found
 
 
-def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
-    equal = np.asarray(one == other, dtype=np.bool_)
-    if one.dtype.kind in "biu" and other.dtype.kind in "biu":
-        return equal
+def _differs(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows differ; NaN does not differ from NaN."""
+    differ = np.asarray(one != other, dtype=np.bool_)
     if one.dtype == object:
-        kinds = np.array(
-            [type(a) is type(b) for a, b in zip(one.ravel(), other.ravel(), strict=True)]
-        )
-        equal &= kinds.reshape(one.shape)
-    both_missing = np.asarray((one != one) & (other != other), dtype=np.bool_)
-    return np.logical_or(equal, both_missing)
+        kinds = [type(a) is not type(b) for a, b in zip(one.ravel(), other.ravel(), strict=True)]
+        differ |= np.array(kinds).reshape(one.shape)
+    if not {one.dtype.kind, other.dtype.kind} <= set("biu"):
+        differ &= np.asarray((one == one) | (other == other), dtype=np.bool_)
+    if differ.ndim == 2:
+        differ = np.logical_or.reduce(differ, axis=1)
+    return differ
 
 
 def _is_empty(values: Any) -> bool:

@@ -71,15 +71,17 @@ class TopGrid:
 
         Raise MagnitudeError for a value above ``2**480``; the grid is not usable afterwards.
         """
-        before = self.top
+        before = self.half.copy()
         if table.is_sparse:
             kernels.find_tops_sparse(*parts(table.matrix), rows, self.half, self.counts)
         else:
             kernels.find_tops(*table.in_memory(rows), self.half, self.counts)
+        columns: Flags = self.half != before
+        if not columns.any():
+            return GridChange.none(self.top.size)
         self._derive_unit()
         refuse_huge_columns(self.top > MAX_TOP, f"2**{MAX_TOP}")
-        columns: Flags = self.top != before
-        return _change_of(columns) if columns.any() else GridChange.none(self.top.size)
+        return _change_of(columns)
 
     def subtract(self, table: Table, rows: Ints) -> GridChange:
         """Subtract rows, which the matrix still has, and which do not count any more.

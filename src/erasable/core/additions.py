@@ -81,14 +81,13 @@ def _are_plain(records: HeldRecords, X: Any, ids: Any, groups: Any) -> bool:
         and isinstance(records.matrix, np.ndarray)
         and X.dtype == records.matrix.dtype
         and X.dtype.kind == "f"
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == records.n_features
+        and X.shape[1:] == records.matrix.shape[1:]
+        and X.size > 0
         and records.feature_names is None
         and not records.unread
         and not isinstance(ids, str)
         and not isinstance(groups, str)
-        and isfinite(X.sum())
+        and isfinite(np.add.reduce(X, axis=None))
     )
 
 
@@ -101,7 +100,7 @@ def _plain_table(
     refuse_repeats(names)
     mixed = target is not None and target.dtype == np.float64 and mixes_numbers(y)
     table = RecordArrays(
-        matrix=np.add(X, 0.0, order="C"),  # -0.0 becomes 0.0
+        matrix=np.ascontiguousarray(X) + 0.0,  # -0.0 becomes 0.0
         y=target,
         ids=names,
         groups=None if groups is None else read_labels(groups, n, "groups"),
@@ -130,12 +129,12 @@ def corrected(
         was.ids,
         was.groups,
     )
-    weights = told.weights if sample_weight is not None else was.weights
-    matrix = told.matrix if given else was.matrix
-    return replace(
-        told, matrix=matrix, weights=weights, numeric=records.numeric,
-        feature_names=records.feature_names,
-    )  # fmt: skip
+    told.numeric, told.feature_names = records.numeric, records.feature_names
+    if sample_weight is None:
+        told.weights = was.weights
+    if not given:
+        told.matrix = was.matrix
+    return told
 
 
 def _numbers(records: HeldRecords) -> HeldRecords:

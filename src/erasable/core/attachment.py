@@ -408,7 +408,7 @@ class Attachment(Persistent):
         wanted = as_request(ids)
         rows = self.records._rows_of_ids(wanted)
         known = self.live[rows] & (rows >= 0)
-        if not known.all():
+        if np.count_nonzero(known) < known.size:
             unknown = [wanted[i] for i in np.flatnonzero(~known).tolist()]
             groups = [] if self.records.groups is None else self.records._rows_of_groups(unknown)
             mistaken = [unknown[i] for i, rows in enumerate(groups) if self.live[rows].any()]

@@ -139,7 +139,10 @@ class Classes:
             return False
         self.codes = padded(self.codes, y.shape[0], GONE, keep=True)
         self.codes[rows] = found
-        self.counts += np.bincount(found, minlength=self.labels.size)
+        if rows.size == 1:
+            self.counts[found[0]] += 1
+        else:
+            self.counts += np.bincount(found, minlength=self.labels.size)
         return True
 
     def remove(self, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:

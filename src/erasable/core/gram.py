@@ -367,13 +367,14 @@ class Gram(Mergeable):
             See `Grid.fit`. The sums are of no use afterwards.
         """
         changes = [grid.add(part, rows) for grid, part in self._graded(table)]
-        moved = any(change.exponents for change in changes)
+        moved = any([change.exponents for change in changes])
         if moved:
             self._read_grids()
         self.accumulate(table, rows, 1)
+        if not moved:
+            return 0
         columns = np.concatenate([change.columns for change in changes])
-        if moved:
-            self._sum_again(table, columns)
+        self._sum_again(table, columns)
         return int(np.count_nonzero(columns))
 
     def subtract(self, table: Table, rows: Ints) -> int:

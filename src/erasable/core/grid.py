@@ -365,10 +365,10 @@ class Grid:
         if extremes is not None:
             refuse_huge_columns(_huge(self.low, self.high), f"2**{kernels.MAX_TOP}")
         kernels.meet_coarse(*table.in_memory(rows), self.origin, self.magic, self.coarse)
-        top = self.top.copy()
+        top = None if extremes is None else self.top.copy()
         change = self._derive_changed(extremes, table)
         told = getattr(self, "told", None)  # old files have none
-        if change and told is not None and (self.top > top).any():
+        if top is not None and told is not None and (self.top > top).any():
             sampled = sampled_values(table.matrix, table.live_rows(), self.origin, self.quantum)
             skewed = skewed_columns(sampled)
             warn_of_skew(skewed[self.top[skewed] > top[skewed]], told[0] or None)

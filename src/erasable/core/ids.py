@@ -25,6 +25,8 @@ _NAMED = (str, bytes, int, float, complex, type(None), np.generic)
 
 def as_id_array(values: Iterable[Any], *, name: str = "ids") -> NDArray[Any]:
     """Copy ids or groups into an array of int64, uint64 or objects (int and str)."""
+    if type(values) is list:
+        return _from_objects(values, name)
     if isinstance(values, np.ndarray) and values.ndim == 0:
         values = values.item()
     if isinstance(values, str | bytes | type) or not hasattr(values, "__iter__"):

@@ -203,7 +203,7 @@ _Reader.__name__ = "Records"
 
 def read_labels(values: Any, n_records: int, name: str, advice: str = "") -> NDArray[Any]:
     """Read the ids or groups of rows, one for each."""
-    if isinstance(values, Set | Mapping):
+    if type(values) is not list and isinstance(values, Set | Mapping):
         raise InvalidIdsError(
             f"{name} are a {type(values).__name__}, which has no order of its own; expected one "
             f"for each row; pass a list of {name} in the order of the rows"

@@ -192,7 +192,7 @@ def to_dense(values: Any) -> Any:
     >>> to_dense(csr_array([[0.0, 5.0]]))
     array([[0., 5.]])
     """
-    return values.toarray() if issparse(values) else values
+    return values if isinstance(values, np.ndarray) or not issparse(values) else values.toarray()
 
 
 def entries(values: Any) -> Any:

@@ -237,8 +237,8 @@ class Model(Learner, Transformer, BaseEstimator, ABC):
         return int(self._info.n_records or 0) if self._held is None else self._held.n_live
 
     def _attached(self) -> Attachment:
-        self._check_fitted()
         if self._held is None:
+            self._check_fitted()
             raise DetachedAttributeError(
                 f"this {type(self).__name__} was loaded without its records; "
                 "expected them here; load it with load(path, records)"

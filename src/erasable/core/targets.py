@@ -97,10 +97,10 @@ def mixes_numbers(y: Any) -> bool:
     >>> mixes_numbers([1, 2.0]), mixes_numbers([1, 2]), mixes_numbers(np.array([1, 2.0]))
     (True, False, False)
     """
-    undeclared = _as_array(y)[1]
-    if undeclared is None:
+    if type(y) is list and set(map(type, y)) in ({int}, {float}):
         return False
-    return any(len(types) > 1 for types in _types_by_column(undeclared))
+    undeclared = _as_array(y)[1]
+    return undeclared is not None and any(len(types) > 1 for types in _types_by_column(undeclared))
 
 
 def _as_array(y: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -88,13 +88,16 @@ class ValueHash:
 
     def without(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return the hash without some records, in time that depends on these alone."""
-        sums = None if self.sums is None else self.sums - self._sums(held, rows)
-        return ValueHash(self.parts, sums, None, self.unread)
+        return self._changed(held, rows, np.subtract)
 
     def having(self, held: Attachment, rows: NDArray[np.int64]) -> ValueHash:
         """Return the hash with some more records, in time that depends on these alone."""
-        sums = None if self.sums is None else self.sums + self._sums(held, rows)
-        return ValueHash(self.parts, sums, None, self.unread)
+        return self._changed(held, rows, np.add)
+
+    def _changed(self, held: Attachment, rows: NDArray[np.int64], by: np.ufunc) -> ValueHash:
+        if self.sums is None:
+            return self if self.told is None else self.unknown()
+        return replace(self, sums=by(self.sums, self._sums(held, rows)), told=None)
 
     def unknown(self) -> ValueHash:
         """Return the hash for records that are not known yet."""
