@@ -38,7 +38,7 @@ help:
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (an hour and more)"
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
-	@echo "make wheel   build a wheel, install it alone, and use it (in build/wheel)"
+	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
 	@echo "make setup   make .venv and install into it; the others do this themselves"
@@ -104,13 +104,18 @@ neural: setup $(VENV)/.installed-neural
 boosting: setup $(VENV)/.installed-boosting
 	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py
 
-# In a virtual environment of its own, with nothing but what the wheel requires.
+# In virtual environments of their own: with nothing but what the wheel requires, and with the
+# command line, too.
+wheel: export NUMBA_CACHE_DIR := $(CURDIR)/build/wheel/kernels
 wheel: $(VENV)/.installed
 	@rm -rf build/wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 	$(PYTHON) -m venv build/wheel/bare
 	build/wheel/bare/bin/python -m pip install --quiet build/wheel/erasable-*.whl
 	cd build/wheel && bare/bin/python ../../tests/soak/bare.py
+	$(PYTHON) -m venv build/wheel/workspace
+	build/wheel/workspace/bin/python -m pip install --quiet "$$(echo build/wheel/erasable-*.whl)[workspace]"
+	cd build/wheel && workspace/bin/python ../../tests/soak/bare.py workspace
 
 compatibility: setup
 	$(BIN)/python tests/soak/compatibility.py --workers $(WORKERS)

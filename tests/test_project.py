@@ -384,7 +384,8 @@ def test_what_is_used_in_private_has_an_upper_bound() -> None:
 
 def test_the_lowest_version_of_every_dependency_is_tried() -> None:
     compatibility = _module("tests/soak", "compatibility")
-    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *project["optional-dependencies"]["workspace"]]
     names = {re.split(r"[>=<]", each)[0] for each in needs}
     assert names | set(compatibility.TOOLS) == {pin.split("==")[0] for pin in compatibility.pins()}
     assert compatibility.lowest(["s3fs[all]>=2026.4,<3"]) == {"s3fs": "2026.4"}

@@ -79,7 +79,7 @@ def test_without_torch_a_kernel_is_taken_and_a_model_is_not(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     assert NeuralVariance(noise=1.0).problem(np.eye(2)).value(np.array([1])) == 0.5
-    with pytest.raises(ImportError, match="pip install torch") as caught:
+    with pytest.raises(ImportError, match=r"pip install 'erasable\[neural\]'") as caught:
         NeuralVariance(object()).problem(X)
     assert "\n" not in str(caught.value)
 

@@ -46,8 +46,10 @@ def lowest(requirements: list[str]) -> dict[str, str]:
 def pins() -> list[str]:
     """Return the requirements of a user, and of the tests run here, at their lowest versions."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    tools = lowest(project["optional-dependencies"]["dev"])
-    versions = lowest(project["dependencies"]) | {name: tools[name] for name in TOOLS}
+    extras = project["optional-dependencies"]
+    tools = lowest([each for each in extras["dev"] if not each.startswith("erasable[")])
+    needs = [*project["dependencies"], *extras["workspace"]]
+    versions = lowest(needs) | {name: tools[name] for name in TOOLS}
     return [f"{name}=={version}" for name, version in sorted(versions.items())]
 
 

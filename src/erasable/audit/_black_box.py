@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shlex
 import subprocess
@@ -11,7 +12,6 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,8 +89,7 @@ class BlackBox:
             places = {"{data}": str(data), "{out}": str(out)}
             if self.model is not None:
                 places["{model}"] = os.fspath(self.model)
-            frame = _as_frame(X)
-            frame.write_csv(str(data))
+            n = _write(X, data)
             try:
                 words = shlex.split(self.command)
                 for name, place in places.items():
@@ -110,7 +109,7 @@ class BlackBox:
                 ) from None
             except (OSError, ValueError) as error:
                 raise InvalidInputError(f"the command cannot be run or read: {error}") from None
-        expected = (len(frame), self.classes_.size)
+        expected = (n, self.classes_.size)
         if found.shape != expected or not np.isfinite(found).all():
             raise InvalidInputError(
                 f"the command wrote {found.shape[0]} rows of {found.shape[1]} numbers; expected "
@@ -119,14 +118,18 @@ class BlackBox:
         return found
 
 
-def _as_frame(X: Any) -> Any:
+def _write(X: Any, path: Path) -> int:
+    """Write records to a CSV file; return their number."""
     frame = as_frame(X)
     if frame is not None:
-        return frame
+        frame.write_csv(str(path))
+        return len(frame)
     if is_text(X):
-        columns: dict[str, Any] = {"text": list(X)}
+        names, rows = ["text"], [[text] for text in X]
     else:
         table = np.asarray(to_dense(X))
         table = table.reshape(len(table), -1)
-        columns = {f"x{j}": table[:, j].tolist() for j in range(table.shape[1])}
-    return nw.from_dict(columns, backend="pyarrow")
+        names, rows = [f"x{j}" for j in range(table.shape[1])], table.tolist()
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([names, *rows])
+    return len(rows)

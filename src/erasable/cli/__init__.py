@@ -9,19 +9,16 @@ code 3. An identity that was given is never printed.
 from __future__ import annotations
 
 import gc
+import sys
+
+from erasable.core._optional import needs
+from erasable.core.errors import MissingPackageError
 
 _OBJECTS = 500_000
 """New objects between two collections of garbage, instead of Python's 700.
 
 The imports of a command make 350,000 objects, and no garbage: with 700 collections took a third of
 their time, with 100,000 still a seventh."""
-
-
-def main() -> None:
-    """Run the command line of this process."""
-    from erasable.cli.app import app
-
-    app(prog_name="erasable")
 
 
 def run() -> None:
@@ -37,6 +34,11 @@ def run() -> None:
     gc.set_threshold(_OBJECTS)
     defer()
     try:
-        main()
+        with needs("workspace", "the command line", "rich"):
+            from erasable.cli.app import app
+        app(prog_name="erasable")
+    except MissingPackageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
     finally:
         gc.freeze()  # what is left goes with the process, and need not be looked through

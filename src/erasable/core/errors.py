@@ -16,6 +16,7 @@
     ├── ClusterError (ConnectionError)   workers that hold records are lost, or cannot hold them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
+    ├── MissingPackageError (ModuleNotFoundError)   a package of an extra is not installed
     ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
     │   ├── ElsewhereError               made on another kind of machine, whose last bits differ
     │   └── ArtifactFileError (OSError)  it cannot be opened, read or written
@@ -61,6 +62,7 @@ __all__ = [
     "KeyCollisionError",
     "LedgerError",
     "MagnitudeError",
+    "MissingPackageError",
     "NotInWorkspaceError",
     "PrecisionWarning",
     "SourceError",
@@ -130,6 +132,10 @@ class DetachedError(ErasableError, RuntimeError):
 
 class UnsupportedStepError(ErasableError, TypeError):
     """A pipeline step learns from data but can neither delete nor be refitted."""
+
+
+class MissingPackageError(ErasableError, ModuleNotFoundError):
+    """A package is not installed; the message has the command that installs it."""
 
 
 class ArtifactError(ErasableError, ValueError):

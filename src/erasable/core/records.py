@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from erasable.core._adding import RecordsChange
+from erasable.core._optional import needs
 from erasable.core._unused_columns import replaced
 from erasable.core.attachment import HeldRecords
 from erasable.core.deleted_ids import DeletedIds
@@ -235,7 +236,8 @@ class Records(HeldRecords):
         ...     model.delete(["c"]).action, model.theta_.tolist(), records
         ('updated', [[40.0], [50.0]], Records(n_records=2, n_features=1))
         """
-        from erasable.core.parquet import table_of  # which imports pyarrow
+        with needs("parquet", "records in Parquet files"):
+            from erasable.core.parquet import table_of  # which imports pyarrow
 
         uses = ids, target, groups, sample_weight, features
         return cls.from_table(table_of(path, *uses, memory=memory))
@@ -291,7 +293,8 @@ class Records(HeldRecords):
         ...     GaussianNB().fit(records).delete(["c"]).action
         'updated'
         """
-        from erasable.core.remote._dask import table_of  # which imports dask
+        with needs("dask", "records on a cluster"):
+            from erasable.core.remote._dask import table_of  # which imports dask
 
         known = None if deleted is None else DeletedIds(deleted)
         if known is not None and ids is None:

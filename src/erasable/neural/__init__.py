@@ -6,17 +6,12 @@ again, in `erasable.refit.Refit` or in the shards of `erasable.ensemble.ShardedC
 It needs PyTorch: ``pip install 'erasable[neural]'``.
 """
 
-try:
-    import torch as _torch  # noqa: F401
-except ModuleNotFoundError as _error:
-    raise ModuleNotFoundError(
-        "erasable.neural needs torch, which is not installed; run `pip install 'erasable[neural]'`",
-        name=_error.name,
-    ) from None
+from erasable.core._optional import needs as _needs
 
-from erasable.neural._approximate_network import ApproximateNetwork
-from erasable.neural._embedding import Embedding
-from erasable.neural._estimators import NetworkClassifier, NetworkRegressor
-from erasable.neural._factories import backbone
+with _needs("neural", "erasable.neural"):
+    from erasable.neural._approximate_network import ApproximateNetwork
+    from erasable.neural._embedding import Embedding
+    from erasable.neural._estimators import NetworkClassifier, NetworkRegressor
+    from erasable.neural._factories import backbone
 
 __all__ = ["ApproximateNetwork", "Embedding", "NetworkClassifier", "NetworkRegressor", "backbone"]

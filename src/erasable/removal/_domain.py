@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from erasable.core._optional import needs
 from erasable.core.arrays import Floats
 from erasable.core.errors import DetachedError, InvalidInputError, InvalidParameterError
 from erasable.core.grid import PrecisionWarning
@@ -328,7 +329,7 @@ class DomainRemoval(BaseEstimator):
 
         Raises
         ------
-        ImportError
+        MissingPackageError
             matplotlib is not installed.
         sklearn.exceptions.NotFittedError
 
@@ -428,7 +429,8 @@ def _check(covariance: Any, delta: Any) -> None:
 def draw(frontier: Frontier, n_selected: int, ax: Any) -> Any:
     """Plot removal and shift at every budget, on new axes by default."""
     if ax is None:
-        from matplotlib.figure import Figure
+        with needs("plots", "a plot"):
+            from matplotlib.figure import Figure
 
         ax = Figure(figsize=(6, 4), layout="constrained").subplots()
     elif not callable(getattr(ax, "axvline", None)):

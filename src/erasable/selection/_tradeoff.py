@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._optional import needs
 from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -181,7 +182,7 @@ def plot_tradeoff(
 
     Raises
     ------
-    ImportError
+    MissingPackageError
         matplotlib is not installed.
     InvalidInputError, InvalidParameterError
         Neither argument is a mapping, or as for `tradeoff`; nothing is drawn.
@@ -207,7 +208,8 @@ def plot_tradeoff(
         for label, chosen in given.items()
     }  # fmt: skip
     if ax is None:
-        from matplotlib.figure import Figure
+        with needs("plots", "a plot"):
+            from matplotlib.figure import Figure
 
         ax = Figure(figsize=(6, 4), layout="constrained").subplots()
     for label, each in found.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import tempfile
 from collections.abc import Callable
@@ -217,6 +218,8 @@ def _remove() -> None:
 
 def _use_parquet() -> None:
     """Learn from records in a file that are read block by block."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return  # no file can be read
     arrow, parquet = (importlib.import_module(f"pyarrow{part}") for part in ("", ".parquet"))
     X, y = _records("", "regressor")
     with tempfile.TemporaryDirectory() as folder:

@@ -7,6 +7,11 @@
 {}
 """
 
-from erasable.workspace.facade import Workspace
+from erasable.core._optional import needs as _needs
+
+_LATER = "alembic", "cryptography", "jinja2", "pyarrow", "securesystemslib"
+
+with _needs("workspace", "erasable.workspace", *_LATER):
+    from erasable.workspace.facade import Workspace
 
 __all__ = ["Workspace"]

@@ -20,6 +20,7 @@ from contexts import visits, write_csv
 
 from erasable.core.errors import (
     InvalidDataError,
+    MissingPackageError,
     NotInWorkspaceError,
     WorkspaceError,
     WorkspaceServerError,
@@ -320,7 +321,7 @@ def test_mlflow_is_not_installed(workspace: Workspace, monkeypatch: pytest.Monke
         return found(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(WorkspaceServerError, match=r"pip install 'erasable\[mlflow\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'erasable\[mlflow\]'"):
         workspace.publish("risk", "mlflow:risk", tracking_uri="http://127.0.0.1:1")
 
 

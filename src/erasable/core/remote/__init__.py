@@ -7,6 +7,7 @@ makes a matrix of them, to which `erasable.core.passes.run` sends whole passes.
 
 from typing import Any
 
+from erasable.core._optional import needs
 from erasable.core.remote._jobs import BlockSource, Job, do
 from erasable.core.remote._table import remote_table
 from erasable.core.remote._workers import Workers
@@ -19,6 +20,7 @@ def dask_workers(cluster: Any) -> Workers:
 
     Raise ClusterError if it does not answer, or its workers have other versions.
     """
-    from erasable.core.remote._dask import workers_of  # which imports dask
+    with needs("dask", "a cluster"):
+        from erasable.core.remote._dask import workers_of  # which imports dask
 
     return workers_of(cluster)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._optional import needs
 from erasable.core.arrays import Floats
 from erasable.core.errors import InvalidDataError, InvalidInputError, InvalidParameterError
 from erasable.core.ids import shorten
@@ -133,13 +134,8 @@ def read_inputs(X: Any) -> NDArray[np.floating]:
 
 
 def _import_torch() -> Any:
-    try:
+    with needs("neural", "the tangent kernel of a model, where it is not 'precomputed',"):
         import torch
-    except ImportError as error:
-        raise ImportError(
-            "the tangent kernel of a model needs torch, which is not installed; expected it, or a "
-            "kernel that was computed elsewhere; pip install torch, or pass 'precomputed'"
-        ) from error
     return torch
 
 

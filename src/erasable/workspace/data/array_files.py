@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from erasable.core._optional import needs
 from erasable.core.errors import SourceError
 from erasable.workspace.data.arrays import MOST, array_column, holds_arrays
 
@@ -169,7 +170,8 @@ def _of_npy(data: bytes) -> NDArray[Any]:
 
 def _of_image(data: bytes) -> NDArray[Any]:
     """Decode an image: of shape (1, height, width) if it is gray, (3, height, width) else."""
-    from PIL import Image  # late: few data sets have images
+    with needs("images", "a data set with images"):
+        from PIL import Image  # late: few data sets have images
 
     try:
         with warnings.catch_warnings():

@@ -28,6 +28,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError
 
+from erasable.core._optional import needs
 from erasable.core.errors import (
     ErasableError,
     LedgerError,
@@ -398,7 +399,7 @@ _TEXTS = text(
 
 
 def _engine(url: URL) -> Engine:
-    try:
+    with needs("postgres", "a ledger in PostgreSQL"):
         engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,  # the server may have been started again
@@ -410,14 +411,9 @@ def _engine(url: URL) -> Engine:
                 **url.query,
             },
         )
-        # Many rows in a statement: psycopg would send each of them in one of its own.
-        engine.dialect.use_insertmanyvalues_wo_returning = True
-        return engine
-    except ModuleNotFoundError:
-        raise WorkspaceServerError(
-            "the driver of PostgreSQL is not installed; expected psycopg 3; "
-            "run `pip install 'erasable[postgres]'`"
-        ) from None
+    # Many rows in a statement: psycopg would send each of them in one of its own.
+    engine.dialect.use_insertmanyvalues_wo_returning = True
+    return engine
 
 
 def _open(schema: str, raw: Any, record: Any) -> None:

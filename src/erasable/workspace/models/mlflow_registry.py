@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from erasable import __version__
+from erasable.core._optional import needs
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
 
 ALIAS = "current"
@@ -37,7 +38,7 @@ _CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 class Registry:
-    """A registered model; raise WorkspaceServerError if MLflow is not installed.
+    """A registered model; raise MissingPackageError if MLflow is not installed.
 
     `uri` is of the tracking server or store (`MLFLOW_REGISTRY_URI` names another registry).
     Versions with the tags of `workspace` and `model` are ours.
@@ -49,13 +50,8 @@ class Registry:
         self.name, self._uri = name, uri
         self._own = {_OWNER: workspace, _MODEL: model}
         with _explained():
-            try:
+            with needs("mlflow", "a model that is published to MLflow"):
                 import mlflow
-            except ModuleNotFoundError:
-                raise WorkspaceServerError(
-                    "MLflow is not installed; expected mlflow or mlflow-skinny; "
-                    "run `pip install 'erasable[mlflow]'`"
-                ) from None
             for noisy in ("mlflow", "alembic"):
                 logging.getLogger(noisy).setLevel(logging.ERROR)
             self._mlflow: Any = mlflow

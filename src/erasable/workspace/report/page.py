@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from erasable.core._optional import needs
 from erasable.core.errors import TamperedError
 from erasable.workspace.audits import auditing as audits
 from erasable.workspace.context import Context
@@ -231,7 +232,8 @@ def costs(models: list[dict[str, Any]]) -> str | None:
 
 
 def _figure(height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
+    with needs("plots", "a report with figures"):
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, height), layout="constrained")
     axes = figure.subplots()
