@@ -1,12 +1,24 @@
 """A workspace: data sets, the models trained on them, and the requests to erase people from both.
 
 >>> import tempfile
+>>> from erasable.workspace import Workspace
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     workspace = Workspace.create(folder)
 ...     workspace.status()["requests"]
 {}
 """
 
-from erasable.workspace.facade import Workspace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from erasable.workspace.facade import Workspace
 
 __all__ = ["Workspace"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Workspace":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from erasable.workspace.facade import Workspace  # late: the command line needs its tables alone
+
+    return Workspace

@@ -19,6 +19,7 @@ from erasable.workspace.ledger.schema import measurement, model, task
 from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import NO_MATCH, Request, listing
+from erasable.workspace.requests.regulations import REGULATIONS
 from erasable.workspace.requests.status import status
 from erasable.workspace.store.own_files import refuse_own, write_for_user
 
@@ -83,7 +84,7 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
         "id": each.id,
         "kind": each.kind,
         "state": each.label,
-        "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
+        "regulation": REGULATIONS[each.regulation],
         **{name: getattr(each, name) for name in ("received_at", "due_at", "completed_at")},
         "extended": each.extended_at is not None,
         "matched": each.matched,

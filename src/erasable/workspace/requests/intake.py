@@ -26,7 +26,7 @@ from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.requests import calendar
+from erasable.workspace.requests import regulations
 
 OPEN = ("pending", "in_progress", "swapped", "purged")
 NO_MATCH = "no_match"
@@ -57,7 +57,7 @@ class Request:
     # pending, in_progress, swapped, purged, completed, no_match (completed, without a
     # record), denied, cancelled
     state: str
-    regulation: str  # gdpr, ccpa or none
+    regulation: str
     received_at: datetime
     due_at: datetime | None
     extended_at: datetime | None
@@ -208,7 +208,7 @@ def times(
             f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
             "the past"
         )
-    return received, calendar.due(regulation, received)
+    return received, regulations.due(regulation, received)
 
 
 def enter_requests(
