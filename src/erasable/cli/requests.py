@@ -29,16 +29,15 @@ from erasable.cli.options import (
     switch,
     whole,
 )
+from erasable.workspace.ledger.states import REFUSED, STATES
 from erasable.workspace.requests.regulations import REGULATIONS
 
 app = typer.Typer()
 
 PANEL = "Requests"
-STATES = (
-    "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied", "cancelled",
-)  # fmt: skip
+_STATES = [each.name for each in STATES]
 
-STATE = option("S", f"Only requests in this state: {', '.join(STATES)}.")
+STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
 JOBS = option("N", "Prepare this many models at a time; the result is the same.", default="1")
 PROFILE = switch("--profile", "Show the times of the phases, including the start of this command.")
@@ -279,7 +278,7 @@ def besides(done: Any) -> list[str]:
 def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List requests, those due first at the top."""
     for each in state or ():
-        _check_one_of("--state", each, STATES)
+        _check_one_of("--state", each, _STATES)
     found = opened(folder).requests(state or None)
     if show.printed(as_json, {"requests": found}):
         return
@@ -410,7 +409,7 @@ def _reach(only: bool, reach: str | None) -> int | None:
 
 
 def _due(request: Any, now: datetime) -> str:
-    if request.state in ("denied", "cancelled"):
+    if request.state in REFUSED:
         return show.day(request.due_at)
     return show.due(request.due_at, now, done=request.completed_at)
 

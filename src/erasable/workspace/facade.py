@@ -845,8 +845,7 @@ class Workspace:
         Parameters
         ----------
         states : sequence of str, default=None
-            Of "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied" and
-            "cancelled"; by default all.
+            Names of `erasable.workspace.ledger.states.STATES`; by default all.
 
         Returns
         -------

@@ -131,5 +131,6 @@ def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]
         if "state" in values:  # it has ended: nothing is tried again for it
             connection.execute(delete(task).where(task.c.request_id == request_id))
         row = connection.execute(select(request_table).where(at)).one()._asdict()
-        log.append(context, connection, kind, request_id, entries.changed(context.keys, row), now)
+        body = entries.of_request(context.keys, kind, row)
+        log.append(context, connection, kind, request_id, body, now)
         return find(connection, request_id)
