@@ -22,3 +22,7 @@ def __getattr__(name: str) -> Any:
     from erasable.workspace.facade import Workspace  # late: the command line needs its tables alone
 
     return Workspace
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
