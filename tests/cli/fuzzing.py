@@ -21,6 +21,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cli.running import ROOT, Result, erasable, make_tiny
+from erasable.workspace.requests.regulations import REGULATIONS
 
 __all__ = ["SECRET", "Bench", "command_lines", "commands", "damaged"]
 
@@ -108,7 +109,7 @@ POOLS: dict[str, Sequence[str]] = {
         "nonsense",
     ],
     "hook": ["true", "false", "no-such-program {model}", "'", "", "true > copy", "true && true"],
-    "regulation": ["gdpr", "ccpa", "none", "GDPR"],
+    "regulation": [*REGULATIONS, "GDPR"],
     "received": ["2026-01-31", "2026-01-31T09:30", "2999-01-01", "0001-01-01", "31.1.2026"],
     "state": ["pending", "completed", "gone"],
     "since": ["0", "3", "-1", "99999999999999", "head.json", "receipt.json", "visits.csv"],

@@ -57,7 +57,7 @@ def _error(*args: str, folder: Path, stdin: str | None = None) -> str:
         (["status", "--workspace", "gone"], "run `erasable init` there"),
         (["init"], "holds a workspace already"),
         (["request"], "neither or both of identities and a condition"),
-        (["request", "--regulation", "GDPR", "x"], "expected one of: gdpr, ccpa, none"),
+        (["request", "--regulation", "GDPR", "x"], "expected one of: gdpr, uk-gdpr, ccpa, none"),
         (["request", "--received", "31.1.2026", "x"], "expected a date or time as 2026-03-31"),
         (["request", "--file", "gone.txt"], "there is no file 'gone.txt'"),
         (["requests", "--state", "gone"], "--state is 'gone'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,19 +29,21 @@ from erasable.cli.options import (
     switch,
     whole,
 )
+from erasable.workspace.ledger.states import REFUSED, STATES
+from erasable.workspace.requests.regulations import REGULATIONS
 
 app = typer.Typer()
 
 PANEL = "Requests"
-STATES = (
-    "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied", "cancelled",
-)  # fmt: skip
-REGULATIONS = ("gdpr", "ccpa", "none")
+_STATES = [each.name for each in STATES]
 
-STATE = option("S", f"Only requests in this state: {', '.join(STATES)}.")
+STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
 JOBS = option("N", "Prepare this many models at a time; the result is the same.", default="1")
 PROFILE = switch("--profile", "Show the times of the phases, including the start of this command.")
+REGULATION = option(
+    "LAW", f"When it is due: {', '.join(map(str, REGULATIONS.values()))}.", default="gdpr"
+)
 REASON = option("R", "The reason, in one line that does not name the person.", default=...)
 
 
@@ -81,9 +84,7 @@ def request(
         "Follow identities that up to N people share, and erase all of these people; by "
         "default a request that meets a shared identity waits on hold.",
     ),
-    regulation: str = option(
-        "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
-    ),
+    regulation: str = REGULATION,
     hold: str | None = option("REASON", "Take it in, and put it on hold for this reason."),
     received: str | None = option("DATE", "When it was received, as 2026-03-31; by default now."),
     dry_run: bool = switch("--dry-run", "Show what would be done; nothing is changed."),
@@ -134,9 +135,7 @@ def correct(
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
     encoding: str | None = ENCODING,
-    regulation: str = option(
-        "LAW", "gdpr (due in a month), ccpa (in 45 days) or none.", default="gdpr"
-    ),
+    regulation: str = REGULATION,
     hold: str | None = option("REASON", "Take it in, and put it on hold for this reason."),
     received: str | None = option("DATE", "When it was received, as 2026-03-31; by default now."),
     folder: str = FOLDER,
@@ -279,7 +278,7 @@ def besides(done: Any) -> list[str]:
 def requests(state: list[str] | None = STATE, folder: str = FOLDER, as_json: bool = JSON) -> None:
     """List requests, those due first at the top."""
     for each in state or ():
-        _check_one_of("--state", each, STATES)
+        _check_one_of("--state", each, _STATES)
     found = opened(folder).requests(state or None)
     if show.printed(as_json, {"requests": found}):
         return
@@ -410,12 +409,12 @@ def _reach(only: bool, reach: str | None) -> int | None:
 
 
 def _due(request: Any, now: datetime) -> str:
-    if request.state in ("denied", "cancelled"):
+    if request.state in REFUSED:
         return show.day(request.due_at)
     return show.due(request.due_at, now, done=request.completed_at)
 
 
-def _check_one_of(option: str, given: str, known: tuple[str, ...]) -> None:
+def _check_one_of(option: str, given: str, known: Iterable[str]) -> None:
     if given not in known:
         fail(f"{option} is {show.one_line(given)[:40]!r}; expected one of: {', '.join(known)}")
 

@@ -721,8 +721,8 @@ class Workspace:
             How many people may share an identity for their other identities to be followed from it,
             by default 1; a request that meets an identity shared by more waits on hold. 0 follows
             nothing.
-        regulation : {"gdpr", "ccpa", "none"}
-            Due in one month, in 45 days, or without a due date.
+        regulation : str
+            A name of `erasable.workspace.requests.regulations.REGULATIONS`, or "none": not due.
         where, dataset : str, default=None
             Instead of identities: a condition on the records of a data set.
         hold : str, default=None
@@ -852,8 +852,7 @@ class Workspace:
         Parameters
         ----------
         states : sequence of str, default=None
-            Of "pending", "in_progress", "swapped", "purged", "completed", "no_match", "denied" and
-            "cancelled"; by default all.
+            Names of `erasable.workspace.ledger.states.STATES`; by default all.
 
         Returns
         -------
@@ -890,7 +889,7 @@ class Workspace:
         return answering.resume(self.context, request)
 
     def extend(self, request: str, reason: str) -> Request:
-        """Move the due date of a request: by two months (GDPR), or by 45 days (CCPA).
+        """Move the due date of a request, once, as its regulation allows.
 
         The requester must be told this, and the reason, before the request is due.
 

@@ -84,13 +84,13 @@ def acknowledge(context: Context, connection: Connection, id: str, **values: Any
         "changed_at": RECEIVED, **values,
     }  # fmt: skip
     connection.execute(insert(request).values(row))
-    body = entries.acknowledged(context.keys, row)
+    body = entries.of_request(context.keys, "request-acknowledged", row)
     log.append(context, connection, "request-acknowledged", id, body, RECEIVED)
 
 
 def change(context: Context, connection: Connection, id: str, kind: str, **values: Any) -> None:
     connection.execute(update(request).where(request.c.id == id).values(values))
-    body = entries.changed(context.keys, row_of(connection, request, id=id))
+    body = entries.of_request(context.keys, kind, row_of(connection, request, id=id))
     log.append(context, connection, kind, id, body, DONE)
 
 

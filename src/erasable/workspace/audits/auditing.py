@@ -21,6 +21,7 @@ from erasable.workspace.context import Context
 from erasable.workspace.evidence import entries, log
 from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.schema import log_entry, task
+from erasable.workspace.ledger.states import COMPLETED, IN_PLACE
 from erasable.workspace.models import verifying
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.using import open_model
@@ -55,7 +56,6 @@ def newest_audits(connection: Connection) -> dict[str, dict[str, Any]]:
 
 
 _ATTACKS = {"rmia": RMIA, "lira": LiRA}
-_CARRIED_OUT = ("swapped", "purged", "completed")
 _EQUAL = (
     "The model is the same, bit for bit, as one that was trained again on the records that are "
     "left: nothing is left in it of the {what} that the request {verb}."
@@ -189,7 +189,7 @@ def _of_deletion(
 def _refuse_request(connection: Connection, model: Model, request: str) -> None:
     """Refuse a request that erased or corrected nothing of a model."""
     known = intake.find(connection, request)
-    if known.state not in _CARRIED_OUT:
+    if known.state not in (*IN_PLACE, COMPLETED):
         raise WorkspaceError(
             f"request {request} is {known.label}; expected one that was carried out"
             + ("; run `erasable process`" if known.is_open else "")

@@ -20,11 +20,13 @@ from erasable.workspace.backups.archive import Manifest, Writer
 from erasable.workspace.context import Context
 from erasable.workspace.data.holders import compare_index_with_data
 from erasable.workspace.evidence import consistency, log, suppressions
+from erasable.workspace.evidence.entries import KINDS
 from erasable.workspace.evidence.formats import stamp
 from erasable.workspace.evidence.statements import software
 from erasable.workspace.identity.keys import KEYS
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.ledger.schema import fragment, log_entry, model_version, request
+from erasable.workspace.ledger.states import IN_PLACE
 from erasable.workspace.store.artifacts import StoredArtifact
 from erasable.workspace.store.disk import Disk
 
@@ -150,7 +152,7 @@ def _opened(context: Context, stored: StoredArtifact) -> bytes:
 def _erased_since(context: Context, log_size: int) -> bool:
     said = select(func.count()).where(
         log_entry.c.position >= log_size,
-        log_entry.c.kind.in_(["request-erased", "request-corrected"]),
+        log_entry.c.kind.in_([each.name for each in KINDS.values() if each.states == IN_PLACE]),
     )
     with context.ledger.reading() as connection:
         n: Any = connection.execute(said).scalar()

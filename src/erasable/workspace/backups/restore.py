@@ -33,9 +33,10 @@ from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.ledger.schema import receipt
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import OPEN
 from erasable.workspace.models import fitting, verifying
 from erasable.workspace.models.verifying import Verdict
-from erasable.workspace.requests import answering, corrections, intake, process, restoring
+from erasable.workspace.requests import answering, corrections, process, restoring
 from erasable.workspace.store.location import Location
 
 
@@ -353,9 +354,7 @@ def _asked_already(context: Context) -> list[str]:
     r = request_table.c
     with context.ledger.reading() as connection:
         kept = {each["token"] for each in suppression.listing(connection)}
-        rows = list(
-            connection.execute(select(r.id, r.hold, r.tokens).where(r.state.in_(intake.OPEN)))
-        )
+        rows = list(connection.execute(select(r.id, r.hold, r.tokens).where(r.state.in_(OPEN))))
         expanded = subjects.expand_many(connection, [row.tokens or () for row in rows])
     found = []
     for row, own in zip(rows, expanded, strict=True):

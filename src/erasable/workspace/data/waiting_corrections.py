@@ -100,5 +100,6 @@ def adopt(context: Context, connection: Connection, narrowed: Sequence[Narrowed]
         changed = connection.execute(
             select(request_table).where(request_table.c.id == row.id)
         ).one()
-        body = entries.narrowed(context.keys, changed._mapping)
-        log.append(context, connection, "request-narrowed", row.id, body, context.now())
+        kind = "request-narrowed"
+        body = entries.of_request(context.keys, kind, changed._mapping)
+        log.append(context, connection, kind, row.id, body, context.now())

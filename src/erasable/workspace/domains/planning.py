@@ -42,6 +42,7 @@ from erasable.workspace.data.features import (
 from erasable.workspace.domains.holdout import Fresh, alike, read_fresh, sample_rows
 from erasable.workspace.domains.predicates import Predicate
 from erasable.workspace.ledger.schema import request
+from erasable.workspace.ledger.states import WAITING
 from erasable.workspace.models.catalogue import models_of
 from erasable.workspace.requests.batches import gather_batch
 from erasable.workspace.requests.preview import Preview, preview
@@ -273,7 +274,7 @@ def count_on_hold(
 
     The subjects in `records` are tokens, as the data set keeps them.
     """
-    waiting = request.c.state.in_(["pending", "in_progress"]) & request.c.hold.is_not(None)
+    waiting = request.c.state.in_(WAITING) & request.c.hold.is_not(None)
     rows = connection.execute(select(request).where(waiting)).all()
     batch = gather_batch(context, connection, rows, locking.datasets([known.name]))
     own = context.keys.tokens(record_type(known.name), records[known.id_column].to_pylist())

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, select
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence import entries, seals
 from erasable.workspace.evidence.context import Context
+from erasable.workspace.evidence.entries import KINDS, THINGS
 from erasable.workspace.evidence.envelope import peek
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.evidence.receipts import check
@@ -30,9 +31,8 @@ from erasable.workspace.ledger.schema import (
     request,
     task,
 )
+from erasable.workspace.ledger.states import WAITING
 
-_THINGS = {"request": "request", "dataset": "data set", "model": "model"}
-_OPEN = ("pending", "in_progress")
 _UNSAID = {"types", "tasks"}
 """Columns that may be ahead of the log: attempts that failed, and types of old versions."""
 _WORDS = {
@@ -74,7 +74,7 @@ def compare_ledger_with_log(context: Context) -> list[str]:
         said = _read(connection)
         for thing, subject, facts in _facts(context, connection):
             about = said.pop((thing, subject), None)
-            name = f"{_THINGS[thing]} {subject!r}"
+            name = f"{THINGS[thing]} {subject!r}"
             if about is None:
                 found.append(f"{name} is in the ledger, but the log does not know of it")
                 continue
@@ -82,7 +82,7 @@ def compare_ledger_with_log(context: Context) -> list[str]:
         for (thing, subject), about in said.items():
             position = min(one.position for one in about.values())
             found.append(
-                f"{_THINGS[thing]} {subject!r} is not in the ledger; entry {position} of the log "
+                f"{THINGS[thing]} {subject!r} is not in the ledger; entry {position} of the log "
                 "says that it was"
             )
         if seals.sealed(connection):
@@ -124,12 +124,12 @@ def note(said: _Log, position: int, data: bytes) -> None:
         return  # verify_log says so
     kind, subject = str(body.pop("kind", "")), str(body.pop("subject", ""))
     thing = kind.partition("-")[0]
-    if thing not in _THINGS:
+    if thing not in THINGS:
         return
     about = said.setdefault((thing, subject), {})
     body["at"] = None  # so that an empty body is remembered, too
-    if kind in entries.STATES:
-        body["state"] = entries.STATES[kind]
+    if kind in KINDS and (states := KINDS[kind].states):
+        body["state"] = states
     about.update({name: Said(value, position) for name, value in body.items()})
 
 
@@ -144,7 +144,7 @@ def differences(facts: dict[str, Any], about: dict[str, Said]) -> Iterator[str]:
             if name == "state" and isinstance(one.value, tuple)
             else _same(value, one.value)
         )
-        if name == "scope" and facts["state"] not in _OPEN:
+        if name == "scope" and facts["state"] not in WAITING:
             if value is not None:
                 yield "it has ended, but the ledger still holds what it asked for"
             continue

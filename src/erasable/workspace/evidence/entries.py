@@ -1,4 +1,4 @@
-"""Bodies of the entries of the log, about requests, data sets and models.
+"""Kinds of entries of the log, one row each, and the bodies of entries.
 
 A body names columns of the ledger, so that `consistency` can compare them. It may leave out what
 did not change. Values that could identify a person go in so that they can be compared with the
@@ -14,59 +14,92 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from erasable.workspace.evidence.commitments import commitment
 from erasable.workspace.evidence.formats import pack, stamp
 from erasable.workspace.identity.keys import Keys
+from erasable.workspace.ledger.states import IN_PLACE
 
-STATES = {
-    "request-acknowledged": ("pending",),
-    "request-held": ("pending",),
-    "request-started": ("in_progress",),
-    "request-postponed": ("pending",),
-    "request-erased": ("swapped", "purged"),
-    "request-corrected": ("swapped", "purged"),
-    "request-completed": ("completed",),
-    "request-denied": ("denied",),
-    "request-cancelled": ("cancelled",),
+THINGS = {"request": "request", "dataset": "data set", "model": "model"}
+"""What entries describe, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of entry of the log; its name begins with what it is about."""
+
+    name: str
+    states: tuple[str, ...] = ()  # of its request, afterwards; () where it does not change
+    columns: tuple[str, ...] = ()  # of the row of table `request` that its body holds
+    describes: str = ""  # "all" of its data set or model, "new" where it is the first to do so
+    is_about_list: bool = False  # it commits to the people whom its request keeps out
+
+
+_ACKNOWLEDGED = (
+    "corrects", "due_at", "hold", "received_at", "reference", "regulation", "scope", "types",
+)  # fmt: skip
+_ANSWERED = ("due_at", "extended_at", "extension", "hold", "reason")
+
+KINDS = {
+    each.name: each
+    for each in (
+        Kind("workspace"),
+        Kind("workspace-restored"),
+        Kind("log-sealed"),  # its earlier entries were sealed long after
+        Kind("request-acknowledged", ("pending",), _ACKNOWLEDGED),
+        Kind("request-held", ("pending",), _ANSWERED),
+        Kind("request-extended", (), _ANSWERED),
+        Kind("request-narrowed", (), ("scope",)),  # a correction lost erased records
+        Kind("request-started", ("in_progress",)),
+        Kind("request-postponed", ("pending",)),
+        Kind("request-erased", IN_PLACE, is_about_list=True),
+        Kind("request-corrected", IN_PLACE),
+        Kind("request-completed", ("completed",)),
+        Kind("request-denied", ("denied",), _ANSWERED),
+        Kind("request-cancelled", ("cancelled",), _ANSWERED),
+        Kind("suppression-released", is_about_list=True),
+        Kind("suppression-imported", is_about_list=True),
+        Kind("subjects-linked"),
+        Kind("dataset-added", describes="new"),
+        Kind("dataset-appended", describes="all"),
+        Kind("dataset-synced", describes="all"),
+        Kind("model-fitted", describes="new"),
+        Kind("model-registered", describes="new"),
+        Kind("model-updated", describes="all"),
+        Kind("model-changed", describes="all"),
+        Kind("model-retired", describes="all"),
+        Kind("model-audited"),
+        Kind("model-published"),
+        Kind("model-unpublished"),
+    )
 }
-"""States that a request may be in after an entry, by kind. Other kinds do not change it."""
+"""All kinds, by name."""
+
+
+def describing(thing: str, *which: str) -> list[str]:
+    """Return the kinds that describe a "dataset" or "model"; see `Kind.describes`."""
+    about = [each for name, each in KINDS.items() if name.partition("-")[0] == thing]
+    return [each.name for each in about if each.describes in which]
+
 
 _COUNTED = ("n_added", "n_changed", "n_removed")
 _OWN_TEXT = "evidence/exact"  # a namespace, so that no hash of a text is the token of an identity
 
 
-def acknowledged(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the body for a request that was taken in (request-acknowledged).
-
-    `row` is one of table `request`, with its salt.
+def of_request(keys: Keys, kind: str, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the body of an entry that holds columns of a row of table `request`, with its salt.
 
     >>> from datetime import UTC, datetime
     >>> from erasable.workspace.identity.keys import Keys
-    >>> at = datetime(2026, 11, 2, tzinfo=UTC)
-    >>> row = {"regulation": "none", "received_at": at, "due_at": None, "hold": None, "type": "id",
-    ...        "tokens": [["id", "5f"]], "condition": None, "salt": "00" * 32}
-    >>> acknowledged(Keys.new(), row)
-    {'corrects': None, 'due_at': None, 'hold': None, 'received_at':
-     '2026-11-02T00:00:00.000000Z', 'reference': None, 'regulation': 'none', 'scope': '...',
-     'types': None}
+    >>> row = {"due_at": datetime(2026, 11, 2, tzinfo=UTC), "salt": None}
+    >>> of_request(Keys.new(), "request-held", row)
+    {'due_at': '2026-11-02T00:00:00.000000Z', 'extended_at': None, 'extension': None, ...}
     """
-    names = (
-        "corrects", "due_at", "hold", "received_at", "reference", "regulation", "scope", "types",
-    )  # fmt: skip
-    return _some(keys, row, names)
-
-
-def narrowed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the body for a correction that lost erased records (request-narrowed)."""
-    return _some(keys, row, ("scope",))
-
-
-def changed(keys: Keys, row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the body for a request after a denial, cancellation, hold or extension."""
-    return _some(keys, row, ("due_at", "extended_at", "extension", "hold", "reason"))
+    whole = request(keys, defaultdict(lambda: None, row))
+    return {name: whole[name] for name in KINDS[kind].columns}
 
 
 def erased(
@@ -185,11 +218,6 @@ def task(row: Mapping[Any, Any]) -> dict[str, Any]:
 _MOMENTS = ("received_at", "due_at", "extended_at", "completed_at")
 _AS_THEY_ARE = ("batch", "corrects", "followed", "matched", "searched", "types")
 _TASK = ("target", "target_id", "treatment", "exactness", "n_records", "before", "after")
-
-
-def _some(keys: Keys, row: Mapping[Any, Any], names: Iterable[str]) -> dict[str, Any]:
-    whole = request(keys, defaultdict(lambda: None, row))
-    return {name: whole[name] for name in names}
 
 
 def _moment(at: datetime | None) -> str | None:

@@ -21,30 +21,11 @@ from sqlalchemy import Connection, Select, bindparam, select
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import consistency, entries, log, seals
 from erasable.workspace.evidence.context import Context
+from erasable.workspace.evidence.entries import THINGS, describing
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import log_entry, model, request, task
 
 _Value = TypeVar("_Value")
-
-_FIRST = {
-    "dataset": ("dataset-added",),
-    "model": ("model-fitted", "model-registered"),
-}
-"""The first entries of things whose rows stay for ever."""
-
-_WHOLE = {
-    "dataset": ("dataset-added", "dataset-appended", "dataset-synced"),
-    "model": (
-        "model-fitted",
-        "model-registered",
-        "model-updated",
-        "model-changed",
-        "model-retired",
-    ),
-}
-"""The entries that describe a thing in full: the last one counts."""
-
-_THINGS = {"dataset": "data set", "model": "model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +65,7 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
         log.last_head(context, connection)
     except EvidenceError as error:
         raise _tampered(f"the last signed head of the log: {error}") from None
-    for thing in _THINGS:
+    for thing in seals.TABLES:
         found = seals.newest(connection, thing)
         _refuse(_missing(connection, thing, (row.name for row, _ in found)))
         _refuse(_differences(context, connection, thing, found))
@@ -131,7 +112,7 @@ def check_requests(context: Context, connection: Connection, ids: Sequence[str])
 def _missing(connection: Connection, thing: str, rows: Iterable[str]) -> list[str]:
     """Return messages for what the log knows, and the ledger lacks."""
     gone = set(connection.execute(_first_entries(thing)).scalars()) - set(rows)
-    return [f"{_THINGS[thing]} {name!r}: it is in the log, and not in the ledger" for name in gone]
+    return [f"{THINGS[thing]} {name!r}: it is in the log, and not in the ledger" for name in gone]
 
 
 def _differences(
@@ -142,7 +123,7 @@ def _differences(
     rows = connection.execute(_last_entries(thing, bool(only)), only)
     last = {entry.name: entry for entry in rows}
     for row, version in found:
-        name, entry = f"{_THINGS[thing]} {row.name!r}", last[row.name]
+        name, entry = f"{THINGS[thing]} {row.name!r}", last[row.name]
         if entry.position is None:
             yield f"{name}: the log does not know of it"
             continue
@@ -163,7 +144,8 @@ def _differences(
 @cache
 def _first_entries(thing: str) -> Select[Any]:
     """Return the query for the things that the log knows; made once, as those of `seals` are."""
-    return select(log_entry.c.subject).where(log_entry.c.kind.in_(_FIRST[thing])).distinct()
+    is_first = log_entry.c.kind.in_(describing(thing, "new"))
+    return select(log_entry.c.subject).where(is_first).distinct()
 
 
 @cache
@@ -173,7 +155,7 @@ def _last_entries(thing: str, only_one: bool) -> Select[Any]:
     entry = log_entry.alias()
     last = (
         select(entry.c.position)
-        .where(entry.c.subject == table.c.name, entry.c.kind.in_(_WHOLE[thing]))
+        .where(entry.c.subject == table.c.name, entry.c.kind.in_(describing(thing, "new", "all")))
         .order_by(entry.c.position.desc())
         .limit(1)
         .scalar_subquery()

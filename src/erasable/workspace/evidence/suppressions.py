@@ -1,7 +1,7 @@
 """Comparison of the suppression list with the log, which finds people added or removed unseen.
 
 The law kept here: whenever the list changes, an entry of the log commits to the whole part of the
-list of a request (request-erased, suppression-released, suppression-imported: "suppressed").
+list of a request, as "suppressed".
 The commitment is salted: the log and receipts alone do not tell whether a token is in it.
 The salt is kept in the ledger beside the tokens, and destroyed when they change.
 """
@@ -17,12 +17,12 @@ from sqlalchemy import Connection, select
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence.commitments import commit, matches
 from erasable.workspace.evidence.context import Context
+from erasable.workspace.evidence.entries import KINDS
 from erasable.workspace.evidence.formats import pack, stamp, unpack
 from erasable.workspace.ledger.bulk import delete_in, rows_in
 from erasable.workspace.ledger.schema import log_entry, suppression, suppression_salt
 
-KINDS = ("request-erased", "suppression-released", "suppression-imported")
-"""The entries of the log about the people whom a request keeps out: the last one counts."""
+_KINDS = [each.name for each in KINDS.values() if each.is_about_list]  # the last entry counts
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def kept_out(connection: Connection, requests: Iterable[str] | None = None) -> d
     found: dict[str, KeptOut] = {}
     for row in rows_in(connection, select(suppression), suppression.c.request_id, wanted):
         found.setdefault(row.request_id, KeptOut()).rows.append(row._asdict())
-    logged = select(log_entry).where(log_entry.c.kind.in_(KINDS))
+    logged = select(log_entry).where(log_entry.c.kind.in_(_KINDS))
     for row in rows_in(connection, logged, log_entry.c.subject, wanted):
         said = _said(row.body)
         if said is not None:

@@ -17,14 +17,15 @@ from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.evidence import consistency, log, suppressions
 from erasable.workspace.ledger.schema import measurement, model, task
+from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED
 from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
-from erasable.workspace.requests.intake import NO_MATCH, Request, listing
+from erasable.workspace.requests.intake import Request, listing
+from erasable.workspace.requests.regulations import REGULATIONS
 from erasable.workspace.requests.status import status
 from erasable.workspace.store.own_files import refuse_own, write_for_user
 
 _REQUESTS, _ENTRIES = 200, 12
-_ANSWERED = ("completed", NO_MATCH)
 
 
 def gather(context: Context) -> dict[str, Any]:
@@ -55,9 +56,10 @@ def gather(context: Context) -> dict[str, Any]:
             "key_id": context.ledger.get(connection, "key_id"),
             "now": now,
             "status": counts,
+            "n_open": sum(counts["requests"].get(state, 0) for state in OPEN),
             "requests": [_shown(each, now) for each in _most_urgent(requests)],
             "n_requests": len(requests),
-            "completed": [_shown(each, now) for each in requests if each.state in _ANSWERED],
+            "completed": [_shown(each, now) for each in requests if each.state in ANSWERED],
             "erased": _erased(connection),
             "treatments": _treatments(connection),
             "models": _models(connection, counts),
@@ -84,12 +86,12 @@ def _shown(each: Request, now: Any) -> dict[str, Any]:
         "id": each.id,
         "kind": each.kind,
         "state": each.label,
-        "regulation": {"gdpr": "GDPR", "ccpa": "CCPA", "none": "none"}[each.regulation],
+        "regulation": REGULATIONS[each.regulation],
         **{name: getattr(each, name) for name in ("received_at", "due_at", "completed_at")},
         "extended": each.extended_at is not None,
         "matched": each.matched,
         "note": each.note,
-        "late": each.is_late(now) and each.state not in ("denied", "cancelled"),
+        "late": each.is_late(now) and each.state not in REFUSED,
         "days_taken": (until - each.received_at).total_seconds() / 86400,
         "days_allowed": None
         if each.due_at is None

@@ -14,13 +14,8 @@ from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import garbage, task
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.requests import calendar
+from erasable.workspace.requests import regulations
 from erasable.workspace.requests.intake import Request, check_text, find
-
-_LAWS = {
-    "gdpr": "Article 12(3) GDPR, which allows two further months",
-    "ccpa": "section 7021(b) of the CCPA regulations, which allows 45 further days",
-}
 
 
 def deny(context: Context, request_id: str, reason: str) -> Request:
@@ -63,7 +58,7 @@ def extend(context: Context, request_id: str, reason: str) -> Request:
             f"request {request_id} {why}; expected one that is due and was never extended; "
             "answer it as soon as you can"
         )
-    due = calendar.extended(known.regulation, known.due_at)
+    due = regulations.extended(known.regulation, known.due_at)
     values = {"due_at": due, "extended_at": context.now(), "extension": reason}
     return _change(context, request_id, "request-extended", values)
 
@@ -80,21 +75,20 @@ def extension_notice(request: Request, reason: str) -> str:
     and not by 2026-04-01, because of this: many requests at once. The law is Article 12(3) GDPR,
     which allows two further months. You may complain to the supervisory authority, or go to court.
     """
-    if request.extended_at is None or request.regulation not in _LAWS or request.due_at is None:
+    law = regulations.REGULATIONS.get(request.regulation)
+    if request.extended_at is None or request.due_at is None or not law or not law.extension:
         raise WorkspaceError(
             f"request {request.id} is not extended; expected one that is; extend it first"
         )
-    first = calendar.due(request.regulation, request.received_at)
+    first = regulations.due(law.name, request.received_at)
     before = "" if first is None else f", and not by {first:%Y-%m-%d}"
     asked = "erase" if request.kind == "erasure" else "correct"
-    message = (
+    return (
         f"Your request {request.id} to {asked} your data reached us on "
         f"{request.received_at:%Y-%m-%d}. We will answer it by {request.due_at:%Y-%m-%d}{before}, "
-        f"because of this: {reason.rstrip('.')}. The law is {_LAWS[request.regulation]}."
+        f"because of this: {reason.rstrip('.')}. The law is {law.law}, which allows "
+        f"{law.extension.words('further ')}. {law.remedy}".rstrip()
     )
-    if request.regulation == "gdpr":
-        message += " You may complain to the supervisory authority, or go to court."
-    return message
 
 
 def drop_values(connection: Connection, requests: Sequence[str]) -> None:
@@ -137,5 +131,6 @@ def _change(context: Context, request_id: str, kind: str, values: dict[str, Any]
         if "state" in values:  # it has ended: nothing is tried again for it
             connection.execute(delete(task).where(task.c.request_id == request_id))
         row = connection.execute(select(request_table).where(at)).one()._asdict()
-        log.append(context, connection, kind, request_id, entries.changed(context.keys, row), now)
+        body = entries.of_request(context.keys, kind, row)
+        log.append(context, connection, kind, request_id, body, now)
         return find(connection, request_id)

@@ -36,6 +36,7 @@ from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import WAITING
 from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.following import Arriving
@@ -234,7 +235,7 @@ def _waiting(connection: Connection, chosen: Choice, now: datetime | None) -> li
     With `now`, without those that have failed and are not to be tried again yet.
     """
     query = select(request_table).where(
-        request_table.c.state.in_(["pending", "in_progress"]), request_table.c.hold.is_(None)
+        request_table.c.state.in_(WAITING), request_table.c.hold.is_(None)
     )
     if chosen.only is not None:
         query = query.where(request_table.c.id.in_(list(chosen.only)))
@@ -329,12 +330,12 @@ def hold_back(context: Context, connection: Connection, request: str, why: str) 
     """
     now = context.now()
     at = request_table.c.id == request
-    waits = request_table.c.state.in_(["pending", "in_progress"]) & request_table.c.hold.is_(None)
+    waits = request_table.c.state.in_(WAITING) & request_table.c.hold.is_(None)
     changes = {"hold": why, "state": "pending", "changed_at": now}
     if not connection.execute(update(request_table).where(at, waits).values(**changes)).rowcount:
         return False
     changed = connection.execute(select(request_table).where(at)).one()
-    body = entries.changed(context.keys, changed._mapping)
+    body = entries.of_request(context.keys, "request-held", changed._mapping)
     log.append(context, connection, "request-held", request, body, now)
     return True
 

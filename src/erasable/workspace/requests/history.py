@@ -21,8 +21,7 @@ from erasable.workspace.identity.subjects import subjects_of
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import task
-
-_WAITING = ("pending", "in_progress")  # their people are still in the data
+from erasable.workspace.ledger.states import WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def _asking(
 ) -> set[str]:
     """Return the subjects who wait to be erased, as far as the data set tells who they are."""
     query = select(request_table.c.tokens, request_table.c.reach).where(
-        request_table.c.state.in_(_WAITING), request_table.c.received_at >= since
+        request_table.c.state.in_(WAITING), request_table.c.received_at >= since
     )
     asked = [(row.tokens, row.reach) for row in connection.execute(query) if row.tokens]
     found = persons.persons_of(context, connection, asked, locking.datasets([known.name]))

@@ -26,10 +26,9 @@ from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.requests import calendar
+from erasable.workspace.ledger.states import ANSWERED, COMPLETED, NO_MATCH, OPEN
+from erasable.workspace.requests import regulations
 
-OPEN = ("pending", "in_progress", "swapped", "purged")
-NO_MATCH = "no_match"
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
 LONGEST_REASON = 500
 LONGEST_REACH = 1_000_000_000
@@ -54,10 +53,8 @@ class Request:
     """A request, without the identity or the condition."""
 
     id: str
-    # pending, in_progress, swapped, purged, completed, no_match (completed, without a
-    # record), denied, cancelled
-    state: str
-    regulation: str  # gdpr, ccpa or none
+    state: str  # of `STATES`
+    regulation: str
     received_at: datetime
     due_at: datetime | None
     extended_at: datetime | None
@@ -208,7 +205,7 @@ def times(
             f"received_at is {received.isoformat()}, which has not come yet; expected a time in "
             "the past"
         )
-    return received, calendar.due(regulation, received)
+    return received, regulations.due(regulation, received)
 
 
 def enter_requests(
@@ -226,10 +223,10 @@ def enter_requests(
                 for row in some
             ]
             connection.execute(_INSERT, new)
-            bodies = [entries.acknowledged(context.keys, row) for row in new]
+            kind = "request-acknowledged"
             logged = [
-                ("request-acknowledged", row["id"], body, row["changed_at"])
-                for row, body in zip(new, bodies, strict=True)
+                (kind, row["id"], entries.of_request(context.keys, kind, row), row["changed_at"])
+                for row in new
             ]
             log.append_many(context, connection, logged)
             entered += map(_as_kept, new)
@@ -304,16 +301,16 @@ def listing(connection: Connection, states: Sequence[str] | None = None) -> list
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
-    if state not in ("completed", NO_MATCH):
+    if state not in ANSWERED:
         return request_table.c.state == state
-    found = request_table.c.matched > 0 if state == "completed" else request_table.c.matched == 0
-    return and_(request_table.c.state == "completed", found)
+    found = request_table.c.matched > 0 if state == COMPLETED else request_table.c.matched == 0
+    return and_(request_table.c.state == COMPLETED, found)
 
 
 def _as_request(row: Any) -> Request:
     """Tell a request that found nothing from one that erased something; the ledger need not."""
     known = Request(*row)
-    return replace(known, state=NO_MATCH) if row.state == "completed" and not row.matched else known
+    return replace(known, state=NO_MATCH) if row.state == COMPLETED and not row.matched else known
 
 
 _COLUMNS = [getattr(request_table.c, name) for name in Request.__slots__]

@@ -16,6 +16,7 @@ from erasable.workspace.data.persons import Step
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import OPEN
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import (
@@ -24,7 +25,7 @@ from erasable.workspace.requests.batches import (
     find_records,
     gather_batch,
 )
-from erasable.workspace.requests.intake import OPEN, asked
+from erasable.workspace.requests.intake import asked
 
 
 @dataclass(frozen=True, slots=True)

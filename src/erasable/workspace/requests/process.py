@@ -27,6 +27,7 @@ from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
+from erasable.workspace.ledger.states import IN_PLACE
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
 from erasable.workspace.requests import external_updates, failures, steps
@@ -453,5 +454,5 @@ def finish(context: Context) -> list[str]:
 
 def _unfinished(context: Context) -> list[str]:
     with context.ledger.reading() as connection:
-        query = select(request_table.c.id).where(request_table.c.state.in_(["swapped", "purged"]))
+        query = select(request_table.c.id).where(request_table.c.state.in_(IN_PLACE))
         return list(connection.execute(query).scalars())

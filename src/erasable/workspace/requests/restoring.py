@@ -21,8 +21,9 @@ from erasable.workspace.identity import external_files, subjects, suppression
 from erasable.workspace.identity.canonical import is_record_type
 from erasable.workspace.ledger.schema import identity
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import OPEN
 from erasable.workspace.requests import intake
-from erasable.workspace.requests.intake import OPEN, Request
+from erasable.workspace.requests.intake import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from erasable.workspace.ledger.schema import (
     suppression,
 )
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import COMPLETED, NO_MATCH, OPEN
 from erasable.workspace.models import hooks, overview, published
 from erasable.workspace.requests import failures
-from erasable.workspace.requests.intake import NO_MATCH, OPEN
 
 
 def status(context: Context) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def _restored(context: Context, connection: Connection) -> dict[str, Any] | None
 def _states(connection: Connection) -> dict[str, int]:
     """Count requests by their states; those that met nothing are told from those that did."""
     states = _counted(connection, request_table.c.state)
-    at = (request_table.c.state == "completed") & (request_table.c.matched == 0)
+    at = (request_table.c.state == COMPLETED) & (request_table.c.matched == 0)
     n_unmatched = int(connection.execute(select(func.count()).where(at)).scalar_one())
     if n_unmatched:
-        states["completed"] -= n_unmatched
+        states[COMPLETED] -= n_unmatched
         states[NO_MATCH] = n_unmatched
     return states
 

@@ -18,6 +18,7 @@ from erasable.core.errors import WorkspaceBusyError, WorkspaceDiskError, Workspa
 from erasable.workspace.context import Context
 from erasable.workspace.ledger.schema import failure
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.states import IN_PLACE, WAITING
 from erasable.workspace.locking import REQUESTS
 from erasable.workspace.locking.leases import Leases
 from erasable.workspace.requests import external_updates, failures, steps
@@ -122,10 +123,8 @@ class Worker:
         now = self.context.now()
         r = request_table.c
         ready = or_(
-            r.state.in_(["swapped", "purged"]),
-            r.state.in_(["pending", "in_progress"])
-            & r.hold.is_(None)
-            & r.id.not_in(failures.waiting_requests(now)),
+            r.state.in_(IN_PLACE),
+            r.state.in_(WAITING) & r.hold.is_(None) & r.id.not_in(failures.waiting_requests(now)),
         )
         with self.context.ledger.reading() as connection:
             return connection.execute(select(r.id).where(ready).limit(1)).first() is not None

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from erasable.core.errors import InvalidParameterError
-from erasable.workspace.requests.calendar import due, extended
+from erasable.workspace.requests.regulations import REGULATIONS, due, extended
 from naming import named
 
 # By hand, after Regulation 1182/71 Art. 3(2)(c): the same date of the last month, or its last day.
@@ -42,14 +44,16 @@ def at(day: tuple[int, int, int]) -> datetime:
     return datetime(*day, 16, 30, 12, 345678, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("regulation", ["gdpr", "uk-gdpr"])
 @pytest.mark.parametrize(("received", "expected"), ONE_MONTH, ids=named)
-def test_gdpr_gives_one_month(received, expected):
-    assert due("gdpr", at(received)) == at(expected)
+def test_gdpr_gives_one_month(regulation, received, expected):
+    assert due(regulation, at(received)) == at(expected)
 
 
+@pytest.mark.parametrize("regulation", ["gdpr", "uk-gdpr"])
 @pytest.mark.parametrize(("first", "expected"), TWO_FURTHER_MONTHS, ids=named)
-def test_gdpr_extends_by_two_months(first, expected):
-    assert extended("gdpr", at(first)) == at(expected)
+def test_gdpr_extends_by_two_months(regulation, first, expected):
+    assert extended(regulation, at(first)) == at(expected)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,9 @@ def test_time_of_another_zone_counts_by_its_date_in_utc():
 @pytest.mark.parametrize("regulation", ["GDPR", "", "hipaa", "x" * 500], ids=named)
 def test_unknown_regulation_is_refused(regulation):
     for count in (due, extended):
-        with pytest.raises(InvalidParameterError, match="expected one of gdpr, ccpa, none") as told:
+        with pytest.raises(
+            InvalidParameterError, match="expected one of gdpr, uk-gdpr, ccpa, none"
+        ) as told:
             count(regulation, at((2026, 1, 1)))
         assert "\n" not in str(told.value)
         assert len(str(told.value)) < 200
@@ -108,3 +114,35 @@ def test_time_without_zone_is_refused():
 def test_nothing_to_extend_without_regulation():
     with pytest.raises(InvalidParameterError, match="nothing to extend"):
         extended("none", at((2026, 1, 1)))
+
+
+SOURCE = Path(__file__).parents[3] / "src" / "erasable"
+
+
+def test_ledger_has_room_for_the_name_of_each():
+    assert all(name == row.name and len(name) <= 8 for name, row in REGULATIONS.items())
+
+
+def test_no_other_module_knows_a_regulation():
+    """What any other names is the default, GDPR, and "none" for what the workspace itself asks."""
+    others = [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.html")]
+    others.remove(SOURCE / "workspace" / "requests" / "regulations.py")
+    rows = [row for name, row in REGULATIONS.items() if name not in ("gdpr", "none")]
+    words = re.compile("|".join(f"{row.name}|{row.title}" for row in rows), re.IGNORECASE)
+    assert [path for path in others if words.search(path.read_text(encoding="utf-8"))] == []
+    compared = re.compile(r"regulation\b[^\n]*(==|!=|\bin\b) *[\[(\"']")
+    assert [path for path in others if compared.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_docs_have_a_sentence_about_each():
+    page = (SOURCE.parents[1] / "docs" / "workspace.md").read_text(encoding="utf-8")
+    listed = page.partition("When a request is due")[2].partition("\n\n")[2].partition("\n\n")[0]
+    told = dict(re.findall(r"- `(.+)`: (.+)\.", listed))
+    assert list(told) == list(REGULATIONS)
+    for name, row in REGULATIONS.items():
+        said = re.sub(r" \(.*?\)\)?", "", told[name])
+        if row.due is None:
+            assert said == "no due date"
+        else:
+            assert said == f"{row.due.words()}, and once {row.extension.words('further ')}"
+            assert f"({row.title}" in told[name]
