@@ -17,9 +17,9 @@ from erasable.workspace.requests.regulations import REGULATIONS, Period, Regulat
 REGULATIONS["law-x"] = Regulation(
     "law-x", "Law X", Period(10, "day"), Period(3, "month"), "section 5 of Law X", "Ask Y."
 )
-from erasable.cli import main
+from erasable.cli import run
 
-main()
+run()
 """
 
 
