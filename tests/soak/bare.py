@@ -81,9 +81,16 @@ def check_packages() -> None:
 
     for _, name, _ in pkgutil.iter_modules(erasable.__path__):
         if name in WITHOUT:
-            asks_for(WITHOUT[name], lambda name=name: importlib.import_module(f"erasable.{name}"))
+            asks_for(WITHOUT[name], lambda name=name: use_package(f"erasable.{name}"))
         elif name != "__main__":
             importlib.import_module(f"erasable.{name}")
+
+
+def use_package(name: str) -> None:
+    """Import a package, and all that it exports: some import it when it is named."""
+    package = importlib.import_module(name)
+    for exported in package.__all__:
+        getattr(package, exported)
 
 
 def asks_for(extra: str, use: Callable[[], object]) -> None:

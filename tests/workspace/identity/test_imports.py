@@ -38,7 +38,7 @@ def loaded(module: str) -> set[str]:
         "erasable.workspace.identity.external_files",
         "erasable.workspace.identity.subjects",
         "erasable.workspace.identity.suppression",
-        "erasable.workspace.requests.calendar",
+        "erasable.workspace.requests.regulations",
     ],
 )
 def test_nothing_heavy_is_imported(module):

@@ -101,8 +101,8 @@ class Batch:
         if version is None or not self.corrections:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
-        resources_needed = [each for each in self.erasures if each.dataset.id in used]
-        if not any(each.n_corrected_at(used[each.dataset.id]) for each in resources_needed):
+        concerned = [each for each in self.erasures if each.dataset.id in used]
+        if not any(each.n_corrected_at(used[each.dataset.id]) for each in concerned):
             return None
         design = deleting.design_of(model)
         corrected = {
@@ -110,9 +110,9 @@ class Batch:
                 with_types_of(connection, each.dataset, used[each.dataset.id]),
                 None if design is None else design.columns(each.dataset),
             )
-            for each in resources_needed
+            for each in concerned
         }
-        leave = any(each.ids_at(used[each.dataset.id]) for each in resources_needed)
+        leave = any(each.ids_at(used[each.dataset.id]) for each in concerned)
         return Arriving(
             reader, version.dataset_versions, corrected=corrected,
             treatment="deleted" if leave else "corrected",

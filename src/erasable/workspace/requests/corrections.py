@@ -206,11 +206,11 @@ def _check(
     n_leaving = 0 if leave is None else pc.sum(leave).as_py() or 0
     if not n_leaving:
         return [], owned
-    describe_type = (
+    told = (
         f"somebody has asked for the erasure of {n_leaving} of {n} records, and is not erased yet: "
         "what is erased by then is not corrected"
     )
-    return [describe_type], owned
+    return [told], owned
 
 
 def _records(
