@@ -319,3 +319,14 @@ def test_how_stale_a_model_is(workspace: Workspace, tmp_path: Path) -> None:
     workspace.refresh()
     assert workspace.status()["staleness"] == []
     assert workspace.model("ridge")["staleness"] is None
+
+
+def test_a_refresh_with_nothing_to_do_removes_what_a_killed_command_has_left(
+    workspace: Workspace,
+) -> None:
+    fit(workspace, "ridge")
+    before = sorted(workspace.context.store.list())
+    workspace.context.store.put("models/ridge", b"of a command that was killed")
+    assert sorted(workspace.context.store.list()) != before
+    assert workspace.refresh() == ([], [])
+    assert sorted(workspace.context.store.list()) == before

@@ -7,6 +7,7 @@ with a data set, it changes in the same transaction: both are as they were, or b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, update
 
 import erasable.workspace.locking as locking
-from erasable.core.errors import ErasableError, WorkspaceError
+from erasable.core.errors import ErasableError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue as data
 from erasable.workspace.data import gone_subjects
@@ -80,6 +81,9 @@ def refresh(context: Context, names: Sequence[str] | None = None) -> list[dict[s
     """Update models to the newest versions of their data sets; see `Workspace.refresh`."""
     with context.ledger.reading() as connection:
         models = _stale(connection, names)
+    if not models:
+        with suppress(WorkspaceBusyError), context.lock(wait=0.0):
+            context.clean()  # as every operation does: of commands that were killed
     done: list[dict[str, Any]] = []
     failed: dict[str, WorkspaceError] = {}
     for name in (each.name for each in models):
