@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from cli.running import erasable, rows_of, told
 from erasable.cli import progress
+from erasable.workspace import Workspace
 from erasable.workspace.ledger import bulk
 from erasable.workspace.ledger.engine import Ledger
 
@@ -110,3 +111,24 @@ def test_a_retired_model_says_why(tmp_path: Path) -> None:
     assert why == (
         "'two' is retired: deleting 3 of 4 records would leave 1; KMeans needs at least 2"
     )
+
+
+def test_some_are_carried_out_and_others_wait(folder: Path) -> None:
+    _write(folder, 3)
+    first, second, third = [
+        each["id"] for each in told("request", "--file", "many.txt", folder=folder)["requests"]
+    ]
+    assert told("process", second, folder=folder)["completed"] == [second]
+    states = {each["id"]: each["state"] for each in told("requests", folder=folder)["requests"]}
+    assert [states[each] for each in (first, second, third)] == ["pending", "completed", "pending"]
+    told("hold", third, "--reason", "in doubt", folder=folder)
+    refused = {second: "is completed", third: "is on hold", "R-0000000000": "there is no request"}
+    for given, why in refused.items():
+        result = erasable("process", first, given, folder=folder)
+        assert result.exit_code == 2
+        assert why in result.stderr
+        assert "expected" in result.stderr
+    states = {each["id"]: each["state"] for each in told("requests", folder=folder)["requests"]}
+    assert states[first] == "pending"
+    told("cancel", first, "--reason", "asked by mistake", folder=folder)
+    assert Workspace.open(folder).requests(["cancelled"])[0].reason == "asked by mistake"

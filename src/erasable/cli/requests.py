@@ -162,6 +162,7 @@ def correct(
 
 @command(app, "process", example="erasable process", panel=PANEL)
 def process(
+    only: list[str] | None = argument("REQUEST", "By default all that are pending.", default=None),
     jobs: str = JOBS,
     memory: str | None = MEMORY,
     dask: str | None = DASK,
@@ -169,10 +170,11 @@ def process(
     folder: str = FOLDER,
     as_json: bool = JSON,
 ) -> None:
-    """Carry out every request that is pending, in every data set and model."""
+    """Carry out requests that are pending, in every data set and model."""
     began = time.perf_counter()
     n_jobs = whole(jobs, "--jobs")
-    done = opened(folder, size(memory), dask).process(n_jobs=n_jobs)
+    chosen = None if not only else [request_id(each) for each in only]
+    done = opened(folder, size(memory), dask).process(chosen, n_jobs=n_jobs)
     phases = {
         "starting, importing": time.perf_counter() - began - done.seconds + since_start(began),
         **done.phases,
@@ -314,9 +316,14 @@ def deny(
 
 
 @command(app, "cancel", example="erasable cancel R-4VYK2J0QFT", panel=PANEL)
-def cancel(id_: str = REQUEST, folder: str = FOLDER, as_json: bool = JSON) -> None:
+def cancel(
+    id_: str = REQUEST,
+    reason: str | None = option("R", "The reason, in one line that does not name the person."),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
     """Withdraw a request, because the requester wants that."""
-    _print_request(opened(folder).cancel(request_id(id_)), as_json)
+    _print_request(opened(folder).cancel(request_id(id_), reason), as_json)
 
 
 @command(

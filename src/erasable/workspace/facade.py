@@ -927,8 +927,9 @@ class Workspace:
         WorkspaceBusyError
             Another process is at work.
         WorkspaceError
-            A model or data set cannot be read or rewritten; the requests are pending again, and
-            nothing has changed but the log.
+            A request of `only` is not there, answered, or on hold. Or a model or data set cannot
+            be read or rewritten; the requests are pending again, and nothing has changed but the
+            log.
         """
         from erasable.workspace.requests import process
 

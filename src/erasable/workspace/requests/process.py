@@ -19,7 +19,12 @@ from sqlalchemy import Connection, select
 
 import erasable.workspace.locking as locking
 from erasable.core import _interruptions
-from erasable.core.errors import ErasableError, InvalidInputError, WorkspaceBusyError
+from erasable.core.errors import (
+    ErasableError,
+    InvalidInputError,
+    WorkspaceBusyError,
+    WorkspaceError,
+)
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue, gone_subjects, waiting_corrections
 from erasable.workspace.evidence import issuing, log
@@ -27,7 +32,7 @@ from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
-from erasable.workspace.ledger.states import IN_PLACE
+from erasable.workspace.ledger.states import IN_PLACE, OPEN
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
 from erasable.workspace.requests import external_updates, failures, steps
@@ -45,7 +50,7 @@ from erasable.workspace.requests.batches import (
     resources_needed,
 )
 from erasable.workspace.requests.failures import BatchFailure, RetryPolicy
-from erasable.workspace.requests.intake import LONGEST_REASON
+from erasable.workspace.requests.intake import LONGEST_REASON, find
 from erasable.workspace.requests.swapping import swap
 
 _LONGEST_ADMISSION = 600.0
@@ -100,12 +105,25 @@ def process(
     """
     if n_jobs < 1:
         raise InvalidInputError(f"n_jobs is {n_jobs}; expected a whole number, 1 or more")
+    _refuse_answered(context, only or ())
     with steps.measured() as seconds:
         done = carry_out(context, only, delivers=delivers, n_jobs=n_jobs)
     if isinstance(done, BatchFailure):
         done.reraise(advice)
     done.phases = seconds
     return done
+
+
+def _refuse_answered(context: Context, requests: Sequence[str]) -> None:
+    """Raise WorkspaceError if a request is not there, is answered, or is on hold."""
+    with context.ledger.reading() as connection:
+        for each in (find(connection, id) for id in requests):
+            if each.hold is not None or each.state not in OPEN:
+                state = "on hold" if each.state in OPEN else each.state.replace("_", " ")
+                raise WorkspaceError(
+                    f"request {each.id} is {state}; expected one that is pending; look at it with "
+                    "`erasable requests`"
+                )
 
 
 def carry_out(
