@@ -29,15 +29,15 @@ from erasable.cli.options import (
     switch,
     whole,
 )
-from erasable.workspace.ledger.states import REFUSED, STATES
+from erasable.workspace.ledger.states import REFUSED, STATES, WITHIN_OPEN
 from erasable.workspace.requests.regulations import REGULATIONS
 
 app = typer.Typer()
 
 PANEL = "Requests"
-_STATES = [each.name for each in STATES]
+_STATES = [*(each.name for each in STATES), *WITHIN_OPEN]
 
-STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}.")
+STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}; may be repeated.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
 JOBS = option("N", "Prepare this many models at a time; the result is the same.", default="1")
 PROFILE = switch("--profile", "Show the times of the phases, including the start of this command.")

@@ -618,6 +618,7 @@ class Workspace:
         name: str,
         source: str | os.PathLike[str],
         *,
+        proba: bool = False,
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
@@ -629,19 +630,22 @@ class Workspace:
         name : str
         source : path-like or str
             See `add_dataset`.
+        proba : bool, default=False
+            Also return the probability of each class.
         delimiter, decimal, encoding : str, default=None
             How a text file is written; see `add_dataset`.
 
         Returns
         -------
         pyarrow.Table
-            The id column, if the source has it, and ``prediction``.
+            The id column, if the source has it; ``prediction``; and with `proba`
+            ``probability_<class>`` for each class.
         """
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.models import using
 
         dialect = Dialect.of(delimiter, decimal, encoding)
-        return using.predict(self.context, name, os.fspath(source), dialect)
+        return using.predict(self.context, name, os.fspath(source), dialect, proba=proba)
 
     def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
         """Write a model to a file, without records, for prediction elsewhere.
@@ -852,7 +856,8 @@ class Workspace:
         Parameters
         ----------
         states : sequence of str, default=None
-            Names of `erasable.workspace.ledger.states.STATES`; by default all.
+            Names of `erasable.workspace.ledger.states.STATES`, "on_hold" or "late" (open, and past
+            its due date); by default all.
 
         Returns
         -------
@@ -862,7 +867,7 @@ class Workspace:
         from erasable.workspace.requests import intake
 
         with self.context.ledger.reading() as connection:
-            return intake.listing(connection, states)
+            return intake.listing(connection, states, self.context.now())
 
     def deny(self, request: str, reason: str) -> Request:
         """Refuse a pending request, for a reason that is given in the answer."""

@@ -49,7 +49,7 @@ def gather(context: Context) -> dict[str, Any]:
         with context.ledger.transaction() as connection:
             head = log.head(context, connection)
     with context.ledger.reading() as connection:
-        requests = listing(connection)
+        requests = listing(connection, None, now)
         entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
         return {
             "workspace": context.ledger.get(connection, "workspace"),
