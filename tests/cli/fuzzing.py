@@ -57,6 +57,7 @@ COLUMNS = ["visit", "patient", "mail:email", "mail", "age", "dose", "sick", "gon
 CONDITIONS = [
     "age < 30", "age < 30 and sick = 1", "patient = 'patient-3'", "age <", "sick", "age < 'x'",
     "gone = 1", "dose != 2.5 and", "age = null", "age < 30; drop table request", "visit = v1",
+    "age in (30, 31) or patient like '%3'", "not (sick is null)", "age in (select 1)", "((age))",
 ]  # fmt: skip
 POOLS: dict[str, Sequence[str]] = {
     "name": NAMES,

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 450  # megabytes
 WORKSPACE = {
     "alembic", "cryptography", "filelock", "jinja2", "pyarrow", "rich", "securesystemslib",
-    "sqlalchemy", "typer",
+    "sqlalchemy", "sqlglot", "typer",
 }  # fmt: skip
 OTHERS = {
     "PIL", "dask", "distributed", "fsspec", "lightgbm", "matplotlib", "mlflow", "pandas", "polars",

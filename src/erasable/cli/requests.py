@@ -65,7 +65,8 @@ def request(
     ),
     condition: str | None = option(
         "CONDITION",
-        "Instead of identities, a condition on records: \"age < 18 and site = 'north'\".",
+        "Instead of identities, a condition of SQL on records: \"age < 18 and site in ('north', "
+        "'east')\".",
         "--where",
     ),
     dataset: str | None = option("D", "The data set of the condition."),

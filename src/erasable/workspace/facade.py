@@ -1198,7 +1198,7 @@ class Workspace:
         ----------
         dataset : str
         where : str, default=None
-            The domain as a condition on columns.
+            The domain as a condition on columns; see `erasable.workspace.data.conditions`.
         keywords : sequence of str, default=None
             The domain by words or phrases, ignoring case; one that ends in ``*`` is the beginning
             of a word. With `where`, the records that meet both.
