@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from erasable.workspace.evidence.formats import stamp
 from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.ledger.treatments import UNCOVERED
 from erasable.workspace.store.artifacts import ArtifactStore
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -103,7 +104,7 @@ def statement(
             "records": request.matched or 0,
             "datasets": changed,
             "models": models,
-            "not_covered": [one["name"] for one in models if one["treatment"] == "not covered"],
+            "not_covered": [one["name"] for one in models if one["treatment"] in UNCOVERED],
             "software": software(),
             **common,
         },

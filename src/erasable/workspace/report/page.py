@@ -16,8 +16,9 @@ from erasable.workspace.audits import auditing as audits
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import measurement, model, task
+from erasable.workspace.ledger.schema import measurement, model
 from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED
+from erasable.workspace.ledger.treatments import ERASING, FITTED, REWRITTEN
 from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import Request, listing
@@ -61,7 +62,6 @@ def gather(context: Context) -> dict[str, Any]:
             "n_requests": len(requests),
             "completed": [_shown(each, now) for each in requests if each.state in ANSWERED],
             "erased": _erased(connection),
-            "treatments": _treatments(connection),
             "models": _models(connection, counts),
             "datasets": catalogue.datasets(connection),
             "waiting": _waiting(connection, counts),
@@ -127,13 +127,8 @@ def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, A
 def _erased(connection: Connection) -> int:
     """Count erased records, each once: requests of one batch may share some."""
     counted = select(func.coalesce(func.sum(measurement.c.n_deleted), 0))
-    return int(connection.execute(counted.where(measurement.c.kind == "rewrite")).scalar_one())
-
-
-def _treatments(connection: Connection) -> dict[str, int]:
-    counted = select(task.c.treatment, func.count()).where(task.c.target == "model")
-    rows = connection.execute(counted.group_by(task.c.treatment))
-    return {treatment: count for treatment, count in rows if treatment}
+    rewrites = counted.where(measurement.c.kind == REWRITTEN.measured_as)
+    return int(connection.execute(rewrites).scalar_one())
 
 
 def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,10 +142,8 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     found = []
     for each in of_models.models(connection):
         name = each["name"]
-        fits = [s for s, _ in costs.get((name, "fit"), [])]
-        erasures = [
-            pair for kind in ("delete", "refit", "retrain") for pair in costs.get((name, kind), [])
-        ]
+        fits = [s for s, _ in costs.get((name, FITTED.measured_as), [])]
+        erasures = [pair for kind in ERASING for pair in costs.get((name, kind), [])]
         found.append(
             {
                 **{

@@ -28,6 +28,7 @@ from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.ledger.states import IN_PLACE
+from erasable.workspace.ledger.treatments import TREATMENTS
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
 from erasable.workspace.requests import external_updates, failures, steps
@@ -165,7 +166,7 @@ def carry_out(
                 break
             chosen = Choice(only, frozenset(out)) if is_whole else Choice([alone.pop(0)])
             claimed = set()
-        if any(each["treatment"] == "retired" for each in done.treatments):
+        if any(TREATMENTS[each["treatment"]].ends_model for each in done.treatments):
             _forget_leavers(context)  # who was only in data that no model needs any more
         if delivers and (failed is None or done.requests):
             updated = [each["model"] for each in done.treatments]
