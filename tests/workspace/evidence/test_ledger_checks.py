@@ -340,9 +340,8 @@ def test_no_command_of_a_strangers_runs(
 
 def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the ledger be believed, as it was before rows were held against the log."""
-    for name in ("check", "check_one", "check_requests", "check_settings"):
-        monkeypatch.setattr(ledger_checks, name, lambda *_, **__: None)
-    monkeypatch.setattr(log, "_refuse_forged", lambda *_: None)
+    monkeypatch.setattr(ledger_checks, "_refuse", lambda messages: None)
+    monkeypatch.setattr(log, "_refuse_forged", lambda context, connection, _: log.tree(connection))
 
 
 @pytest.mark.parametrize("how", [has_hook, has_command, has_function])
@@ -399,13 +398,13 @@ def test_without_the_check_they_would(
 def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, right = [], ledger_checks.check_requests
+    asked, right = [], ledger_checks._check_requests
 
-    def counting(context: Context, connection: Any, ids: Any) -> None:
+    def counting(context: Context, connection: Any, ids: Any, checked: Any) -> None:
         asked.append(list(ids))
-        right(context, connection, ids)
+        right(context, connection, ids, checked)
 
-    monkeypatch.setattr(ledger_checks, "check_requests", counting)
+    monkeypatch.setattr(ledger_checks, "_check_requests", counting)
     done = Workspace(context).process().requests
     assert [ids for ids in asked if ids] == [done, done]
 

@@ -172,8 +172,13 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
     hexadecimal), time and envelope (all of it, signed; DSSE). Raise TamperedError if the log does
     not continue the last signed head, or has forged entries.
     """
+    return sign(context, connection)[0]
+
+
+def sign(context: Context, connection: Connection) -> tuple[dict[str, Any], MerkleTree]:
+    """Do as `head`; return the leaves, too, from which proofs are made."""
     frontier = _frontier(context, connection)
-    _refuse_forged(context, connection, frontier)
+    leaves = _refuse_forged(context, connection, frontier)
     payload = {
         "workspace": context.ledger.get(connection, "workspace"),
         "size": frontier.size,
@@ -182,7 +187,7 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
     }
     envelope = seal(context.keys.signer, pack(payload), HEAD_TYPE)
     context.ledger.set(connection, "signed_head", envelope)
-    return {**payload, "envelope": envelope}
+    return {**payload, "envelope": envelope}, leaves
 
 
 def check_unbroken(context: Context, connection: Connection) -> None:
@@ -244,7 +249,9 @@ def verify_since(context: Context, kept: Any) -> list[str]:
         return _against(context, connection, leaves, signed)
 
 
-def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFrontier) -> None:
+def _refuse_forged(
+    context: Context, connection: Connection, frontier: MerkleFrontier
+) -> MerkleTree:
     """Check the log against the last signed head, and later entries against their seals."""
     leaves = tree(connection)
     messages = []
@@ -266,6 +273,7 @@ def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFro
             f"the ledger was tampered with: {messages[0]}; expected the log as erasable wrote it; "
             "nothing was signed, run `erasable log verify`, and restore the ledger from a backup"
         )
+    return leaves
 
 
 def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:

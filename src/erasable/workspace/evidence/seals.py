@@ -21,7 +21,8 @@ from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.context import Context
 from erasable.workspace.evidence.formats import pack, unpack
 from erasable.workspace.identity.keys import Keys
-from erasable.workspace.ledger.engine import settings
+from erasable.workspace.ledger import rows
+from erasable.workspace.ledger.engine import once, settings
 from erasable.workspace.ledger.schema import (
     SEAL,
     SEALED,
@@ -77,9 +78,10 @@ def newest(
     """Return the rows of data sets or models, by default of all, each with its newest version."""
     only = "name" if name is not None else "id" if id is not None else None
     wanted = {} if only is None else {"wanted": name if only == "name" else id}
-    rows, versions = _newest(thing, only)
+    one, versions = _newest(thing, only)
     found = {getattr(row, f"{thing}_id"): row for row in connection.execute(versions, wanted)}
-    return [(row, found.get(row.id)) for row in connection.execute(rows, wanted)]
+    owners = _ROWS[thing](connection) if one is None else connection.execute(one, wanted)
+    return [(row, found.get(row.id)) for row in owners]
 
 
 def unsealed_files(
@@ -108,6 +110,7 @@ def unsealed_settings(context: Context, connection: Connection) -> list[str]:
     ]
 
 
+@once
 def sealed(connection: Connection) -> bool:
     """Tell whether every entry of the log has a seal, as the log itself says."""
     first = connection.execute(_FIRST).scalar()
@@ -152,6 +155,7 @@ def _of_models(context: Context, connection: Connection, found: Newest) -> dict[
     return made
 
 
+_ROWS = {"dataset": rows.datasets, "model": rows.models}
 _THINGS = {"dataset": (_of_datasets, "data set"), "model": (_of_models, "model")}
 _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 
@@ -166,14 +170,15 @@ _SEALEDLATER = select(log_entry.c.position).where(log_entry.c.kind == LATER).lim
 
 
 @cache
-def _newest(thing: str, only: str | None) -> tuple[Select[Any], Select[Any]]:
+def _newest(thing: str, only: str | None) -> tuple[Select[Any] | None, Select[Any]]:
+    """Return the queries for a row, unless for all, and for newest versions."""
     table, versions = TABLES[thing]
     at = (versions.c[f"{thing}_id"] == table.c.id) & (versions.c.number == table.c.version)
-    rows, current = select(table).order_by(table.c.name), select(versions).join(table, at)
+    current = select(versions).join(table, at)
     if only is None:
-        return rows, current
+        return None, current
     one = table.c[only] == bindparam("wanted")
-    return rows.where(one), current.where(one)
+    return select(table).where(one), current.where(one)
 
 
 @cache

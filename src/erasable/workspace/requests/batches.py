@@ -99,7 +99,7 @@ class Batch:
         self, connection: Connection, model: Model, version: Version | None, reader: Reader
     ) -> Arriving | None:
         """Return what a model is to learn of corrections; None if they do not concern it."""
-        if version is None or not self.corrections:
+        if version is None:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
         concerned = [each for each in self.erasures if each.dataset.id in used]
