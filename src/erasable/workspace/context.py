@@ -14,7 +14,7 @@ from sqlalchemy import Boolean, Connection, literal, select, union_all
 
 from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.core.mapped.disk import PARTIAL
-from erasable.workspace.evidence import log, older_ledgers, seals
+from erasable.workspace.evidence import log, seals
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
@@ -202,8 +202,6 @@ class Context:
         """
         context = cls.find(root, wait=wait)
         context.ledger.check()
-        if not context.ledger.is_read_only:
-            older_ledgers.seal_older(context)
         return context
 
     @classmethod

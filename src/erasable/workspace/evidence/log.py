@@ -264,10 +264,9 @@ def _refuse_forged(
         messages.append(f"its last signed head: {error}")
     if signed is not None:
         messages += _against(context, connection, leaves, signed)
-    if seals.sealed(connection):
-        since = log_entry.c.position >= (0 if signed is None else signed["size"])
-        for row in connection.execute(select(log_entry).where(since)):
-            messages += altered(context, row)
+    since = log_entry.c.position >= (0 if signed is None else signed["size"])
+    for row in connection.execute(select(log_entry).where(since)):
+        messages += altered(context, row)
     if messages:
         raise TamperedError(
             f"the ledger was tampered with: {messages[0]}; expected the log as erasable wrote it; "
@@ -276,11 +275,11 @@ def _refuse_forged(
     return leaves
 
 
-def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:
+def altered(context: Context, row: Any) -> list[str]:
     """Tell whether an entry differs from its leaf or its seal."""
     if leaf_hash(row.body) != row.leaf:
         return [f"entry {row.position} of the log was altered: it is not what its leaf is"]
-    if is_sealed and row.seal != seals.of_entry(context.keys, row.position, row.leaf):
+    if row.seal != seals.of_entry(context.keys, row.position, row.leaf):
         return [f"entry {row.position} of the log was not written with the workspace's keys"]
     return []
 
@@ -323,7 +322,6 @@ def _since_restored(context: Context, connection: Connection) -> str:
 def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, list[str]]:
     """Hash every entry anew; return the leaves and the faults."""
     found, leaves, expected = [], [], 0
-    is_sealed = seals.sealed(connection)
     rows = connection.execute(select(log_entry).order_by(log_entry.c.position))
     for row in rows:
         if row.position != expected:
@@ -333,7 +331,7 @@ def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, l
             found.append(missing)
         expected = row.position + 1
         leaves.append(leaf_hash(row.body))
-        found += altered(context, row, is_sealed=is_sealed)
+        found += altered(context, row)
         try:
             body = unpack(row.body, "it")
         except EvidenceError:

@@ -17,27 +17,24 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.context import Context
-from erasable.workspace.evidence.formats import pack, unpack
+from erasable.workspace.evidence.formats import pack
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger import rows
-from erasable.workspace.ledger.engine import once, settings
+from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
     SEAL,
     SEALED,
     dataset,
     dataset_version,
     fragment,
-    log_entry,
     model,
     model_version,
 )
 
 MARK = {"sealed": True}
-"""Marks the first entry of a log in which every entry has a seal."""
+"""The body of the first entry of a log."""
 
-LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
 _NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
 
 TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
@@ -110,18 +107,6 @@ def unsealed_settings(context: Context, connection: Connection) -> list[str]:
     ]
 
 
-@once
-def sealed(connection: Connection) -> bool:
-    """Tell whether every entry of the log has a seal, as the log itself says."""
-    first = connection.execute(_FIRST).scalar()
-    try:
-        if first is not None and unpack(first, "it").get("sealed") is True:
-            return True
-    except EvidenceError:
-        pass  # verify_log says so
-    return connection.execute(_SEALEDLATER).first() is not None
-
-
 # -- how they are made and kept --------------------------------------------------------------------
 
 
@@ -164,9 +149,6 @@ _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 #
 # Each statement is made once: every transaction that takes requests in, and every model of a batch,
 # needs them, and making and compiling one takes longer than the query.
-
-_FIRST = select(log_entry.c.body).where(log_entry.c.position == 0)
-_SEALEDLATER = select(log_entry.c.position).where(log_entry.c.kind == LATER).limit(1)
 
 
 @cache
