@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from erasable.core import _pages
 from erasable.core._optional import needs
 from erasable.core.errors import TamperedError
 from erasable.workspace.audits import auditing as audits
@@ -255,23 +256,30 @@ def _svg(figure: Any) -> str:
 _NONE = "\N{EN DASH}"
 
 
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+_FILTERS: dict[str, Any] = {
+    "day": lambda at: _NONE if at is None else f"{at:%Y-%m-%d}",
+    "minute": lambda at: _NONE if at is None else f"{at:%Y-%m-%d %H:%M} UTC",
+    "seconds": _seconds,
+    "count": lambda n: _NONE if n is None else f"{n:,}",
+}
+
+
 def render(context: Context) -> str:
     """Return the page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     shown = gather(context)
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["day"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d}"
-    environment.filters["minute"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
-    environment.filters["seconds"] = _seconds
-    environment.filters["count"] = lambda n: _NONE if n is None else f"{n:,}"
-    return environment.get_template("page.html").render(
+    return _pages.render(
+        Path(__file__).with_name("page.html"),
+        "a report",
+        _FILTERS,
         **shown,
         due_dates=due_dates(shown["completed"]),
         costs=costs(shown["models"]),
@@ -282,12 +290,3 @@ def write(context: Context, path: str | os.PathLike[str]) -> None:
     """Write the page to a file of the user's, which is replaced; see `write_for_user`."""
     refuse_own(path, context.root)
     write_for_user(path, context.root, render(context).encode())
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
-        if value < limit:
-            return f"{value * factor:.3g} {unit}"
-    return f"{value:.3g} s"
