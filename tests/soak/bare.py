@@ -141,7 +141,9 @@ def audit_and_select() -> None:
     model.delete([3])
     rest = np.setdiff1d(np.arange(20), [3])
     assert equality(model, GaussianNB().fit(X[rest], y[rest], ids=rest))
-    assert audit_membership(model, (X[rest], y[rest]), (X[20:], y[20:]), random_state=0).verdict
+    audited = audit_membership(model, (X[rest], y[rest]), (X[20:], y[20:]), random_state=0)
+    assert audited.verdict
+    asks_for("workspace", audited.to_html)
     code = "import sys; n = len(open(sys.argv[1]).readlines()); out = open(sys.argv[2], 'w')"
     code += "; out.write('a' + n * chr(10)) if n < 1 else out.write(chr(10).join(['1'] * n))"
     box = BlackBox(f'{sys.executable} -c "{code}" {{data}} {{out}}', ["a"])

@@ -11,9 +11,10 @@ from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.context import Context
+from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.ledger.schema import dataset as dataset_table
-from erasable.workspace.ledger.schema import dataset_version, fragment, model
+from erasable.workspace.ledger.schema import dataset_version, fragment
 from erasable.workspace.ledger.schema import dataset_version as version_table
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ def datasets(connection: Connection) -> list[dict[str, Any]]:
 
     A description has name, version, n_records, source, id_column, subjects and created_at.
     """
-    rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
-    return [_row_described(connection, row) for row in rows]
+    return [_row_described(connection, row) for row in rows.datasets(connection)]
 
 
 def dataset(connection: Connection, name: str) -> dict[str, Any]:
@@ -37,13 +37,12 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
         raise AssertionError
     v = dataset_version.c
     query = select(v.number, v.cause, v.n_records, v.n_suppressed, v.created_at)
-    rows = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
-    users = connection.execute(select(model.c.name, model.c.datasets).order_by(model.c.name))
+    versions = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
     return {
         **_row_described(connection, row),
         "columns": row.columns,
-        "versions": [each._asdict() for each in rows],
-        "models": [each.name for each in users if row.id in each.datasets],
+        "versions": [each._asdict() for each in versions],
+        "models": [each.name for each in rows.models(connection) if row.id in each.datasets],
     }
 
 
@@ -58,9 +57,6 @@ def _row_described(connection: Connection, row: Any) -> dict[str, Any]:
         "n_records": int(connection.execute(query).scalar_one()),
         **{name: getattr(row, name) for name in ("id_column", "subjects", "source", "created_at")},
     }
-
-
-_EVERY = select(dataset_table).order_by(dataset_table.c.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +136,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
 
 def all_datasets(connection: Connection) -> list[DataSet]:
     """Return all data sets, by name."""
-    return [_described(row) for row in connection.execute(_EVERY)]
+    return [_described(row) for row in rows.datasets(connection)]
 
 
 def record_type(dataset: str) -> str:
@@ -159,11 +155,11 @@ def fragment_rows(
 ) -> list[FragmentRow]:
     """Return the fragments of a version, or of all versions."""
     columns = [getattr(fragment.c, name) for name in FragmentRow.__slots__]
-    rows = connection.execute(
+    found = connection.execute(
         select(*columns).where(fragment.c.dataset_id == dataset_id).order_by(fragment.c.id)
     )
-    found = [FragmentRow(*row) for row in rows]
-    return [part for part in found if version is None or part.belongs_to(version)]
+    parts = [FragmentRow(*row) for row in found]
+    return [part for part in parts if version is None or part.belongs_to(version)]
 
 
 def read_version(

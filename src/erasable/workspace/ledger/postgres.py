@@ -330,6 +330,9 @@ class Postgres(Backend):
                 for table in self._tables(alone):
                     self._rewrite_table(alone, table, deleted_before, until, pause)
 
+    def empty_log(self, pause: Callable[[float], None]) -> None:
+        """Leave the write-ahead log to the server's administrator; see `UNREACHED`."""
+
     # -- parts of these ----------------------------------------------------------------------------
 
     def _tables(self, connection: Connection) -> list[str]:

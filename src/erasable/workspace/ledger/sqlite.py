@@ -63,6 +63,21 @@ class Sqlite(Backend):
         for pragma in _PRAGMAS_OF_A_COPY if self.is_read_only else _PRAGMAS:
             connection.execute(pragma)
 
+    def check_rights(self, connection: Connection) -> None:
+        """Refuse nobody: the system refuses to open a file without the right to read it."""
+
+    def check_making(self, connection: Connection) -> None:
+        """Refuse nobody: the system refuses to make a file in a folder without the right to."""
+
+    def refuse_reader(self) -> None:
+        """Refuse nobody yet: SQLite refuses the first change of a copy for reading."""
+
+    def make_room(self, connection: Connection) -> None:
+        """Make nothing: SQLite has made the file when it opened it."""
+
+    def configure_columns(self, connection: Connection) -> None:
+        """Change nothing: SQLite keeps no samples of values, and sorts text by bytes."""
+
     def explained(self) -> Any:
         """Turn errors of SQLite inside the block into ours."""
         return _explained()

@@ -28,6 +28,7 @@ from erasable.workspace.data.gone_subjects import drop_unused
 from erasable.workspace.data.operation import Operation
 from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.ledger import schema
+from erasable.workspace.ledger.treatments import FITTED
 from erasable.workspace.locking import Claim
 from erasable.workspace.models import (
     catalogue,
@@ -310,7 +311,9 @@ class Fit(Operation[FittedVersion]):
             commitment=commitment, algorithm=made.algorithm, n_records=made.n_records,
             seconds=made.seconds,
         )  # fmt: skip
-        estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, context.now())
+        estimates.note(
+            connection, model_id, FITTED.measured_as, made.n_records, 0, made.seconds, context.now()
+        )
         log_model(context, connection, "model-fitted", name, context.now())
         self.vacated = [each.id for each in plan.concerned]
         for each in self.vacated:
