@@ -40,6 +40,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "one-request.json"
 MODELS = ("segments", "forest", "risk", "bayes", "value")
 """KMeans, RandomForestClassifier, scaled LogisticRegression, GaussianNB and Ridge."""
 ONE = ("risk",)
+VISITS = 3
 AIMS = {200_000: 0.10, 1_000_000: 0.03}
 FILES = 60
 _LONGEST = 25  # lines of a profile
@@ -75,7 +76,7 @@ def build(folder: str, source: str, records: int, models: list[str]) -> None:
     from erasable.workspace import Workspace
 
     if not Path(source).exists():
-        write_records(Path(source), records, records // 3, texts=False)
+        write_records(Path(source), records, records // VISITS, texts=False)
     workspace = Workspace.create(folder)
     workspace.add_dataset("records", source, id_column="record", subjects=["person"])
     for name in models:
@@ -168,10 +169,10 @@ def measure(records: int, repeat: int, profile: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         source, folder = f"{name}/records.parquet", f"{name}/workspace"
         apart("build", folder=folder, source=source, records=records, models=MODELS)
-        people = iter(_people(records, repeat + 3))
+        persons = iter(apart("people", source=source)[1])
         pairs = []
         for turn in range(repeat + 1):
-            apart("ask", folder=folder, person=next(people))
+            apart("ask", folder=folder, person=next(persons))
             one = process(folder)
             whole, fits = apart("peer", source=source, models=MODELS)
             pair = {
@@ -183,21 +184,23 @@ def measure(records: int, repeat: int, profile: bool) -> dict[str, Any]:
                 pairs.append(pair)
                 print(_line(pair), file=sys.stderr, flush=True)
         if profile:
-            apart("ask", folder=folder, person=next(people))
+            apart("ask", folder=folder, person=next(persons))
             print(json.dumps(apart("profiled", folder=folder)[1], indent=1), file=sys.stderr)
-            apart("ask", folder=folder, person=next(people))
+            apart("ask", folder=folder, person=next(persons))
             _print_imports(folder)
         few, one = f"{name}/few.parquet", f"{name}/one"
         apart("build", folder=one, source=few, records=3000, models=ONE)
-        apart("ask", folder=one, person=_people(3000, 1)[0])
+        apart("ask", folder=one, person=apart("people", source=few)[1][0])
         _, touched = apart("files", folder=one)
     return {"records": records, "pairs": pairs, "files": touched}
 
 
-def _people(records: int, n: int) -> list[str]:
-    from workspace_mix import leaving
+def people(source: str) -> list[str]:
+    """Return whoever has three records, in the order of the records."""
+    import pyarrow.parquet as pq
 
-    return leaving(records // 3, n)
+    counts = pq.read_table(source, columns=["person"])["person"].value_counts()
+    return [each["values"] for each in counts.to_pylist() if each["counts"] == VISITS]
 
 
 def _print_imports(folder: str) -> None:
@@ -260,7 +263,7 @@ def main() -> None:
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.step:
-        steps = {each.__name__: each for each in (build, ask, peer, files, profiled)}
+        steps = {each.__name__: each for each in (build, people, ask, peer, files, profiled)}
         print(json.dumps(steps[asked.step[0]](**json.loads(asked.step[1]))))
         return
     found = measure(asked.records, asked.repeat, asked.profile)
