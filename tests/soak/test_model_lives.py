@@ -23,9 +23,9 @@ from erasable.core.lookup import HashIndex
 from erasable.core.mapped.pages import MappedFile
 from erasable.core.records import Records
 from erasable.ensemble._allotment import Bags, Shards
-from erasable.ensemble._boosting._boosted import Boosted
 from erasable.neighbors._index import Index
 from erasable.neighbors._targets import StoredLabels
+from erasable.tree._boosted._rounds import Boosted
 from erasable.tree._estimators import TreeModel
 from erasable.tree._forest import Forest
 from soak import model_lives

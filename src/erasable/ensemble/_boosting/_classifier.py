@@ -14,8 +14,8 @@ from erasable.core._schema import Fields, Sizes, classes, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.weighted import power_below, weight_units
 from erasable.ensemble._boosting._estimator import CONSTRAINTS, Boosting
-from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, exponentials
-from erasable.ensemble._boosting._losses import LogLoss, n_outputs_of
+from erasable.tree._boosted._loss_kernels import WEIGHT_BITS, exponentials
+from erasable.tree._boosted._losses import LogLoss, n_outputs_of
 from erasable.tree._estimators import refuse_weights
 from erasable.tree._targets import ClassTargets
 

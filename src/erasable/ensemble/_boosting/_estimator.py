@@ -26,22 +26,22 @@ from erasable.core.params import decode_params
 from erasable.core.passes import storage
 from erasable.core.tape import Stream
 from erasable.core.weighted import Weighted, power_below, weight_units
-from erasable.ensemble._boosting._bins import Binned, Features, without_negative
-from erasable.ensemble._boosting._boosted import (
-    HELD_OUT,
-    IGNORED,
-    LEARNED,
-    Boosted,
-    RoundParameters,
-)
-from erasable.ensemble._boosting._flat import (
+from erasable.tree._boosted._bins import Binned, Features, without_negative
+from erasable.tree._boosted._flat import (
     FlatBoostedTree,
     flats_schema,
     from_arrays,
     hash_of,
     to_arrays,
 )
-from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
+from erasable.tree._boosted._loss_kernels import WEIGHT_BITS, Given
+from erasable.tree._boosted._rounds import (
+    HELD_OUT,
+    IGNORED,
+    LEARNED,
+    Boosted,
+    RoundParameters,
+)
 from erasable.tree._targets import TreeTargets
 
 _DEEPEST = 64
@@ -94,7 +94,7 @@ class Boosting(Weighted):
 
     @abstractmethod
     def _find_loss(self) -> Any:
-        """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
+        """Return the loss of the live records, see `erasable.tree._boosted._losses.Loss`."""
 
     @abstractmethod
     def _loss_from(self, state: dict[str, Any]) -> Any:

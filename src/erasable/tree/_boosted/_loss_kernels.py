@@ -15,7 +15,7 @@ from erasable.core._function_kernels import expose
 from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints, Ints32, Words
-from erasable.ensemble._boosting._layout import COUNT_BITS, Whole
+from erasable.tree._boosted._layout import COUNT_BITS, Whole
 from erasable.tree._hash_kernels import mix64
 
 GRADIENT_BITS = 16

@@ -13,8 +13,8 @@ import numpy as np
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, survey, value_of
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._decide_kernels import decide_node, goes_left, survey, value_of
+from erasable.tree._boosted._layout import (
     BEST,
     DEPTH,
     EDGE,

@@ -16,7 +16,7 @@ from erasable.core._schema import Array, Fields, Sizes, join, refuse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash
 from erasable.core.grid import MAX_ROWS
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._layout import (
     ALL_VALUES,
     EDGE,
     FEATURE,
@@ -24,7 +24,7 @@ from erasable.ensemble._boosting._layout import (
     LEFT,
     TreeArrays,
 )
-from erasable.ensemble._boosting._losses import MOST_VALUE
+from erasable.tree._boosted._losses import MOST_VALUE
 from erasable.tree._flat_kernels import index
 
 _GAPS_LEFT, _EQUAL = 1, 2

@@ -20,20 +20,20 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.persistent import Persistent, attributes_of
 from erasable.core.row_arrays import padded
 from erasable.core.tape import Tape
-from erasable.ensemble._boosting._bins import Binned
-from erasable.ensemble._boosting._decide_kernels import factors_of
-from erasable.ensemble._boosting._flat import FlatBoostedTree
-from erasable.ensemble._boosting._grow_kernels import grow
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._bins import Binned
+from erasable.tree._boosted._decide_kernels import factors_of
+from erasable.tree._boosted._flat import FlatBoostedTree
+from erasable.tree._boosted._grow_kernels import grow
+from erasable.tree._boosted._layout import (
     N_CODES,
     N_FIELDS,
     BoostingRules,
     BoostingScratch,
     TreeArrays,
 )
-from erasable.ensemble._boosting._loss_kernels import Given, losses_of, pairs_of
-from erasable.ensemble._boosting._losses import Loss
-from erasable.ensemble._boosting._walk_kernels import OFTEN, SPLITS, VALUES, add_values, move_rows
+from erasable.tree._boosted._loss_kernels import Given, losses_of, pairs_of
+from erasable.tree._boosted._losses import Loss
+from erasable.tree._boosted._walk_kernels import OFTEN, SPLITS, VALUES, add_values, move_rows
 
 
 class BoostedTree(NamedTuple):

@@ -15,8 +15,8 @@ import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.weighted import power_below
-from erasable.ensemble._boosting import _loss_kernels as kernels
-from erasable.ensemble._boosting._loss_kernels import LossTables
+from erasable.tree._boosted import _loss_kernels as kernels
+from erasable.tree._boosted._loss_kernels import LossTables
 
 LATTICE, FINER = 0.25, 0.125
 """Units are so many times the learning rate, or less: in log-odds, and in spreads of a target."""
