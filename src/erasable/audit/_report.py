@@ -14,6 +14,7 @@ import numpy as np
 from erasable.audit._curves import FRAME, TICKS, place_curves
 from erasable.audit._statistics import Rate, Separation
 from erasable.core._pages import render
+from erasable.core.display import facts
 from erasable.core.errors import InvalidInputError
 from erasable.core.ids import shorten
 
@@ -221,6 +222,19 @@ class AuditReport:
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"before it started: {line}" for line in self.plan]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        what = {
+            "not_concluded": self.unsaid,
+            "question": f"{self.question} of a {self.judged}",
+            "attack": self.attack,
+            "access": self.access,
+            "level": self.level,
+            **{group.name: str(group).partition(": ")[2] for group in self.groups},
+            "most_exposed": [f"{each.id} ({each.score:.3g})" for each in self.exposed[:5]] or None,
+            "notes": list(self.notes) or None,
+        }
+        return facts(self.sentence, what)
 
     def __getitem__(self, group: str) -> ReportGroup:
         """Return a group by its name."""

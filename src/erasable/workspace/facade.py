@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
+from erasable.core.display import Listing, facts
 from erasable.core.errors import LedgerError, WorkspaceBusyError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts
@@ -74,6 +75,25 @@ class Workspace:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+
+    def __repr__(self) -> str:
+        """Name the folder."""
+        return f"Workspace({str(self.context.root)!r})"
+
+    def _repr_html_(self) -> str:
+        found = self.status()
+        counts = {
+            "data_sets": found["datasets"],
+            "records": found["n_records"],
+            "models": found["models"] or None,
+            "requests": found["requests"] or None,
+            "late": found["late"] or None,
+            "on_hold": found["held"] or None,
+            "next_due": found["next_due"],
+            "stale": found["stale"] or None,
+            "suppressed_identities": found["suppressed"],
+        }
+        return facts(f"workspace {self.context.root}", counts)
 
     # -- make and open -----------------------------------------------------------------------------
 
@@ -392,7 +412,7 @@ class Workspace:
         from erasable.workspace.data import catalogue
 
         with self.context.ledger.reading() as connection:
-            return catalogue.datasets(connection)
+            return Listing(catalogue.datasets(connection))
 
     def dataset(self, name: str) -> dict[str, Any]:
         """Describe the data set `name`.
@@ -595,7 +615,7 @@ class Workspace:
         from erasable.workspace.models import overview
 
         with self.context.ledger.reading() as connection:
-            return overview.models(connection)
+            return Listing(overview.models(connection))
 
     def model(self, name: str) -> dict[str, Any]:
         """Describe the model `name`.
@@ -867,7 +887,7 @@ class Workspace:
         from erasable.workspace.requests import intake
 
         with self.context.ledger.reading() as connection:
-            return intake.listing(connection, states, self.context.now())
+            return Listing(intake.listing(connection, states, self.context.now()))
 
     def deny(self, request: str, reason: str) -> Request:
         """Refuse a pending request, for a reason that is given in the answer."""
