@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 import erasable.cli.show as show
-from erasable.cli.frame import CommandGroup, command, opened
+from erasable.cli.frame import CommandGroup, command, fail, opened
 from erasable.cli.options import (
     DECIMAL,
     DELIMITER,
@@ -60,6 +60,11 @@ def add(
         "Columns that name PNG, JPEG or .npy files, relative to the folder of SOURCE. Their "
         "contents are added to the data set.",
     ),
+    types: list[str] | None = option(
+        "COL=TYPE,...",
+        "Types of columns: text, integer, number, boolean, date, timestamp or time. Those of "
+        "other columns follow from their values.",
+    ),
     query: str | None = QUERY,
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
@@ -79,6 +84,7 @@ def add(
             id_column=id_column,
             subjects=columns,
             files=arrays,
+            types=_types(types),
             query=query,
             delimiter=delimiter,
             decimal=decimal,
@@ -180,6 +186,24 @@ def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -
         ],
         right="version,records,kept out",
     )  # fmt: skip
+
+
+def _types(given: list[str] | None) -> dict[str, str]:
+    """Return the types of columns.
+
+    >>> _types(["zip=text, n=integer", '"dose, mg=number"'])
+    {'zip': 'text', 'n': 'integer', 'dose, mg': 'number'}
+    """
+    found: dict[str, str] = {}
+    for each in [part for some in given or () for part in listed(some) or () if part]:
+        column, _, kind = each.rpartition("=")
+        if not column or column in found:
+            fail(
+                f"--types has {show.one_line(each)[:60]!r}, with no '=', no column, or one that "
+                "came before; expected COL=TYPE, each column once"
+            )
+        found[column] = kind
+    return found
 
 
 def _subjects(found: dict[str, Any]) -> str:

@@ -230,6 +230,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> DatasetChange:
         """Add a data set.
 
@@ -255,6 +256,10 @@ class Workspace:
         delimiter, decimal, encoding : str, default=None
             How a text file is written; `decimal` is "," or ".". By default as the file shows,
             otherwise a comma, a point and UTF-8. They are kept for `append` and `sync`.
+        types : mapping of str to str, default=None
+            Types of columns, by name: "text", "integer", "number", "boolean", "date", "timestamp"
+            or "time". Other columns have the type of their values; in a text file it follows from
+            the spelling of their cells.
 
         Returns
         -------
@@ -268,7 +273,8 @@ class Workspace:
         WorkspaceError
             The name is taken or not allowed.
         SourceError
-            The source, or a file that it names, cannot be read, or a column is missing.
+            The source, or a file that it names, cannot be read, a column is missing, a type is
+            unknown, or a value does not fit the type that its column was given.
         InvalidIdsError
             Ids or subjects are missing, repeat or have a wrong type, or a column without a type
             holds addresses or telephone numbers.
@@ -281,8 +287,11 @@ class Workspace:
         dialect = Dialect.of(delimiter, decimal, encoding)
         found = Source.parse(os.fspath(source), query, dialect)
         return self._carry_out(
-            AddDataset(self.context, name, found, id_column=id_column, subjects=typed, files=files)
-        )
+            AddDataset(
+                self.context, name, found,
+                id_column=id_column, subjects=typed, files=files, types=types,
+            )
+        )  # fmt: skip
 
     def append(
         self,

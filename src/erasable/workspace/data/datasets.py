@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
 import erasable.workspace.locking as locking
-from erasable.core.errors import InvalidIdsError, WorkspaceError
+from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import (
@@ -27,7 +27,7 @@ from erasable.workspace.data.catalogue import (
     find,
     fragment_rows,
 )
-from erasable.workspace.data.column_types import cast_table
+from erasable.workspace.data.column_types import ColumnTypes, cast_table
 from erasable.workspace.data.gone_subjects import drop_unused
 from erasable.workspace.data.operation import Operation
 from erasable.workspace.data.prepared_versions import Followers
@@ -76,6 +76,7 @@ class AddDataset(Operation[DatasetChange]):
         id_column: str,
         subjects: Sequence[tuple[str, str | None]] = (),
         files: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(context)
         if not _NAME.fullmatch(name):
@@ -83,7 +84,14 @@ class AddDataset(Operation[DatasetChange]):
                 f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', "
                 "'_' and '-', up to 48"
             )
+        others = {*files, *(column for column, _ in subjects if column != id_column)}
+        if taken := sorted(others.intersection(types or ())):
+            raise SourceError(
+                f"column {taken[0]!r} came with a type, and is a column of subjects or files; "
+                "expected types of other columns"
+            )
         self._source, self._files = source, files
+        self._declared = ColumnTypes.declared(types or {}, id_column)
         self._untyped = [column for column, kind in subjects if kind is None]
         kept, copy = source.to_json(), f"{id_column}.subject"
         if any(column == id_column for column, _ in subjects):
@@ -111,8 +119,9 @@ class AddDataset(Operation[DatasetChange]):
         """See `Operation`."""
         context, known = self.context, self._known
         with pulled(
-            context, self._source, known, new=True, untyped=self._untyped, files=self._files
-        ) as found:
+            context, self._source, known, new=True, untyped=self._untyped, files=self._files,
+            declared=self._declared,
+        ) as found:  # fmt: skip
             self._change = DatasetChange(
                 known.name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
