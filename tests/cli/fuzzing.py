@@ -117,7 +117,7 @@ POOLS: dict[str, Sequence[str]] = {
     "identities": ["patient-3", "patient-7", "P9@Example.org", "17"],
     "identity": ["patient-3", "patient-7", "P9@Example.org"],
     "other": ["patient-8", "P9@Example.org"],
-    "type_": ["id", "email", "integer", "exact", "gone", "staff/id"],
+    "type_": ["id", "email", "integer", "exact", "phone", "phone:DE", "gone", "staff/id"],
     "other_type": ["id", "email", "gone"],
     "k": ["3", "0", "1000", "2.5"],
     "staying": [

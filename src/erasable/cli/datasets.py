@@ -14,6 +14,7 @@ from erasable.cli.options import (
     DELIMITER,
     ENCODING,
     FOLDER,
+    IDENTITY_TYPES,
     JSON,
     argument,
     option,
@@ -51,9 +52,10 @@ def add(
     id_column: str = option("COL", "The column that names each record.", "--id", default=...),
     subject: list[str] | None = option(
         "COL:TYPE,...",
-        "Columns that say whose records they are, with the type of their values: id (the "
-        "default; addresses and telephone numbers need a type), email, integer or exact. Only "
-        "pseudonyms of the values are kept. A colon in a column's name needs the type: J:R:id.",
+        "Columns that say whose records they are, with the type of their values: "
+        f"{IDENTITY_TYPES}. By default id; addresses and telephone numbers need a type. phone:DE "
+        "says where numbers without a country code are. Only pseudonyms of the values are kept. A "
+        "colon in a column's name needs the type: J:R:id.",
     ),
     files: list[str] | None = option(
         "COL,...",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from erasable.core import errors  # InvalidParameterError is slow to import: whe
 from erasable.core.errors import LedgerError, WorkspaceBusyError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts
-from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.store.location import Location
@@ -247,7 +248,8 @@ class Workspace:
             Columns that say whose records they are: a name ("patient", of type "id"), a name with a
             type ("sender:email"), or a pair. The type is what follows the last colon: for a column
             "J:R" write "J:R:id" or ("J:R", "id"). Columns of addresses and telephone numbers need a
-            type. Only tokens of the values are kept.
+            type; in "call:phone:DE" the country is that of numbers without a country code. Only
+            tokens of the values are kept.
         files : sequence of str
             Columns that name PNG, JPEG or .npy files, relative to the folder of the source. The
             contents of the files are added to the data set, and are erased with their records.
@@ -1808,14 +1810,21 @@ class Workspace:
                 warnings.warn(message, UserWarning, stacklevel=3)
 
 
+_REGION = re.compile(r"(.*):((?:[^:/]*/)?phone:[^:]*)", re.DOTALL)
+
+
 def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:
     if not isinstance(subject, str):
         return subject
     column, colon, kind = subject.rpartition(":")
     if not colon:
         return subject, None
+    region = _REGION.fullmatch(subject)
+    if region is not None:
+        column, kind = region.groups()
     try:
-        return column, check_type(kind)
+        declared(kind)
+        return column, kind
     except errors.InvalidParameterError as error:
         raise errors.InvalidParameterError(
             f"{error}; where the colon belongs to the name of the column, write '{subject}:id'"

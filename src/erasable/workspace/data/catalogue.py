@@ -92,6 +92,11 @@ class DataSet:
         return dict(self.source.get("files", {}))
 
     @property
+    def regions(self) -> dict[str, str]:
+        """Country of the telephone numbers without a country code, by subject column."""
+        return dict(self.source.get("regions", {}))
+
+    @property
     def id_as_subject(self) -> str | None:
         """Name of the subject column that the ids are copied to, where each names a person."""
         found: str | None = self.source.get("id_as_subject")

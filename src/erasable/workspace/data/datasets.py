@@ -35,6 +35,7 @@ from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import entries, ledger_checks, log, seals
 from erasable.workspace.identity import subjects as subjects_of
+from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing, update_in
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
@@ -96,11 +97,16 @@ class AddDataset(Operation[DatasetChange]):
         kept, copy = source.to_json(), f"{id_column}.subject"
         if any(column == id_column for column, _ in subjects):
             kept["id_as_subject"] = copy
-        typed = tuple(
-            (copy if column == id_column else column, kind or subjects_of.DEFAULT_TYPE)
-            for column, kind in subjects
-        )
-        self._known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
+        typed, regions = [], {}
+        for column, given in subjects:
+            token_column = copy if column == id_column else column
+            kind, region = declared(given or subjects_of.DEFAULT_TYPE)
+            typed.append((token_column, kind))
+            if region is not None:
+                regions[token_column] = region
+        if regions:
+            kept["regions"] = regions
+        self._known = DataSet(0, name, kept, id_column, tuple(typed), (), 1, 1, context.now())
 
     def claim(self, connection: Connection) -> Claim:
         """See `Operation`."""

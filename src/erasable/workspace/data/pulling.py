@@ -95,9 +95,10 @@ def refuse_untyped(looks: Looks) -> None:
     if looks.telephones:
         raise InvalidIdsError(
             f"{_described(looks.telephones)} values that look like telephone numbers, and no type "
-            "was named; expected one; bring each number to one spelling in the source, because "
-            "under any type two spellings are two people, and write "
-            f"{_written(looks.telephones, 'id')}"
+            "was named; expected one, because by default two spellings of a number are two people; "
+            f"write {_written(looks.telephones, 'phone')}, with the country of numbers without a "
+            f"country code as in {_written(looks.telephones[:1], 'phone:DE')}, or "
+            f"{_written(looks.telephones, 'id')} to keep spellings apart"
         )
 
 
