@@ -237,6 +237,7 @@ def _unpunycoded(label: str) -> str:
     try:
         read = label.removeprefix("xn--").encode("ascii").decode("punycode")
         read.encode()
+        read = "".join(filter(_shows, read))  # Persian and Indic domains hold joiners
     except (UnicodeError, OverflowError):
         return label
     # "xn--x-" is no other spelling of "x"
