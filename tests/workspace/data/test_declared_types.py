@@ -82,6 +82,8 @@ def test_later_files_follow_them(workspace: Workspace, tmp_path: Path) -> None:
         ({"zap": "text"}, "has no column 'zap'; expected one of its own: 'id', 'who', 'zip'"),
         ({"zip": "string"}, "the type of column 'zip' is 'string'; expected one of text, integer"),
         ({"zip": "integer", "x": ""}, "the type of column 'x' is ''; expected one of text"),
+        ({"zip": ["text"]}, "the type of column 'zip' is \"['text']\"; expected one of text"),
+        ({7: "text"}, "has no column 7; expected one of its own"),
         ({"who": "text"}, "column 'who' came with a type, and is a column of subjects"),
         ({"clock": "integer"}, "'clock' holds '10:15' in row 2, and 1 other that"),
         ({"zip": "date"}, "'zip' holds '007' in row 2; expected days, as in 2026-03-01 (date32"),

@@ -196,10 +196,10 @@ class ColumnTypes:
     def declared(cls, types: Mapping[str, str], id_column: str) -> ColumnTypes | None:
         """Return the types that a user declares for some columns; refuse unknown names of types."""
         for column, kind in types.items():
-            if kind not in DECLARED:
+            if not isinstance(kind, str) or kind not in DECLARED:
                 raise SourceError(
-                    f"the type of column {column[:60]!r} is {str(kind)[:60]!r}; expected one of "
-                    f"{', '.join(DECLARED)}"
+                    f"the type of column {str(column)[:60]!r} is {str(kind)[:60]!r}; expected one "
+                    f"of {', '.join(DECLARED)}"
                 )
         found = {column: DECLARED[kind] for column, kind in types.items()}
         return cls(found, None, [id_column], exact=True, is_partial=True) if found else None
