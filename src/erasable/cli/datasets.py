@@ -209,7 +209,11 @@ def _types(given: list[str] | None) -> dict[str, str]:
 
 
 def _subjects(found: dict[str, Any]) -> str:
-    return ", ".join(f"{each['column']}:{each['type']}" for each in found["subjects"]) or show.NONE
+    named = [
+        ":".join(each[part] for part in ("column", "type", "region") if part in each)
+        for each in found["subjects"]
+    ]
+    return ", ".join(named) or show.NONE
 
 
 def _place(source: dict[str, Any]) -> str:

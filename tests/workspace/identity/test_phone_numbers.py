@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.running import erasable
 from erasable.core.errors import InvalidIdsError, InvalidParameterError
 from erasable.workspace import Workspace
 from erasable.workspace.identity.canonical import canonical, declared, former
@@ -57,6 +58,26 @@ def test_what_is_no_number_is_refused(value: object) -> None:
         canonical("phone", value)
     assert "Bloggs" not in str(told.value)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "region", "plain"),
+    [
+        ("491701234567", "DE", None), (491701234567, "DE", None), ("0491 7012345", "DE",
+        "+494917012345"),
+        ("12125550123", "US", "+12125550123"), ("3912345678", "IT", "+393912345678"),
+        ("447911123456", "GB", "+447911123456"), ("+491701234567", "DE", "+491701234567"),
+    ],
+    ids=named,
+)  # fmt: skip
+def test_digits_that_may_lack_a_plus_are_refused(
+    value: object, region: str, plain: str | None
+) -> None:
+    if plain is not None:
+        assert canonical("phone", value, region) == plain
+        return
+    with pytest.raises(InvalidIdsError, match="country code"):
+        canonical("phone", value, region)
 
 
 def test_a_number_within_a_city_is_refused() -> None:
@@ -117,6 +138,9 @@ def test_a_request_finds_a_number_in_every_country(workspace: Workspace) -> None
     assert [each["n_records"] for each in workspace.datasets()] == [2, 2]
     types = {each["column"]: each["type"] for d in workspace.datasets() for each in d["subjects"]}
     assert types == {"call": "phone", "a:b": "phone"}
+    shown = erasable("dataset", "list", folder=workspace.context.root).output
+    assert "call:phone:DE" in shown
+    assert "a:b:phone:FR" in shown
 
 
 def test_nobody_comes_back_in_another_spelling(workspace: Workspace, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,8 @@ class DataSet:
     n_buckets: int
     version: int
     created_at: datetime | None
+    # by subject column: the country of its telephone numbers that have no country code
+    regions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,11 +92,6 @@ class DataSet:
     def files(self) -> dict[str, list[int]]:
         """Shape of the arrays of each column that names files in its source."""
         return dict(self.source.get("files", {}))
-
-    @property
-    def regions(self) -> dict[str, str]:
-        """Country of the telephone numbers without a country code, by subject column."""
-        return dict(self.source.get("regions", {}))
 
     @property
     def id_as_subject(self) -> str | None:
@@ -231,4 +228,5 @@ def _described(row: Any) -> DataSet:
         tuple((each["column"], each["type"]) for each in row.subjects),
         tuple((each["name"], each["type"]) for each in row.columns),
         row.n_buckets, row.version, row.created_at,
+        {each["column"]: each["region"] for each in row.subjects if "region" in each},
     )  # fmt: skip

@@ -104,9 +104,9 @@ class AddDataset(Operation[DatasetChange]):
             typed.append((token_column, kind))
             if region is not None:
                 regions[token_column] = region
-        if regions:
-            kept["regions"] = regions
-        self._known = DataSet(0, name, kept, id_column, tuple(typed), (), 1, 1, context.now())
+        self._known = DataSet(
+            0, name, kept, id_column, tuple(typed), (), 1, 1, context.now(), regions
+        )
 
     def claim(self, connection: Connection) -> Claim:
         """See `Operation`."""
@@ -380,7 +380,11 @@ def _insert(connection: Connection, known: DataSet) -> int:
         name=known.name,
         source=known.source,
         id_column=known.id_column,
-        subjects=[{"column": column, "type": kind} for column, kind in known.subjects],
+        subjects=[
+            {"column": column, "type": kind}
+            | ({"region": known.regions[column]} if column in known.regions else {})
+            for column, kind in known.subjects
+        ],
         columns=_as_json(known),
         n_buckets=known.n_buckets,
         version=1,
