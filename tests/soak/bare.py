@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 450  # megabytes
 WORKSPACE = {
-    "alembic", "cryptography", "filelock", "jinja2", "pyarrow", "rich", "securesystemslib",
-    "sqlalchemy", "sqlglot", "typer",
+    "alembic", "cryptography", "filelock", "jinja2", "phonenumbers", "pyarrow", "rich",
+    "securesystemslib", "sqlalchemy", "sqlglot", "typer",
 }  # fmt: skip
 OTHERS = {
     "PIL", "dask", "distributed", "fsspec", "lightgbm", "matplotlib", "mlflow", "pandas", "polars",

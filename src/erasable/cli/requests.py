@@ -20,6 +20,7 @@ from erasable.cli.options import (
     DELIMITER,
     ENCODING,
     FOLDER,
+    IDENTITY_TYPES,
     JSON,
     MEMORY,
     argument,
@@ -72,8 +73,8 @@ def request(
     dataset: str | None = option("D", "The data set of the condition."),
     type_: str | None = option(
         "TYPE",
-        "The type of the identities: id, email, integer or exact; by default all types that "
-        "data sets or links have used so far are tried.",
+        f"The type of the identities: {IDENTITY_TYPES}; by default all types that data sets or "
+        "links have used so far are tried.",
         "--type",
     ),
     only: bool = switch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from erasable.core.display import Listing, facts
 from erasable.core.errors import LedgerError, WorkspaceBusyError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts
-from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.store.location import Location
@@ -250,6 +251,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> DatasetChange:
         """Add a data set.
 
@@ -266,7 +268,8 @@ class Workspace:
             Columns that say whose records they are: a name ("patient", of type "id"), a name with a
             type ("sender:email"), or a pair. The type is what follows the last colon: for a column
             "J:R" write "J:R:id" or ("J:R", "id"). Columns of addresses and telephone numbers need a
-            type. Only tokens of the values are kept.
+            type; in "call:phone:DE" the country is that of numbers without a country code. Only
+            tokens of the values are kept.
         files : sequence of str
             Columns that name PNG, JPEG or .npy files, relative to the folder of the source. The
             contents of the files are added to the data set, and are erased with their records.
@@ -275,6 +278,10 @@ class Workspace:
         delimiter, decimal, encoding : str, default=None
             How a text file is written; `decimal` is "," or ".". By default as the file shows,
             otherwise a comma, a point and UTF-8. They are kept for `append` and `sync`.
+        types : mapping of str to str, default=None
+            Types of columns, by name: "text", "integer", "number", "boolean", "date", "timestamp"
+            or "time". Other columns have the type of their values; in a text file it follows from
+            the spelling of their cells.
 
         Returns
         -------
@@ -288,7 +295,8 @@ class Workspace:
         WorkspaceError
             The name is taken or not allowed.
         SourceError
-            The source, or a file that it names, cannot be read, or a column is missing.
+            The source, or a file that it names, cannot be read, a column is missing, a type is
+            unknown, or a value does not fit the type that its column was given.
         InvalidIdsError
             Ids or subjects are missing, repeat or have a wrong type, or a column without a type
             holds addresses or telephone numbers.
@@ -301,8 +309,11 @@ class Workspace:
         dialect = Dialect.of(delimiter, decimal, encoding)
         found = Source.parse(os.fspath(source), query, dialect)
         return self._carry_out(
-            AddDataset(self.context, name, found, id_column=id_column, subjects=typed, files=files)
-        )
+            AddDataset(
+                self.context, name, found,
+                id_column=id_column, subjects=typed, files=files, types=types,
+            )
+        )  # fmt: skip
 
     def append(
         self,
@@ -1825,14 +1836,21 @@ class Workspace:
                 warnings.warn(message, UserWarning, stacklevel=3)
 
 
+_REGION = re.compile(r"(.*):((?:[^:/]*/)?phone:[^:]*)", re.DOTALL)
+
+
 def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:
     if not isinstance(subject, str):
         return subject
     column, colon, kind = subject.rpartition(":")
     if not colon:
         return subject, None
+    region = _REGION.fullmatch(subject)
+    if region is not None:
+        column, kind = region.groups()
     try:
-        return column, check_type(kind)
+        declared(kind)
+        return column, kind
     except errors.InvalidParameterError as error:
         raise errors.InvalidParameterError(
             f"{error}; where the colon belongs to the name of the column, write '{subject}:id'"

@@ -245,7 +245,8 @@ def test_no_message_repeats_a_literal(column):
 NAMES = [
     "group", "a.b", "ward-3", "2nd", "date", "in", "and", "not", "dose(mg)", "\u00e9", "it's",
     'a "b"',
-    "select", "_0", "__", "a,b", "2024-01-01", "Age", "age", "null", "true", "10:15", "#", "a;b",
+    "select", "1", "1.5", "_0", "__", "a,b", "2024-01-01", "Age", "age", "null", "true", "10:15",
+    "#", "a;b",
     "--",
 ]  # fmt: skip
 
@@ -279,6 +280,14 @@ def test_many_comparisons_need_no_depth():
     assert Condition.parse(text, table.schema).mask(table).to_pylist() == [False] * 3 + [True] * 2
     nested = "(" * 20 + "n = 1" + ")" * 20
     assert sum(Condition.parse(nested, table.schema).mask(table).to_pylist()) == 1
+
+
+@pytest.mark.parametrize("name", ["1", "1e5", "-1", "2024-01-01", "10:15"])
+def test_a_value_is_a_name_before_an_operator_alone(name):
+    kind = {"2024-01-01": pa.date32(), "10:15": pa.time64("us")}.get(name, pa.int64())
+    table = pa.table({"v": pa.array([None], kind), name: [True]})
+    assert Condition.parse(f"v != {name}", table.schema).columns == ["v"]
+    assert Condition.parse(f"{name} = true and v != {name}", table.schema).columns == [name, "v"]
 
 
 def test_zeros_and_what_is_no_number():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,8 @@ class DataSet:
     n_buckets: int
     version: int
     created_at: datetime | None
+    # by subject column: the country of its telephone numbers that have no country code
+    regions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -222,4 +224,5 @@ def _described(row: Any) -> DataSet:
         tuple((each["column"], each["type"]) for each in row.subjects),
         tuple((each["name"], each["type"]) for each in row.columns),
         row.n_buckets, row.version, row.created_at,
+        {each["column"]: each["region"] for each in row.subjects if "region" in each},
     )  # fmt: skip

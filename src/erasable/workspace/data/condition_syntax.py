@@ -24,6 +24,7 @@ _WORD = re.compile(r"[^(),]+")
 _OPERATOR = re.compile(r"\s*(?:[=<>]|!=)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T\S*)?")
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(?::\S*)?")
+_VALUE = re.compile(rf"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?|{_DATE.pattern}|{_CLOCK.pattern}")
 _KEYWORDS = frozenset(
     ("and", "between", "escape", "false", "in", "is", "like", "not", "null", "or", "true")
 )
@@ -128,9 +129,10 @@ class _Marked:
                     yield *word.span(), f"time '{word[0]}'"
 
     def _is_name(self, word: re.Match[str]) -> bool:
-        if word[0].lower() in _KEYWORDS and not _OPERATOR.match(word.string, word.end()):
+        if word[0] not in self._places:
             return False
-        return word[0] in self._places
+        has_meaning = _VALUE.fullmatch(word[0]) or word[0].lower() in _KEYWORDS
+        return not has_meaning or _OPERATOR.match(word.string, word.end()) is not None
 
 
 def _tree(marked: _Marked) -> exp.Expr:
