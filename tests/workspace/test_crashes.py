@@ -218,6 +218,7 @@ def add(workspace: Workspace) -> None:
 
 
 OTHERS: dict[str, Callable[[Workspace], object]] = {
+    "correct": lambda workspace: workspace.correct("visits", ids=["v100"], values={"age": 44}),
     "add": add,
     "append": append,
     "sync": sync,
@@ -307,8 +308,8 @@ def test_every_operation_is_among_the_commands(
         before = kind.commit
         monkeypatch.setattr(kind, "commit", lambda self, c: ran.add(type(self)) or before(self, c))
 
-    for name in ("fitting", "updating"):  # the facade imports them later
-        importlib.import_module(f"erasable.workspace.models.{name}")
+    for name in ("models.fitting", "models.updating", "requests.corrections"):
+        importlib.import_module(f"erasable.workspace.{name}")  # the facade imports them later
     kinds = [
         each
         for each in descendants(Operation)

@@ -839,12 +839,15 @@ class Workspace:
             The file cannot be read.
         """
         from erasable.workspace.data.dialects import Dialect
-        from erasable.workspace.requests import corrections
+        from erasable.workspace.requests.corrections import Correct
 
         place = None if source is None else os.fspath(source)
-        return corrections.acknowledge(
-            self.context, dataset, place, ids=ids, values=values, regulation=regulation, hold=hold,
-            received_at=received_at, dialect=Dialect.of(delimiter, decimal, encoding),
+        return self._carry_out(
+            Correct(
+                self.context, dataset, place, ids=ids, values=values, regulation=regulation,
+                hold=hold, received_at=received_at,
+                dialect=Dialect.of(delimiter, decimal, encoding),
+            )
         )  # fmt: skip
 
     def preview(

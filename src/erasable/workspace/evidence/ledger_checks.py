@@ -116,7 +116,7 @@ def _check_requests(
             checked.tasks.setdefault(row.request_id, []).append(row)
         for row in connection.execute(select(request).where(request.c.id.in_(some))):
             checked.requests[row.id] = row
-            done = [entries.task(each._mapping) for each in checked.tasks.get(row.id, ())]
+            done = [entries.task(each._asdict()) for each in checked.tasks.get(row.id, ())]
             facts = consistency.facts_of_request(context, row, done)
             about = said.get(("request", row.id))
             if about is None:

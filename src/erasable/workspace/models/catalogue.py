@@ -80,7 +80,7 @@ class Version:
 def find_or_none(connection: Connection, name: str) -> Model | None:
     """Return the model of a name, None if there is none."""
     row = connection.execute(select(schema.model).where(schema.model.c.name == name)).first()
-    return None if row is None else Model(**row._mapping)
+    return None if row is None else Model(**row._asdict())
 
 
 def find(connection: Connection, name: str) -> Model:
@@ -94,7 +94,7 @@ def find(connection: Connection, name: str) -> Model:
 
 def every(connection: Connection) -> list[Model]:
     """Return all models, by name."""
-    return [Model(**row._mapping) for row in rows.models(connection)]
+    return [Model(**row._asdict()) for row in rows.models(connection)]
 
 
 def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
@@ -111,7 +111,7 @@ def current(connection: Connection, model: Model) -> Version | None:
     row = connection.execute(query).first() if model.version else None
     if row is None:
         return None
-    found = Version(**row._mapping)
+    found = Version(**row._asdict())
     if len(found.dataset_versions) != len(model.datasets):
         raise tampered("what does not belong there", schema.model_version.c.dataset_versions)
     return found
