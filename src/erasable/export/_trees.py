@@ -187,6 +187,11 @@ def _labels(source: Source) -> NDArray[Any] | None:
 def boosting(source: Source, theirs: type[Any]) -> Any:
     """Export the rounds; see `_predictor` for splits at categories."""
     model, state, labels = source.model, source.model.state(), _labels(source)
+    if labels is not None and labels.size < 2:
+        raise ExportError(
+            "the model knows one class, for which scikit-learn's boosting predicts probabilities "
+            "of two; expected two classes; use sklearn.dummy.DummyClassifier"
+        )
     params = source.shared(theirs)
     categories = params.pop("categorical_features")
     made = theirs(
@@ -198,11 +203,11 @@ def boosting(source: Source, theirs: type[Any]) -> Any:
     unit, origin = _unit_and_origin(source, state)
     start = np.asarray(state["start"]) * unit + origin
     flats = boosted_from_arrays(state["trees"])
-    empty, m = made._predictors[0][0], max(start.size, 1)
+    empty = made._predictors[0][0]
     coded = _coded(categories, state)
     trees = [_predictor(empty, flat, unit, coded, state.get("map")) for flat in flats]
-    made._predictors = [trees[t : t + m] for t in range(0, len(trees), m)]
-    made._baseline_prediction = (start if start.size else np.zeros(1)).reshape(1, -1)
+    made._predictors = [trees[t : t + start.size] for t in range(0, len(trees), start.size)]
+    made._baseline_prediction = start.reshape(1, -1)
     return made
 
 
