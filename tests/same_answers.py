@@ -24,7 +24,7 @@ ASKED = (
 CLOSE = 1e-9
 COARSE = 2e-7
 """For k-means, which rounds rows to 26 bits of the records' range."""
-_LEAST_LOGS = {"predict_log_proba": -1e290, "score_samples": -30.0}
+_LEAST_LOGS = {"predict_log_proba": -700.0, "score_samples": -30.0}
 """Below, a logarithm stands for that of 0. scikit-learn's densities are sums that round."""
 
 
