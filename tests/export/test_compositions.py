@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from grammar import Leaf, Sentence, Writer, build, leaves
 
-from erasable.core.errors import ErasableError, ExportError, PrecisionWarning
+from erasable.core.errors import ErasableError, ExportError
 from same_answers import CLOSE, COARSE, DifferentAnswersError, compare
 
 COUNT, EACH = 100, 10
@@ -17,7 +17,7 @@ COUNT, EACH = 100, 10
 def hold(sentence: Sentence) -> None:
     """Hold what a composition is exported to against it, on its records and on new rows."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)
+        warnings.simplefilter("ignore")  # of what is learned
         model = build(sentence.node).fit(sentence.X, sentence.y, ids=sentence.ids)
     if "SegmentedRegression" in _names(sentence):
         with pytest.raises(ExportError):

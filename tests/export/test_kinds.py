@@ -144,7 +144,7 @@ def test_frames_are_taken_as_by_the_model(library: str) -> None:
     own, new = frame(90), frame(30)
     new.loc[:3, "city"], new.loc[:3, "text"] = "Lima", "yellow sky"
     if library == "polars":
-        own, new = pl.from_pandas(own), pl.from_pandas(new)
+        own, new = (pl.DataFrame({name: list(each[name]) for name in each}) for each in (own, new))
     model = of_frames().fit(own, np.arange(90) % 3)
     exported = model.to_sklearn()
     with warnings.catch_warnings():

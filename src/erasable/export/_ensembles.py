@@ -127,6 +127,9 @@ def _n_outputs(member: Any) -> int:
 def _voting(source: Source, theirs: type[Any], members: list[Any]) -> Any:
     parts = source.model.state()["members"]
     names = [f"shard{number}" for number in parts]
-    made = theirs([*zip(names, members, strict=True)], weights=[p["size"] for p in parts.values()])
+    made = theirs(
+        [*zip(names, members, strict=True)],
+        weights=np.array([each["size"] for each in parts.values()]),
+    )
     made.estimators_, made.named_estimators_ = members, Bunch(**dict(made.estimators))
     return made
