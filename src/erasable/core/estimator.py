@@ -7,6 +7,7 @@ Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equ
 from __future__ import annotations
 
 import copy
+import importlib
 import time
 from collections.abc import Iterable
 from typing import Any, Literal, Self, cast
@@ -517,10 +518,9 @@ class Erasable(Model):
         array([0.909, 1.636])
         """
         self._check_fitted()
-        # Late, because it imports all estimators.
-        from erasable.export import export
-
-        return export(self, self._at_fit, records=records)
+        # By name, and when it is needed, because it imports all estimators.
+        exporters = importlib.import_module("erasable.export._exporters")
+        return exporters.export(self, self._at_fit, records=records)
 
     @classmethod
     def load(
