@@ -117,6 +117,47 @@ def test_every_estimator_is_exported_or_named() -> None:
     assert exported | WITHOUT >= {name for name, _, _ in erasable.all_estimators()}
 
 
+ONLY_EXPORTED = {
+    "BaggingClassifier": {"estimator_"},
+    "BaggingRegressor": {"estimator_"},
+    "DecisionTreeClassifier": {"max_features_", "n_outputs_", "tree_"},
+    "DecisionTreeRegressor": {"max_features_", "n_outputs_", "tree_"},
+    **{
+        f"{kind}{task}": {"estimator_", "estimators_", "estimators_samples_", "n_outputs_"}
+        for kind in ("ExtraTrees", "RandomForest")
+        for task in ("Classifier", "Regressor")
+    },
+    **{
+        f"HistGradientBoosting{task}": {
+            "do_early_stopping_", "is_categorical_", "train_score_", "validation_score_",
+        }
+        for task in ("Classifier", "Regressor")
+    },
+    "KNeighborsClassifier": {"effective_metric_", "effective_metric_params_", "outputs_2d_"},
+    "KNeighborsRegressor": {"effective_metric_", "effective_metric_params_"},
+    "KernelDensity": {"tree_"},
+    "Ridge": {"n_iter_", "solver_"},
+    "SimpleImputer": {"indicator_"},
+    "ShardedClassifier": {"le_", "named_estimators_"},
+    "ShardedRegressor": {"named_estimators_"},
+}  # fmt: skip
+"""Fitted attributes that the exported estimator has and the model has not."""
+
+
+@pytest.mark.parametrize("estimator", INSTANCES, ids=named)
+def test_other_attributes_are_the_models(estimator: Any) -> None:
+    name = type(estimator).__name__
+    if name in ("ColumnTransformer", "Pipeline", "RandomFourierRidge", "Refit"):
+        return  # which have those of their parts
+    data = next(one for one in suited(STANDARD, estimator) if one.name == "large")
+    model = seeded(estimator).fit(data.X, data.y, ids=data.ids)
+    if not _is_certain(model):
+        exported = model.to_sklearn(records=True)
+        shown = [each for each in dir(exported) if each.endswith("_") and each[0] != "_"]
+        missing = {each for each in shown if hasattr(exported, each) and not hasattr(model, each)}
+        assert missing <= ONLY_EXPORTED.get(name, set())
+
+
 # -- negative controls: what differs is found ------------------------------------------------------
 
 X = np.random.default_rng(0).normal(size=(40, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import sklearn.linear_model
 from scipy.sparse import csr_array
 from sklearn.compose import make_column_selector
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
+from sklearn.preprocessing import StandardScaler as Foreign
 
 import erasable
 from erasable import linear_model
@@ -485,9 +488,39 @@ def test_a_model_has_to_be_fitted(model: Any) -> None:
 
 
 class MyRidge(Ridge):
-    """An estimator of a user."""
+    """An estimator of a user, which may predict otherwise."""
 
 
-def test_a_subclass_is_exported_as_its_base() -> None:
-    model = MyRidge().fit(X, NUMBERS)
-    assert type(model.to_sklearn()) is sklearn.linear_model.Ridge
+def test_a_class_of_a_user_is_refused() -> None:
+    with pytest.raises(ExportError, match=r"no estimator like MyRidge.*save the model"):
+        MyRidge().fit(X, NUMBERS).to_sklearn()
+
+
+def test_members_that_choose_columns_by_name() -> None:
+    """Shards are given frames, and bags arrays."""
+    columns = sklearn.compose.ColumnTransformer([("a", Foreign(), ["c", "a"])])
+    member = sklearn.pipeline.make_pipeline(columns, sklearn.linear_model.LogisticRegression())
+    new = pd.DataFrame(NEW, columns=FRAME.columns)
+    model = ShardedClassifier(member, 2, random_state=0).fit(FRAME, Y)
+    compare(model, model.to_sklearn(), new)
+    with pytest.raises(ExportError, match="positions of columns"):
+        BaggingClassifier(member, 2, random_state=0).fit(FRAME, Y).to_sklearn()
+
+
+def test_texts_that_are_hashed() -> None:
+    """A vectorizer that learns nothing reads one column, which is a column of texts."""
+    table = frame(60)
+    hashed = HashingVectorizer(n_features=16)
+    model = make_pipeline(
+        ColumnTransformer([("words", hashed, "text"), ("numbers", MinMaxScaler(), ["b", "c"])]),
+        LogisticRegression(),
+    ).fit(table, np.arange(60) % 2)
+    compare(model, model.to_sklearn(), frame(9))
+
+
+def test_a_table_of_parquet_is_as_one_in_memory(tmp_path: Path) -> None:
+    FRAME.assign(y=Y).to_parquet(tmp_path / "table.parquet")
+    records = erasable.Records.from_parquet(tmp_path / "table.parquet", target="y")
+    for model in (Ridge(), KNeighborsClassifier(3), make_pipeline(StandardScaler(), GaussianNB())):
+        model.fit(records)
+        compare(model, model.to_sklearn(records=True), pd.DataFrame(NEW, columns=FRAME.columns))

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.utils import get_tags
 
 from erasable.core._column_choice import Columns, is_empty, positions
 from erasable.core.estimator import Erasable
@@ -110,9 +110,7 @@ def _part(source: Source, part: Any, columns: list[int]) -> Any:
 
 
 def _reads_texts(part: Any) -> bool:
-    while isinstance(part, Pipeline):
-        part = part.steps[0][1]
-    return isinstance(part, CountVectorizer)
+    return not is_word(part) and not get_tags(part).input_tags.two_d_array
 
 
 class _Stub(TransformerMixin, BaseEstimator):
@@ -148,7 +146,7 @@ def _makes_sparse(part: Any, given: bool = False) -> bool:
     if is_word(part):
         return given
     projects = isinstance(part, ClassNamePrefixFeaturesOutMixin)  # such as PCA
-    return isinstance(part, CountVectorizer) or (given and not projects)
+    return _reads_texts(part) or (given and not projects)
 
 
 def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> ColumnTransformer:
@@ -171,6 +169,4 @@ def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> Col
         (name, part.part if isinstance(part, _Stub) else part, columns)
         for name, part, columns in made.transformers_
     ]
-    if source.names is not None:
-        made.feature_names_in_ = source.names
     return made

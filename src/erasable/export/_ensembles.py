@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -17,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import Bunch
 
+from erasable.core._column_choice import has_names
 from erasable.core.errors import DetachedError, ExportError
 from erasable.core.estimator import Erasable
 from erasable.export._compositions import warn_of_held
@@ -68,6 +70,7 @@ def _bag(members: list[Any], columns: list[Any], width: int, labels: Any) -> Any
             members = [_encoded(each, labels) for each in members]
         made.estimator = clone(members[0])
     for each in members:
+        _refuse_names(each)
         set_names(each, None)  # they are given columns of an array
     made.__dict__.update(
         estimator_=made.estimator,
@@ -76,6 +79,19 @@ def _bag(members: list[Any], columns: list[Any], width: int, labels: Any) -> Any
         n_features_in_=width,
     )
     return made
+
+
+def _refuse_names(member: Any) -> None:
+    """Raise ExportError if a part of a member chooses columns by name."""
+    steps = [step for _, step in member.steps] if isinstance(member, Pipeline) else [member]
+    for step in steps:
+        if isinstance(step, ColumnTransformer) and any(
+            has_names(columns) for *_, columns in step.transformers
+        ):
+            raise ExportError(
+                "a member chooses columns by name, and scikit-learn gives arrays to members of "
+                "bags, and of shards that lack a class; expected positions of columns"
+            )
 
 
 def bagging(source: Source) -> BaggingClassifier | BaggingRegressor:

@@ -133,17 +133,14 @@ def export(model: Any, at_fit: Callable[[str], Any], *, records: bool) -> Any:
 
     `at_fit` returns a parameter of the fitted model as it was at `fit`.
     """
-    for cls in type(model).__mro__:
-        if cls in EXPORTERS:
-            source = Source(model, at_fit, records)
-            made = EXPORTERS[cls](source)
-            set_names(made, source.names)
-            return made
-    instead = next(
-        (INSTEAD[cls] for cls in type(model).__mro__ if cls in INSTEAD),
-        "save the model, and load it where erasable is installed",
-    )
+    cls = type(model)
+    if cls in EXPORTERS:
+        source = Source(model, at_fit, records)
+        made = EXPORTERS[cls](source)
+        set_names(made, source.names)
+        return made
+    instead = INSTEAD.get(cls, "save the model, and load it where erasable is installed")
     raise ExportError(
-        f"scikit-learn has no estimator like {type(model).__name__}; expected one of those that it "
-        f"has; {instead}"
+        f"scikit-learn has no estimator like {cls.__name__}; expected one of those that it has; "
+        f"{instead}"
     )

@@ -1,4 +1,4 @@
-"""What an exporter is given: a fitted model, and its parameters as they were at `fit`."""
+"""The model that is exported, with its parameters as they were at `fit`, and names of columns."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ def set_names(estimator: Any, names: NDArray[Any] | None) -> None:
 
     What is inside an estimator, and gets the same columns, expects the same.
     """
+    if names is not None and hasattr(estimator, "feature_names_in_"):
+        return
     if isinstance(estimator, Pipeline):
         steps = (step for _, step in estimator.steps if not is_word(step))
         for first in [*steps][:1]:

@@ -200,6 +200,7 @@ def boosting(source: Source, theirs: type[Any]) -> Any:
     )  # fmt: skip
     made.fit(*_zeros(model, labels))
     made.set_params(**params, random_state=None)
+    made.do_early_stopping_ = params["early_stopping"]
     unit, origin = _unit_and_origin(source, state)
     start = np.asarray(state["start"]) * unit + origin
     flats = boosted_from_arrays(state["trees"])
