@@ -16,6 +16,7 @@
     ├── ClusterError (ConnectionError)   workers that hold records are lost, or cannot hold them
     ├── DetachedError                    the model was loaded without its records
     ├── UnsupportedStepError (TypeError) a pipeline step that learns but cannot forget
+    ├── ExportError (TypeError)          scikit-learn has no estimator that predicts the same
     ├── MissingPackageError (ModuleNotFoundError)   a package of an extra is not installed
     ├── ArtifactError (ValueError)       a file that is damaged, foreign, or of another version
     │   ├── ElsewhereError               made on another kind of machine, whose last bits differ
@@ -54,6 +55,8 @@ __all__ = [
     "ElsewhereError",
     "ErasableError",
     "EvidenceError",
+    "ExportError",
+    "ExportWarning",
     "InvalidDataError",
     "InvalidIdsError",
     "InvalidInputError",
@@ -132,6 +135,10 @@ class DetachedError(ErasableError, RuntimeError):
 
 class UnsupportedStepError(ErasableError, TypeError):
     """A pipeline step learns from data but can neither delete nor be refitted."""
+
+
+class ExportError(ErasableError, TypeError):
+    """scikit-learn has no estimator that predicts what the model predicts."""
 
 
 class MissingPackageError(ErasableError, ModuleNotFoundError):
@@ -216,6 +223,10 @@ class AcceleratorWarning(UserWarning):
 
 class DialectWarning(UserWarning):
     """A text file is read in an unusual dialect that its content suggests."""
+
+
+class ExportWarning(UserWarning):
+    """An exported estimator holds the values of records."""
 
 
 class PrecisionWarning(UserWarning):

@@ -7,6 +7,7 @@ Every component of ``state()``, ``digest()`` and the bytes of ``save()`` are equ
 from __future__ import annotations
 
 import copy
+import importlib
 import time
 from collections.abc import Iterable
 from typing import Any, Literal, Self, cast
@@ -439,6 +440,87 @@ class Erasable(Model):
             header["records"] = told
         write_artifact(path, header, self._whole_state(self._state()))
         (beside.recover_records if records else beside.drop_records)(self, path)
+
+    def to_sklearn(self, *, records: bool = False) -> Any:
+        """Make a fitted estimator of scikit-learn that predicts what this model predicts.
+
+        It needs nothing of erasable: it can be pickled, explained, converted and served where
+        scikit-learn alone is installed.
+
+        **It is a snapshot.** It holds no ids, and it knows of no deletion that comes after it.
+        Export and deploy again after each deletion, and destroy what was exported before, with its
+        copies: a deletion that does not reach what is deployed has not been carried out.
+
+        Parameters
+        ----------
+        records : bool, default=False
+            Whether you know that the estimator may hold records. Nearest neighbours and kernel
+            densities *are* their records, and so are some estimators behind `Refit`, such as
+            support vector machines. Without, an `ExportWarning` says so.
+
+        Returns
+        -------
+        estimator of scikit-learn
+            Of the same name, where there is one, and with the parameters of the fit that it shares.
+            k-means of any kind becomes `KMeans`; `RandomFourierRidge` a pipeline of `RBFSampler`
+            and `Ridge`; shards become `VotingClassifier` or `VotingRegressor`; `Refit` a copy of
+            its fitted estimator; pipelines and column transformers those of scikit-learn.
+
+        Raises
+        ------
+        ExportError
+            scikit-learn has no such estimator, or none that predicts the same.
+        DetachedError
+            The model was loaded without records, and a part of it would have to be fitted again.
+        NotFittedError
+            The model is not fitted.
+
+        Notes
+        -----
+        Predictions, probabilities and transforms agree to rounding, about 1e-9 of the scale of the
+        values, for what this model takes. The estimator may take more, such as sparse data. They
+        may differ where scikit-learn computes otherwise:
+
+        - Trees compare values that are rounded to float32 with thresholds in float64. Rows of
+          float32 values come to the same leaves. Others may not if a value is within rounding (6e-8
+          of itself) of a threshold; behind a scaler of a pipeline, this goes for scaled values.
+          Values beyond 3e38 are refused. The impurity of a regression tree's nodes is what the
+          splits below take away; ``n_node_samples`` are weights, rounded.
+        - Boosting does the same in float64. It splits at a category by comparing it with numbers,
+          and does not count records in its nodes.
+        - k-means here rounds rows to 26 bits of the records' range, and compares exactly; distances
+          agree to 1e-8 of the largest value. Two nearest records or centroids at the same distance
+          may come in another order.
+        - `None` is a gap here; pass NaN to scikit-learn's encoders and imputers.
+        - A row that is impossible in every class of a naive Bayes classifier (with ``alpha=0`` or
+          ``var_smoothing=0``) gets NaN.
+        - What is learned of single records, such as ``labels_``, is left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from erasable.linear_model import Ridge
+        >>> X = np.array([[1.0, 1.0], [1.0, 2.0], [2.0, 2.0], [2.0, 3.0], [9.0, 1.0]])
+        >>> y = np.array([6.0, 8.0, 9.0, 11.0, 90.0])
+        >>> model = Ridge(alpha=0.5).fit(X, y, ids=["a", "b", "c", "d", "e"])
+        >>> deployed = model.to_sklearn()
+        >>> type(deployed).__module__.partition(".")[0]
+        'sklearn'
+        >>> bool(np.allclose(deployed.predict(X), model.predict(X), rtol=1e-12))
+        True
+
+        After a deletion, another one is to be deployed:
+
+        >>> model.delete(["e"]).action
+        'updated'
+        >>> deployed = model.to_sklearn()
+        >>> deployed.coef_.round(3)
+        array([0.909, 1.636])
+        """
+        self._check_fitted()
+        # By name, and when it is needed, because it imports all estimators.
+        exporters = importlib.import_module("erasable.export._exporters")
+        return exporters.export(self, self._at_fit, records=records)
 
     @classmethod
     def load(
