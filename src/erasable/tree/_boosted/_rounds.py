@@ -43,10 +43,10 @@ class BoostedTree(NamedTuple):
     flat: FlatBoostedTree
 
 
-def room_for(n_nodes: int, n_candidates: int) -> TreeArrays:
+def empty_tree(n_nodes: int, n_candidates: int) -> TreeArrays:
     """Return arrays for so many nodes and candidates.
 
-    >>> room_for(3, 5).lefts.shape
+    >>> empty_tree(3, 5).lefts.shape
     (5, 2)
     """
     return TreeArrays(
@@ -87,7 +87,7 @@ class Trees(Persistent):
     """Trees in order; of all but the last ones, which are cut off, everything stays where it is."""
 
     flats: list[FlatBoostedTree] = field(default_factory=list)
-    _all: TreeArrays = field(default_factory=lambda: room_for(0, 0))
+    _all: TreeArrays = field(default_factory=lambda: empty_tree(0, 0))
     _ends: Ints = field(default_factory=lambda: np.zeros((1, 2), dtype=np.int64))
     _high: tuple[int, int] = (0, 0)
 
@@ -106,10 +106,7 @@ class Trees(Persistent):
 
     def copy(self, i: int) -> BoostedTree:
         """Return a copy of one of the trees."""
-        tree = self.tree(i)
-        copied = room_for(tree.keys.size, tree.factors.size)
-        _copy(tree, copied)
-        return BoostedTree(copied, self.flats[i])
+        return BoostedTree(TreeArrays._make(each.copy() for each in self.tree(i)), self.flats[i])
 
     def append(self, grown: BoostedTree) -> None:
         """Copy a tree behind the others."""
@@ -143,7 +140,7 @@ class Trees(Persistent):
             self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)])
         wanted = nodes + tree.keys.size, tries + tree.factors.size
         if wanted[0] > self._all.keys.size or wanted[1] > self._all.factors.size:
-            self._move(room_for(*(2 * most for most in wanted)))
+            self._move(empty_tree(*(2 * most for most in wanted)))
 
     def _move(self, to: TreeArrays) -> None:
         ends = self._ends[len(self)].tolist()
@@ -153,7 +150,7 @@ class Trees(Persistent):
     def _kept_attributes(self) -> dict[str, Any]:
         nodes, tries = self._ends[len(self)].tolist()
         if (nodes, tries) != (self._all.keys.size, self._all.factors.size):
-            self._move(room_for(nodes, tries))
+            self._move(empty_tree(nodes, tries))
         return attributes_of(self)
 
 
@@ -368,6 +365,10 @@ class Boosted(Persistent):
         for raws in self.before:
             raws[rows] = 0
 
+    def flats(self) -> list[FlatBoostedTree]:
+        """Return the trees as the model has them."""
+        return self.trees.flats
+
     @property
     def n_rounds(self) -> int:
         """Number of rounds."""
@@ -398,7 +399,7 @@ class _Grower:
             hashes=np.zeros(N_CODES, dtype=np.uint64),
             lowest=np.zeros(rules.sample, dtype=np.uint64),
         )
-        self.tree = room_for(n_nodes, tries)
+        self.tree = empty_tree(n_nodes, tries)
         self.report = np.zeros(2, dtype=np.int64)
 
     def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> BoostedTree:
