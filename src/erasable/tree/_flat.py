@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from erasable.core._schema import Array, Fields, FieldType, Sizes, join, refuse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
 from erasable.core.grid import MAX_ROWS
-from erasable.tree._flat_kernels import descend, index, list_nodes, outline_flat
+from erasable.tree._flat_kernels import descend, index, list_nodes
 from erasable.tree._layout import SQUARES, TreeRules
 
 HASH = 32
@@ -95,26 +94,27 @@ class FlatTree(PlainTree):
 
     def hash(self, rules: TreeRules) -> LeafHash:
         """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
-        regression = rules.criterion == SQUARES
+        weights = self.leaves[:, 0] if rules.criterion == SQUARES else self.leaves.sum(axis=1)
         limit = hashed_weight(self.leaves.sum(axis=0), self.leaves.shape[0], rules)
-        top = np.empty(self.features.size, dtype=np.int32)
-        starts = np.empty((self.features.size + 1, 3), dtype=np.int64)
-        n, _ = outline_flat(self.features, self.leaves, regression, limit, top, starts)
-        units, above = [], []
-        places = starts[: n + 1].tolist()
-        for (node, split, leaf), (end, end_split, end_leaf) in pairwise(places):
-            if node < 0:
-                above.append(split)
+        weighed = np.concatenate([[0], np.cumsum(weights)])  # before each leaf
+        passed = np.concatenate([[0], np.cumsum(self.features < 0)])  # leaves before each node
+        top, above, units = [], [], []
+        waiting = [(0, self.features.size)]
+        while waiting:
+            node, end = waiting.pop()
+            leaf, last = int(passed[node]), int(passed[end])
+            feature, right = int(self.features[node]), int(self.rights[node])
+            if feature >= 0 and weighed[last] - weighed[leaf] > limit:
+                top.append(feature)
+                above.append(node - leaf)
+                waiting += [(right, end), (node + 1, right)]
                 continue
-            end = end if end >= 0 else -1 - end
-            subtree = FlatTree(
-                self.features[node:end],
-                self.thresholds[split:end_split],
-                self.leaves[leaf:end_leaf],
-            )
+            top.append(-1)
+            thresholds = self.thresholds[node - leaf : end - last]
+            subtree = FlatTree(self.features[node:end], thresholds, self.leaves[leaf:last])
             units.append(subtree.whole_hash())
         hashes = np.frombuffer(b"".join(units), dtype=np.uint8).reshape(-1, HASH)
-        return top_hash(top[:n], self.thresholds[above], hashes)
+        return top_hash(np.array(top, dtype=np.int32), self.thresholds[above], hashes)
 
     def whole_hash(self) -> bytes:
         """Hash a subtree, all at once."""

@@ -116,58 +116,6 @@ def index(features: Ints32, rights: Ints32, places: Ints32) -> None:
                 rights[open_[waiting]] = i + 1
 
 
-@subroutine
-def weigh_subtrees(features: Ints32, leaves: Ints, regression: bool, weights: Ints) -> None:
-    """Find the weight of every node's records."""
-    open_ = np.empty(features.size + 1, dtype=np.int64)
-    waiting, ends = 0, leaves.shape[0]
-    for i in range(features.size - 1, -1, -1):
-        if features[i] < 0:
-            ends -= 1
-            weights[i] = leaves[ends, 0] if regression else leaves[ends].sum()
-        else:
-            waiting -= 2
-            weights[i] = open_[waiting] + open_[waiting + 1]
-        open_[waiting] = weights[i]
-        waiting += 1
-
-
-@kernel
-def outline_flat(
-    features: Ints32, leaves: Ints, regression: bool, limit: int, top: Ints32, starts: Ints
-) -> tuple[int, int]:
-    """Find the subtrees whose records weigh at most `limit`, and leaves, and what is above them.
-
-    In `top`, the features above, they are a -1. Line k of `starts` says where node k of it begins.
-    Lines are (node, split, leaf); those of nodes above the units have a minus before the node
-    plus one. After the last comes the end of all.
-    """
-    weights = np.empty(features.size, dtype=np.int64)
-    weigh_subtrees(features, leaves, regression, weights)
-    n, i, splits, ends, units = 0, 0, 0, 0, 0
-    while i < features.size:
-        starts[n, 0], starts[n, 1], starts[n, 2] = i, splits, ends
-        if features[i] >= 0 and weights[i] > limit:
-            starts[n, 0] = -1 - i
-            top[n] = features[i]
-            i, splits = i + 1, splits + 1
-        else:
-            top[n] = -1
-            units += 1
-            unfinished = 1
-            while unfinished:
-                if features[i] >= 0:
-                    unfinished += 1
-                    splits += 1
-                else:
-                    unfinished -= 1
-                    ends += 1
-                i += 1
-        n += 1
-    starts[n, 0], starts[n, 1], starts[n, 2] = i, splits, ends
-    return n, units
-
-
 @kernel
 def restore(
     growing: GrowingTree,
