@@ -339,10 +339,10 @@ def test_of_trees_that_are_dropped_nothing_stays() -> None:
     assert all(each.any() for each in behind)
     trees.overwrite()
     assert not any(each.any() for each in behind)
-    assert sums(trees.tree(0)) == sums(first.tree)
+    assert sums(trees.tree(0)) == sums(first)
     for grown in others:
         trees.append(grown)
-    assert [sums(trees.tree(i + 1)) for i in range(5)] == [sums(each.tree) for each in others]
+    assert [sums(trees.tree(i + 1)) for i in range(5)] == [sums(each) for each in others]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

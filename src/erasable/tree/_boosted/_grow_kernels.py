@@ -18,11 +18,9 @@ from erasable.tree._boosted._layout import (
     BEST,
     DEPTH,
     EDGE,
-    FEATURE,
     FIRST,
     GAP,
     GAPS_LEFT,
-    LEFT,
     N_CANDIDATES,
     N_CODES,
     Bins,
@@ -32,6 +30,7 @@ from erasable.tree._boosted._layout import (
     Whole,
 )
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
+from erasable.tree._layout import FEATURE, LEFT
 
 _TOGETHER = 16
 """Features whose sums are in the cache together."""

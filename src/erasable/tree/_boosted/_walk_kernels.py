@@ -19,11 +19,9 @@ from erasable.tree._boosted._layout import (
     COUNT_MASK,
     DEPTH,
     EDGE,
-    FEATURE,
     FIRST,
     GAP,
     GAPS_LEFT,
-    LEFT,
     N_CANDIDATES,
     Bins,
     BoostingRules,
@@ -31,6 +29,7 @@ from erasable.tree._boosted._layout import (
     Whole,
 )
 from erasable.tree._boosted._loss_kernels import Given, LossTables, find_pairs, sum_losses
+from erasable.tree._layout import FEATURE, LEFT
 
 SAME, VALUES, SPLITS = range(3)
 """What records that leave or come change of a tree: nothing, values of leaves, or splits."""
