@@ -40,7 +40,7 @@ from erasable.workspace.identity import external_files
 from erasable.workspace.ledger.schema import PASSING, metadata
 from erasable.workspace.store import crash_points
 
-PROCESS_POINTS = {"sqlite": 120, "postgres": 118, "objects": 20, "s3": 20}
+PROCESS_POINTS = {"sqlite": 120, "postgres": 115, "objects": 23, "s3": 23}
 """The last two are SQLite with an object store: one made of files, and a server that speaks S3."""
 
 TURNS = 8

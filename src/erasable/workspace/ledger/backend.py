@@ -19,7 +19,7 @@ class Backend(ABC):
     # the execution option "erasable_writes", is the only one, and others wait.
     engine: Engine
     upgrades_itself: bool  # whether opening the ledger brings its tables up to date
-    # Places beside the tables that keep deleted rows, and that `rewrite` and `empty_log` do not
+    # Places beside the tables that keep deleted rows, and that `purge` and `empty_log` do not
     # reach.
     unreached: tuple[str, ...] = ()
 
@@ -46,19 +46,19 @@ class Backend(ABC):
 
     @abstractmethod
     def configure_columns(self, connection: Connection) -> None:
-        """Bring the tables into the state that `rewrite` relies on, after the last migration."""
+        """Bring the tables into the state that `purge` relies on, after the last migration."""
 
     @abstractmethod
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the database inside the block into ours."""
 
     @abstractmethod
-    def rewrite(self, pause: Callable[[float], None]) -> None:
-        """Write the tables anew, without what was deleted; `pause` waits for others."""
+    def purge(self, pause: Callable[[float], None]) -> None:
+        """Leave nothing in the tables' files of what was deleted; `pause` waits for others."""
 
     @abstractmethod
     def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Empty the write-ahead log, where that is within reach; see `rewrite`."""
+        """Empty the write-ahead log, where that is within reach; see `purge`."""
 
 
 def disk_failure(message: str) -> WorkspaceDiskError:

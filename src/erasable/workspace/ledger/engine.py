@@ -214,12 +214,12 @@ class Ledger:
             self.set(connection, f"{SEAL}{name}", self.sealer(name, value))
 
     def purge(self) -> None:
-        """Write the tables anew, and empty the write-ahead log: deleted rows are gone.
+        """Purge the tables, and empty the write-ahead log: deleted rows are gone.
 
         `unreached` names the copies that stay. Raise WorkspaceBusyError if another process works on
         the ledger, or reads an old state of it, for too long.
         """
-        self.backend.rewrite(self.pause)
+        self.backend.purge(self.pause)
         self.checkpoint()
 
     def pause(self, seconds: float) -> None:

@@ -316,7 +316,7 @@ class Postgres(Backend):
         for table, alter in changes.items():
             connection.exec_driver_sql(f'ALTER TABLE "{self.schema}"."{table}" {", ".join(alter)}')
 
-    def rewrite(self, pause: Callable[[float], None]) -> None:
+    def purge(self, pause: Callable[[float], None]) -> None:
         """Write every table anew, so that no deleted row is left.
 
         Raise WorkspaceBusyError if a transaction that began before is open for another half minute.
