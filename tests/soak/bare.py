@@ -69,6 +69,7 @@ def use_library() -> None:
     """Import what there is, use some of it, and ask for what needs extras."""
     check_packages()
     fit_and_delete()
+    check_kernels()
     audit_and_select()
     check_messages()
     used = (WORKSPACE | OTHERS) & sys.modules.keys()
@@ -125,6 +126,15 @@ def fit_and_delete() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model")
         assert erasable.load(f"{folder}/model").digest() == twin.digest()
+
+
+def check_kernels() -> None:
+    """Use the kernels of the wheel, where it has some for this processor."""
+    from erasable.core import _jit, _kernel_folders
+
+    assert _kernel_folders.SHIPPED.is_dir() == bool(_kernel_folders.levels())
+    if _kernel_folders.fitting():
+        assert _jit.n_compiled() == 0, f"{_jit.n_compiled()} kernels were compiled"
 
 
 def audit_and_select() -> None:
