@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,18 @@ def test_boosting_of_text(told: Any) -> None:
     exported = model.to_sklearn()
     for rows in (own, new, new[["code", "city", "x"]][list(own.columns)]):
         np.testing.assert_allclose(exported.predict(rows), model.predict(rows), rtol=1e-12)
+
+
+def test_texts_that_decide_nothing_are_not_exported() -> None:
+    own = CITIES.assign(name=[f"name {row}" for row in range(400)])
+    model = HistGradientBoostingRegressor(
+        max_iter=5, min_samples_leaf=5, categorical_features=["city", "name"], random_state=0
+    ).fit(own, OF_CITIES)
+    exported = model.to_sklearn()
+    np.testing.assert_allclose(exported.predict(own), model.predict(own), rtol=1e-12)
+    found = pickle.dumps(exported)
+    assert b"Oslo" in found
+    assert b"name 1" not in found
 
 
 def test_boosting_of_text_in_an_array() -> None:

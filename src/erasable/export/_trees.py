@@ -7,7 +7,7 @@ version. Then its trees are replaced.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -212,7 +212,7 @@ def boosting(source: Source, theirs: type[Any]) -> Any:
     flats = boosted_from_arrays(state["trees"])
     empty = made._predictors[0][0]
     coded = _coded(categories, state)
-    texts = _texts(source, coded)
+    texts = {feature: _compared(flats, feature, own) for feature, own in _texts(source, coded)}
     if texts:
         order = [*texts, *(f for f in range(coded.size) if f not in texts)]
         flats = [_of_codes(flat, texts, order) for flat in flats]
@@ -251,11 +251,15 @@ def _coded(given: Any, state: dict[str, Any]) -> NDArray[np.bool_]:
     return coded
 
 
-def _texts(source: Source, coded: NDArray[np.bool_]) -> dict[int, list[str]]:
-    """Return the texts in columns of categories that hold text, of which the model keeps hashes."""
+Hashed = dict[float, str]
+"""Texts by what the model keeps of them."""
+
+
+def _texts(source: Source, coded: NDArray[np.bool_]) -> Iterator[tuple[int, Hashed]]:
+    """Yield the columns of categories that hold text, and the texts of the records."""
     if source.held is None or not coded.any():
-        return {}
-    table, found = source.held.records.matrix[source.held.live_rows()], {}
+        return
+    table = source.held.records.matrix[source.held.live_rows()]
     for feature in np.flatnonzero(coded).tolist() if table.dtype == object else ():
         cells = set(table[:, feature].tolist())
         texts = sorted(cell for cell in cells if isinstance(cell, str))
@@ -265,33 +269,41 @@ def _texts(source: Source, coded: NDArray[np.bool_]) -> dict[int, list[str]]:
                 "scikit-learn do; make them text"
             )
         if texts:
-            found[feature] = texts
-    return found
+            hashes = Features(["text"], np.array([True])).column(of_objects(texts), 0)
+            yield feature, dict(zip(hashes.tolist(), texts, strict=True))
 
 
-def _of_codes(
-    flat: FlatBoostedTree, texts: dict[int, list[str]], order: list[int]
-) -> FlatBoostedTree:
+def _compared(flats: list[FlatBoostedTree], feature: int, texts: Hashed) -> Hashed:
+    """Return those texts that splits compare with; all others are alike."""
+    used = {one for flat in flats for one in flat.thresholds[_own(flat, feature)].tolist()}
+    return {one: text for one, text in texts.items() if one in used}
+
+
+def _own(flat: FlatBoostedTree, feature: int) -> NDArray[np.bool_]:
+    """Tell which splits compare a feature with a category."""
+    own: NDArray[np.bool_] = flat.features[flat.features >= 0] == feature
+    return own & ((flat.flags & _EQUAL) > 0)
+
+
+def _of_codes(flat: FlatBoostedTree, texts: dict[int, Hashed], order: list[int]) -> FlatBoostedTree:
     """Return a tree that compares places of texts among these, of columns in another order."""
     features, thresholds = flat.features, flat.thresholds.copy()
-    compared = features[features >= 0]
     for feature, known in texts.items():
-        hashes = Features(["text"], np.array([True])).column(of_objects(known), 0)
-        places = dict(zip(hashes.tolist(), range(hashes.size), strict=True))
-        own = (compared == feature) & ((flat.flags & _EQUAL) > 0)
-        thresholds[own] = [float(places[one]) for one in thresholds[own].tolist()]
+        places = {one: float(place) for place, one in enumerate(known)}
+        own = _own(flat, feature)
+        thresholds[own] = [places[one] for one in thresholds[own].tolist()]
     moved = np.where(features < 0, features, np.argsort(order)[features]).astype(np.int32)
     return replace(flat, features=moved, thresholds=thresholds)
 
 
-def _encoder(source: Source, texts: dict[int, list[str]]) -> ColumnTransformer:
+def _encoder(source: Source, texts: dict[int, Hashed]) -> ColumnTransformer:
     """Return what boosting of scikit-learn encodes categories by; others have a number of no text.
 
     Its output has the columns of text first.
     """
     width = source.model.n_features_in_
     encoder = OrdinalEncoder(
-        categories=[of_objects([*known, np.nan]) for known in texts.values()],
+        categories=[of_objects([*known.values(), np.nan]) for known in texts.values()],
         handle_unknown="use_encoded_value",
         unknown_value=1 + max(map(len, texts.values())),
         encoded_missing_value=np.nan,
@@ -299,8 +311,7 @@ def _encoder(source: Source, texts: dict[int, list[str]]) -> ColumnTransformer:
     read = FunctionTransformer(partial(check_array, dtype=np.float64, ensure_all_finite=False))
     others = [feature for feature in range(width) if feature not in texts]
     made = ColumnTransformer([("encoder", encoder, [*texts]), ("numerical", read, others)])
-    row = of_objects([texts[f][0] if f in texts else 1.0 for f in range(width)])
-    made.fit(row[np.newaxis])
+    made.fit(np.full((1, width), np.nan, dtype=object))
     set_names(made, source.names)
     return made.set_output(transform="default")
 
