@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import pandas as pd
 import pytest
 from sklearn.tree import export_text
 
-from erasable.core.errors import ExportError
+from erasable import load
+from erasable.core.errors import DetachedError, ExportError
 from erasable.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -175,10 +178,63 @@ def test_boosting_of_categories_by_name_and_mask() -> None:
         np.testing.assert_allclose(exported.predict(frame), model.predict(frame), rtol=1e-12)
 
 
-def test_boosting_of_text_is_refused() -> None:
-    frame = pd.DataFrame({"city": np.array(["x", "y", "z"])[np.arange(400) % 3]})
+CITIES = pd.DataFrame(
+    {"x": X[:, 1], "city": RNG.choice(["7", "Rome", "Oslo", "Bern"], 400), "code": CODES}
+)
+OF_CITIES = (CITIES.city == "Oslo") * 2.0 + (CITIES.city == "7") - CITIES.x
+
+
+@pytest.mark.parametrize("told", ["from_dtype", ["city", "code"]])
+def test_boosting_of_text(told: Any) -> None:
+    """Also such as no record has, and gaps."""
+    own = CITIES.astype({"city": "object"})
+    own.loc[::11, "city"] = np.nan
+    model = HistGradientBoostingRegressor(
+        max_iter=12, min_samples_leaf=5, categorical_features=told, random_state=0
+    ).fit(own, OF_CITIES)
+    new = own.iloc[::-3].reset_index(drop=True)
+    new.loc[:5, "city"], new.loc[6:9, "code"] = "Lima", [99.0, -2.0, np.nan, 1.0]
+    exported = model.to_sklearn()
+    for rows in (own, new, new[["code", "city", "x"]][list(own.columns)]):
+        np.testing.assert_allclose(exported.predict(rows), model.predict(rows), rtol=1e-12)
+
+
+def test_texts_that_decide_nothing_are_not_exported() -> None:
+    own = CITIES.assign(name=[f"name {row}" for row in range(400)])
+    model = HistGradientBoostingRegressor(
+        max_iter=5, min_samples_leaf=5, categorical_features=["city", "name"], random_state=0
+    ).fit(own, OF_CITIES)
+    exported = model.to_sklearn()
+    np.testing.assert_allclose(exported.predict(own), model.predict(own), rtol=1e-12)
+    found = pickle.dumps(exported)
+    assert b"Oslo" in found
+    assert b"name 1" not in found
+
+
+def test_boosting_of_text_in_an_array() -> None:
+    table = CITIES.to_numpy(dtype=object)
+    model = HistGradientBoostingRegressor(
+        max_iter=5, min_samples_leaf=5, categorical_features=[1, 2], random_state=0
+    ).fit(table, OF_CITIES)
+    model.delete(np.flatnonzero(CITIES.city == "Bern"))
+    np.testing.assert_allclose(model.to_sklearn().predict(table), model.predict(table), rtol=1e-12)
+
+
+def test_boosting_of_text_without_records() -> None:
+    file = io.BytesIO()
     model = HistGradientBoostingRegressor(
         max_iter=3, min_samples_leaf=5, categorical_features=["city"]
-    ).fit(frame, np.arange(400) % 3 == 1)
-    with pytest.raises(ExportError, match=r"of which it keeps hashes.*OrdinalEncoder"):
+    ).fit(CITIES, OF_CITIES)
+    model.save(file)
+    file.seek(0)
+    with pytest.raises(DetachedError, match="load it with them"):
+        load(file).to_sklearn()
+
+
+def test_boosting_of_text_and_numbers_is_refused() -> None:
+    table = pd.DataFrame({"city": np.array(["x", 3, "z"], dtype=object)[np.arange(400) % 3]})
+    model = HistGradientBoostingRegressor(
+        max_iter=3, min_samples_leaf=5, categorical_features=["city"]
+    ).fit(table, np.arange(400) % 3)
+    with pytest.raises(ExportError, match="text and numbers"):
         model.to_sklearn()

@@ -471,7 +471,8 @@ class Erasable(Model):
         ExportError
             scikit-learn has no such estimator, or none that predicts the same.
         DetachedError
-            The model was loaded without records, and a part of it would have to be fitted again.
+            The model was loaded without records, and needs them: a part of it would have to be
+            fitted again, or boosting splits at text, of which it keeps hashes.
         NotFittedError
             The model is not fitted.
 
@@ -520,7 +521,7 @@ class Erasable(Model):
         self._check_fitted()
         # By name, and when it is needed, because it imports all estimators.
         exporters = importlib.import_module("erasable.export._exporters")
-        return exporters.export(self, self._at_fit, records=records)
+        return exporters.export(self, self._at_fit, self._held, records=records)
 
     @classmethod
     def load(

@@ -15,6 +15,7 @@ import sklearn.tree
 
 from erasable.cluster import DBSCAN, DivideAndConquerKMeans, KMeans, QuantizedKMeans
 from erasable.compose import ColumnTransformer
+from erasable.core.attachment import Attachment
 from erasable.core.errors import ExportError
 from erasable.decomposition import PCA
 from erasable.ensemble import (
@@ -128,14 +129,16 @@ INSTEAD: Mapping[type[Any], str] = {
 """What to use in the place of a model that scikit-learn has no class for."""
 
 
-def export(model: Any, at_fit: Callable[[str], Any], *, records: bool) -> Any:
+def export(
+    model: Any, at_fit: Callable[[str], Any], held: Attachment | None, *, records: bool
+) -> Any:
     """Make a fitted estimator of scikit-learn; see `erasable.core.estimator.Erasable.to_sklearn`.
 
-    `at_fit` returns a parameter of the fitted model as it was at `fit`.
+    `at_fit` returns a parameter of the fitted model as it was at `fit`; `held` are its records.
     """
     cls = type(model)
     if cls in EXPORTERS:
-        source = Source(model, at_fit, records)
+        source = Source(model, at_fit, held, records)
         made = EXPORTERS[cls](source)
         set_names(made, source.names)
         return made

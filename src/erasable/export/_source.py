@@ -13,17 +13,21 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.pipeline import Pipeline
 
+from erasable.core.attachment import Attachment
+
 _NOT_EXPORTED = ("n_jobs", "random_state")
 """Parameters that say nothing of what was learned: they are the default ones in the export."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """A fitted model that is exported."""
 
     model: Any
     at_fit: Callable[[str], Any]
     """Returns a parameter of the model as it was at `fit`."""
+    held: Attachment | None
+    """Its records; None where it was loaded without."""
     records: bool
     """Whether the caller knows that the exported estimator may hold records."""
 

@@ -7,18 +7,24 @@ version. Then its trees are replaced.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
+from sklearn.utils import check_array
 
-from erasable.core.arrays import Floats, Ints
-from erasable.core.errors import ExportError
+from erasable.core.arrays import Floats, Ints, of_objects
+from erasable.core.errors import DetachedError, ExportError
+from erasable.ensemble._boosting._bins import Features
 from erasable.ensemble._boosting._flat import FlatBoostedTree
 from erasable.ensemble._boosting._flat import from_arrays as boosted_from_arrays
 from erasable.ensemble._boosting._losses import LogLoss, Poisson
-from erasable.export._source import Source
+from erasable.export._source import Source, set_names
 from erasable.tree._flat import FlatTree, from_arrays
 from erasable.tree._flat_kernels import index
 from erasable.tree._targets import ClassTargets, NumberTargets
@@ -206,6 +212,11 @@ def boosting(source: Source, theirs: type[Any]) -> Any:
     flats = boosted_from_arrays(state["trees"])
     empty = made._predictors[0][0]
     coded = _coded(categories, state)
+    texts = {feature: _compared(flats, feature, own) for feature, own in _texts(source, coded)}
+    if texts:
+        order = [*texts, *(f for f in range(coded.size) if f not in texts)]
+        flats = [_of_codes(flat, texts, order) for flat in flats]
+        coded, made._preprocessor = coded[order], _encoder(source, texts)
     trees = [_predictor(empty, flat, unit, coded, state.get("map")) for flat in flats]
     made._predictors = [trees[t : t + start.size] for t in range(0, len(trees), start.size)]
     made._baseline_prediction = start.reshape(1, -1)
@@ -238,6 +249,71 @@ def _coded(given: Any, state: dict[str, Any]) -> NDArray[np.bool_]:
     names = list(state["feature_names"] or ())
     coded[[names.index(cell) if isinstance(cell, str) else int(cell) for cell in cells]] = True
     return coded
+
+
+Hashed = dict[float, str]
+"""Texts by what the model keeps of them."""
+
+
+def _texts(source: Source, coded: NDArray[np.bool_]) -> Iterator[tuple[int, Hashed]]:
+    """Yield the columns of categories that hold text, and the texts of the records."""
+    if source.held is None or not coded.any():
+        return
+    table = source.held.records.matrix[source.held.live_rows()]
+    for feature in np.flatnonzero(coded).tolist() if table.dtype == object else ():
+        cells = set(table[:, feature].tolist())
+        texts = sorted(cell for cell in cells if isinstance(cell, str))
+        if any(not isinstance(cell, str) and cell == cell for cell in cells) and texts:
+            raise ExportError(
+                f"column {feature} holds text and numbers; expected one of these, as encoders of "
+                "scikit-learn do; make them text"
+            )
+        if texts:
+            hashes = Features(["text"], np.array([True])).column(of_objects(texts), 0)
+            yield feature, dict(zip(hashes.tolist(), texts, strict=True))
+
+
+def _compared(flats: list[FlatBoostedTree], feature: int, texts: Hashed) -> Hashed:
+    """Return those texts that splits compare with; all others are alike."""
+    used = {one for flat in flats for one in flat.thresholds[_own(flat, feature)].tolist()}
+    return {one: text for one, text in texts.items() if one in used}
+
+
+def _own(flat: FlatBoostedTree, feature: int) -> NDArray[np.bool_]:
+    """Tell which splits compare a feature with a category."""
+    own: NDArray[np.bool_] = flat.features[flat.features >= 0] == feature
+    return own & ((flat.flags & _EQUAL) > 0)
+
+
+def _of_codes(flat: FlatBoostedTree, texts: dict[int, Hashed], order: list[int]) -> FlatBoostedTree:
+    """Return a tree that compares places of texts among these, of columns in another order."""
+    features, thresholds = flat.features, flat.thresholds.copy()
+    for feature, known in texts.items():
+        places = {one: float(place) for place, one in enumerate(known)}
+        own = _own(flat, feature)
+        thresholds[own] = [places[one] for one in thresholds[own].tolist()]
+    moved = np.where(features < 0, features, np.argsort(order)[features]).astype(np.int32)
+    return replace(flat, features=moved, thresholds=thresholds)
+
+
+def _encoder(source: Source, texts: dict[int, Hashed]) -> ColumnTransformer:
+    """Return what boosting of scikit-learn encodes categories by; others have a number of no text.
+
+    Its output has the columns of text first.
+    """
+    width = source.model.n_features_in_
+    encoder = OrdinalEncoder(
+        categories=[of_objects([*known.values(), np.nan]) for known in texts.values()],
+        handle_unknown="use_encoded_value",
+        unknown_value=1 + max(map(len, texts.values())),
+        encoded_missing_value=np.nan,
+    )
+    read = FunctionTransformer(partial(check_array, dtype=np.float64, ensure_all_finite=False))
+    others = [feature for feature in range(width) if feature not in texts]
+    made = ColumnTransformer([("encoder", encoder, [*texts]), ("numerical", read, others)])
+    made.fit(np.full((1, width), np.nan, dtype=object))
+    set_names(made, source.names)
+    return made.set_output(transform="default")
 
 
 def _predictor(
@@ -280,9 +356,9 @@ def _predictor(
             rows.append((feature, below, 1, to, add(feature, high, gaps, left, right, 0.0), 0.0))
             continue
         if at >= _HASHES:
-            raise ExportError(
+            raise DetachedError(
                 "the model splits at categories that are text, of which it keeps hashes; expected "
-                "numbers; encode the column by an OrdinalEncoder before it, in a pipeline"
+                "its records, which have the text; load it with them"
             )
         under = right if to == right else add(feature, below, 0, left, right, 0.0)
         inner = add(feature, low, 0, under, left, 0.0)
