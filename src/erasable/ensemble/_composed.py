@@ -124,7 +124,7 @@ def restored(
         made: Member = restored_own(state, recipe, tape, columns, n_features)
     else:
         found = recipe.restored(tree, text, tape, n_features)
-        made = Fitted(size, state["record_set"], columns, found, tree, text)
+        made = Fitted(size, state["record_set"], columns, text, found, tree)
     if labels is not None and made.estimator is not None:
         known = set(labels.tolist())
         if not known.issuperset(np.asarray(made.estimator.classes_).tolist()):

@@ -216,7 +216,7 @@ class Learning:
             tree = known[max(known)]
             size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
             fitted = self.recipe.fitted(tree)
-            found[plan.member] = Fitted(size, ids, plan.columns, fitted, tree, plan.text)
+            found[plan.member] = Fitted(size, ids, plan.columns, plan.text, fitted, tree)
             if plan.sliced:
                 trails[plan.member] = Trail(
                     plan.basis, {number: known[number] for number in sorted(known)[:-1]}
