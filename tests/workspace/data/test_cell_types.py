@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from erasable.workspace.data.admission import plain_columns
 from erasable.workspace.data.cell_types import RULES, fitting
 from erasable.workspace.data.column_types import DECLARED, parse_cells
 from erasable.workspace.data.sources import Source
@@ -120,8 +121,6 @@ def test_cells_fit_the_types_that_they_parse_as(cells: list[str], decimal: str) 
     ],
 )  # fmt: skip
 def test_types_of_columns(tmp_path: Path, cells: str, kind: str) -> None:
-    from erasable.workspace.data.admission import plain_columns
-
     path = tmp_path / "d.csv"
     for some in (cells.split(","), cells.split(",")[::-1]):
         path.write_text("id,x\n" + "".join(f"r{n},{cell}\n" for n, cell in enumerate(some)))

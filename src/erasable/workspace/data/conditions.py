@@ -34,7 +34,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_UNKNOWN = pa.scalar(None, pa.bool_())
 
 _Literal: TypeAlias = tuple[str, str]  # see `condition_syntax.Literal`
 
@@ -287,7 +286,7 @@ def _met(test: _Test, column: pa.ChunkedArray) -> Any:
         found = pa.scalar({"all": True, "none": False}.get(test.operator), pa.bool_())
     else:
         return _OPERATORS[test.operator](column, test.value)
-    return pc.if_else(pc.is_valid(column), found, _UNKNOWN)
+    return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
 
 
 def _unsuited(name: str, holds: str, expected: str) -> SourceError:

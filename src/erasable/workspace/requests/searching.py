@@ -71,16 +71,15 @@ def check_types(
         telephones_among,
     )
 
-    types = types_tried(connection, None)
-    if any(kind_of(kind) == _TELEPHONE for kind in types):
-        _check_telephones(context, connection, telephones_among(values), types)
+    if any(kind_of(kind) == _TELEPHONE for kind in used):
+        _check_telephones(context, connection, telephones_among(values))
     addresses = addresses_among(values)
     if not addresses:
         return
     for value in addresses:
         canonical(_ADDRESS, value)  # "a@x.org, b@x.org" is two people, and would be found as none
     if not any(kind_of(kind) == _ADDRESS for kind in used):
-        kinds = [each for each in types if kind_of(each) == _ADDRESS]
+        kinds = [each for each in types_tried(connection, None) if kind_of(each) == _ADDRESS]
         n, several = len(addresses), len(addresses) > 1
         message = f"{n} of the identities look{'' if several else 's'} like an address"
         _check_known(
@@ -89,12 +88,10 @@ def check_types(
         )  # fmt: skip
 
 
-def _check_telephones(
-    context: Context, connection: Connection, values: Sequence[str], types: Sequence[str]
-) -> None:
+def _check_telephones(context: Context, connection: Connection, values: Sequence[str]) -> None:
     """Refuse numbers without a country code that no other type knows: they would not be found."""
     for value in values:
-        tried = hashed(context, value, types)
+        tried = hashed(context, value, types_tried(connection, None))
         may_be_found = any(kind_of(kind) == _TELEPHONE for kind in tried.values())
         if not may_be_found and not values_held(connection, identity.c.token, tried):
             raise InvalidIdsError(
