@@ -20,13 +20,14 @@ MODELS = (
     "naive_bayes.GaussianNB", "ensemble.RandomForestClassifier",
 )  # fmt: skip
 UNUSED = {
-    "alembic", "boto3", "erasable.audit", "erasable.pipeline", "erasable.refit", "erasable.removal",
-    "erasable.selection", "erasable.utils", "IPython", "jinja2", "matplotlib", "mlflow", "narwhals",
-    "numpy.f2py", "pandas", "polars", "psycopg", "pyarrow.dataset", "pyarrow.flight", "pycparser",
-    "pydantic", "scipy.interpolate", "scipy.ndimage", "scipy.optimize", "scipy.special",
-    "scipy.stats", "sklearn.cluster", "sklearn.decomposition", "sklearn.ensemble",
-    "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection", "sklearn.neighbors",
-    "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree",
+    "alembic", "asyncio", "boto3", "erasable.audit", "erasable.pipeline", "erasable.refit",
+    "erasable.removal", "erasable.selection", "erasable.utils", "IPython", "jinja2", "matplotlib",
+    "mlflow", "narwhals", "numpy.f2py", "pandas", "polars", "psycopg", "pyarrow.dataset",
+    "pyarrow.flight", "pycparser", "pydantic", "scipy.interpolate", "scipy.ndimage",
+    "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.special", "scipy.stats",
+    "sklearn.cluster", "sklearn.decomposition", "sklearn.ensemble", "sklearn.linear_model",
+    "sklearn.metrics", "sklearn.model_selection", "sklearn.neighbors", "sklearn.pipeline",
+    "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sklearn.utils.parallel",
     "sqlalchemy.dialects.postgresql", "yaml",
 }  # fmt: skip
 SCRIPT = """
@@ -126,6 +127,35 @@ def test_a_module_is_executed_once_when_it_is_used(place: Path) -> None:
     assert late is sys.modules["late"]
     assert late.__spec__.loader is late.__loader__ is not None
     assert not hasattr(late, "gone")
+
+
+def test_what_is_only_called_is_taken_without_executing_its_module(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "late.py").write_text("class Made:\n    pass\ndef twice(x): return 2 * x\n")
+    (place / "broken.py").write_text("from late import Made, twice\n")
+    called = {"late": {"twice": "", "Made": "broken"}}
+    monkeypatch.setattr(deferred, "_CALLED", called)
+    deferred.defer(["late"])
+    import broken  # type: ignore[import-not-found]
+
+    assert deferred.is_waiting("late")
+    made = broken.Made()
+    assert not deferred.is_waiting("late")
+    assert type(made) is sys.modules["late"].Made
+    assert broken.twice(4) == 8
+
+
+def test_what_is_called_in_one_place_is_itself_in_others(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "late.py").write_text("class Made:\n    pass\n")
+    (place / "broken.py").write_text("from late import Made\nclass More(Made):\n    pass\n")
+    monkeypatch.setattr(deferred, "_CALLED", {"late": {"Made": "another"}})
+    deferred.defer(["late"])
+    import broken
+
+    assert broken.More.__mro__[1] is sys.modules["late"].Made
 
 
 def test_a_submodule_has_its_package_executed_first(place: Path) -> None:

@@ -1,27 +1,39 @@
 """Deferred execution of modules that are imported at a start and seldom used.
 
-scikit-learn imports pandas and scipy.stats at its start, scipy f2py, numba a parser of C,
-securesystemslib boto3: most of the time of a command that opens a model, and a deletion uses none
-of them. The law kept here: code that uses a deferred module finds what an import makes, executed
-once, after its packages; code that does not use it does not wait. It is for processes that
-run one command, not for the library.
+scikit-learn imports pandas, joblib and scipy.stats at its start, scipy f2py, numba a parser of C,
+SQLAlchemy asyncio, securesystemslib boto3: most of the time of a command that opens a model, and a
+deletion uses none of them. The law kept here: code that uses a deferred module finds what an import
+makes, executed once, after its packages; code that does not use it does not wait. It is for
+processes that run one command, not for the library.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 DEFERRED = (
-    "boto3", "narwhals", "narwhals.stable", "narwhals.stable.v1", "narwhals.stable.v2",
-    "numpy.f2py", "numpy.testing", "pandas", "pycparser", "scipy.special", "scipy.stats",
-    "sklearn.pipeline", "yaml",
+    "asyncio", "boto3", "joblib", "narwhals", "narwhals.stable", "narwhals.stable.v1",
+    "narwhals.stable.v2", "numpy.f2py", "numpy.testing", "pandas", "pycparser",
+    "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.special", "scipy.stats",
+    "sklearn.pipeline", "sklearn.utils.parallel", "yaml",
 )  # fmt: skip
+_CALLED = {
+    "asyncio": {"iscoroutine": ""},
+    "joblib": {"cpu_count": "", "effective_n_jobs": ""},
+    "scipy.sparse.csgraph": {"laplacian": ""},
+    "scipy.sparse.linalg": {"cg": "", "LinearOperator": "sklearn.utils.sparsefuncs"},
+    "sklearn.utils.parallel": {"_get_threadpool_controller": ""},
+}
+"""What others take from a module when they are imported, and only call: a call executes the module.
+
+With the one module that only calls it, where others may do more with it, such as with a class.
+"""
 
 
 def defer(names: Iterable[str] = DEFERRED) -> None:
@@ -111,13 +123,34 @@ def _execute(name: str) -> None:
 class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
         waiting = self.__dict__.get(_WAITING)
-        if waiting is not None:
+        if waiting is not None and name != "__path__":  # which a package has from the start
+            caller = _CALLED.get(self.__name__, {}).get(name)
+            if caller == "" or (caller and caller == _importer()):
+                return _later(self, name)
             waiting.work(self)
         if name in self.__dict__:
             return self.__dict__[name]
         if type(self) is _Deferred:  # it is being executed, by this thread
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return getattr(self, name)
+
+
+def _importer() -> str | None:
+    """Return the name of the module that takes something from another."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return None if frame is None else frame.f_globals.get("__name__")
+
+
+def _later(module: ModuleType, name: str) -> Callable[..., Any]:
+    """Return a function that executes a module and calls its function of a name."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _execute(module.__name__)
+        return getattr(module, name)(*args, **kwargs)
+
+    return call
 
 
 _WAITING = "__waiting__"
