@@ -3,6 +3,6 @@
 A deletion goes from `_kmeans.ModelRun.exchange` to `_run.LloydRun`; `_lloyd` processes its levels.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

@@ -6,6 +6,6 @@ record themselves, and so do members that are estimators of erasable; members th
 scikit-learn are fitted again if they had one of the deleted records.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

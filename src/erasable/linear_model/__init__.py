@@ -6,6 +6,6 @@ of a record are subtracted; so is every segment of `SegmentedRegression`. `Logis
 publishes the point of a lattice that is nearest to the optimum, wherever it has started from.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

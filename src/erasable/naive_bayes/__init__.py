@@ -5,6 +5,6 @@ grow with the records that stay. Everything else follows from the sums: a deleti
 without the record give the same model, bit for bit.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

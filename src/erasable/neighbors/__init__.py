@@ -5,6 +5,6 @@ the k nearest and densities learn nothing: they are their records, and an index 
 which is not a part of the model. The nearest centroid is exact sums of the records of each class.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

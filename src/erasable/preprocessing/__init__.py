@@ -6,6 +6,6 @@ record. A deletion equals a refit without the records. Its cost does not grow wi
 stay, but for columns that have to be read again.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

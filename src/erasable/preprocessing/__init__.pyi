@@ -1,10 +1,10 @@
-from erasable.preprocessing._imputer import SimpleImputer
-from erasable.preprocessing._maxabs import MaxAbsScaler
-from erasable.preprocessing._minmax import MinMaxScaler
-from erasable.preprocessing._onehot import OneHotEncoder
-from erasable.preprocessing._ordinal import OrdinalEncoder
-from erasable.preprocessing._robust import RobustScaler
-from erasable.preprocessing._standard import StandardScaler
+from ._imputer import SimpleImputer
+from ._maxabs import MaxAbsScaler
+from ._minmax import MinMaxScaler
+from ._onehot import OneHotEncoder
+from ._ordinal import OrdinalEncoder
+from ._robust import RobustScaler
+from ._standard import StandardScaler
 
 __all__ = [
     "MaxAbsScaler",

@@ -5,6 +5,6 @@ thresholds are drawn by hashes of names and values, and scores are formulas of e
 Forests are in `erasable.ensemble`.
 """
 
-from erasable.core.exports import from_stub as _from_stub
+import lazy_loader as _lazy_loader
 
-__getattr__, __dir__, __all__ = _from_stub(__name__)
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

@@ -1,3 +1,3 @@
-from erasable.tree._decision import DecisionTreeClassifier, DecisionTreeRegressor
+from ._decision import DecisionTreeClassifier, DecisionTreeRegressor
 
 __all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
