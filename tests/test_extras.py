@@ -41,7 +41,8 @@ def _without(names: set[str], code: str) -> subprocess.CompletedProcess[str]:
 def test_the_packages_that_are_always_installed() -> None:
     names = {re.split(r"[>=<]", each)[0] for each in PROJECT["dependencies"]}
     assert names == {
-        "joblib", "lazy-loader", "narwhals", "numba", "numpy", "scikit-learn", "scipy", "threadpoolctl"
+        "joblib", "lazy-loader", "narwhals", "numba", "numpy", "scikit-learn", "scipy",
+        "threadpoolctl",
     }  # fmt: skip
 
 
