@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.neighbors import KernelDensity
@@ -129,12 +129,12 @@ class _Stub(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Return what the part would return, but for the values."""
-        zeros = np.zeros((len(X), self.width))
-        return csr_array(zeros) if _makes_sparse(self.part) else zeros
+        zeros = np.zeros((X.shape[0], self.width))
+        return csr_array(zeros) if _makes_sparse(self.part, issparse(X)) else zeros
 
 
-def _makes_sparse(part: Any, given: bool = False) -> bool:
-    """Tell whether a fitted estimator of scikit-learn makes a sparse table."""
+def _makes_sparse(part: Any, given: bool) -> bool:
+    """Tell whether a fitted estimator makes a sparse table, of a sparse one if `given` is true."""
     if isinstance(part, Pipeline):
         for _, step in part.steps:
             given = _makes_sparse(step, given)
@@ -163,7 +163,10 @@ def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> Col
         sparse_threshold=model.state()["params"].get("sparse_threshold", 1.0),
         verbose_feature_names_out=source.at_fit("verbose_feature_names_out"),
     )
-    made.fit(np.zeros((1, model.n_features_in_)))
+    row: Any = np.zeros((1, model.n_features_in_))
+    if source.held is not None and issparse(source.held.records.matrix):
+        row = csr_array(row)  # without records, tables are dense
+    made.fit(row)
     made.transformers, made.remainder = parts, rest
     made.transformers_ = [
         (name, part.part if isinstance(part, _Stub) else part, columns)
