@@ -135,7 +135,7 @@ def _n_outputs(member: Any) -> int:
 
 
 def _voting(source: Source, theirs: type[Any], members: list[Any]) -> Any:
-    parts = source.model.state()["members"]
+    parts = source.state["members"]
     names = [f"shard{number}" for number in parts]
     made = theirs(
         [*zip(names, members, strict=True)],
