@@ -109,7 +109,9 @@ boosting: setup $(VENV)/.installed-boosting
 wheel: export NUMBA_CACHE_DIR := $(CURDIR)/build/wheel/kernels
 wheel: $(VENV)/.installed
 	@rm -rf build/wheel
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(BIN)/python packaging/kernels.py build/wheel/shipped
+	ERASABLE_WHEEL_KERNELS="$(CURDIR)/build/wheel/shipped" \
+		$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
 	$(PYTHON) -m venv build/wheel/bare
 	build/wheel/bare/bin/python -m pip install --quiet build/wheel/erasable-*.whl
 	cd build/wheel && bare/bin/python ../../tests/soak/bare.py

@@ -96,10 +96,14 @@ MODELS = {
 """Sums of numbers and of words, k-means, logistic regression, trees; three of them pipelines."""
 
 
-def write_records(path: Path, n: int, n_subjects: int, seed: int = 0) -> None:
+def write_records(
+    path: Path, n: int, n_subjects: int, seed: int = 0, *, texts: bool = True
+) -> None:
     """Write records: overlapping clusters, a linear and a logistic target, texts by Zipf's law."""
     writer = None
     for part in _parts(n, n_subjects, np.random.default_rng(seed)):
+        if not texts:
+            part = part.drop_columns("text")
         writer = writer or pq.ParquetWriter(path, part.schema)
         writer.write_table(part)
     if writer is not None:

@@ -6,6 +6,17 @@ import re
 from typing import Any
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    r"""Have examples with prompts read as sessions, so that prompts and answers are told apart.
+
+    Examples
+    --------
+    >>> on_page_markdown("```python\n>>> 1 + 1\n2\n```")
+    '```pycon\n>>> 1 + 1\n2\n```'
+    """
+    return re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.MULTILINE)
+
+
 def on_page_content(html: str, **_: Any) -> str:
     r"""Write citations of numpydoc as numbers in brackets; remove dashes before empty descriptions.
 

@@ -57,6 +57,7 @@ COLUMNS = ["visit", "patient", "mail:email", "mail", "age", "dose", "sick", "gon
 CONDITIONS = [
     "age < 30", "age < 30 and sick = 1", "patient = 'patient-3'", "age <", "sick", "age < 'x'",
     "gone = 1", "dose != 2.5 and", "age = null", "age < 30; drop table request", "visit = v1",
+    "age in (30, 31) or patient like '%3'", "not (sick is null)", "age in (select 1)", "((age))",
 ]  # fmt: skip
 POOLS: dict[str, Sequence[str]] = {
     "name": NAMES,
@@ -116,7 +117,7 @@ POOLS: dict[str, Sequence[str]] = {
     "identities": ["patient-3", "patient-7", "P9@Example.org", "17"],
     "identity": ["patient-3", "patient-7", "P9@Example.org"],
     "other": ["patient-8", "P9@Example.org"],
-    "type_": ["id", "email", "integer", "exact", "gone", "staff/id"],
+    "type_": ["id", "email", "integer", "exact", "phone", "phone:DE", "gone", "staff/id"],
     "other_type": ["id", "email", "gone"],
     "k": ["3", "0", "1000", "2.5"],
     "staying": [
@@ -172,6 +173,7 @@ POOLS: dict[str, Sequence[str]] = {
     "level": ["0.05", "0.5", "1", "x"],
     "ask": ["false {model} {data} {out}", "cat {model} {data}", "x"],
     "dask": ["nowhere", "tcp://", "http://127.0.0.1:8786", "tcp://127.0.0.1:x"],
+    "types": ["age=integer", "age=text,sick=boolean", "dose=date", "gone=text", "age=real", "age"],
     "delimiter": [";", ",", "tab", "ab", '"'],
     "decimal": [",", ".", ";"],
     "encoding": ["latin1", "utf-16", "hex", "nowhere"],

@@ -142,7 +142,8 @@ def test_what_a_user_waits_for_imports_little(args: list[str], tmp_path: Path) -
         "try:\n    app(sys.argv[1:], prog_name='erasable')\nexcept SystemExit as end:\n"
         "    assert not end.code, end.code\n"
         "slow = {'numpy', 'scipy', 'sklearn', 'pyarrow', 'numba', 'pandas', 'matplotlib',\n"
-        "        'pydantic', 'cryptography', 'securesystemslib', 'alembic', 'jinja2'}\n"
+        "        'pydantic', 'cryptography', 'securesystemslib', 'alembic', 'jinja2',\n"
+        "        'sqlglot', 'phonenumbers'}\n"
         "found = sorted(slow & set(sys.modules))\n"
         "assert not found, found\n"
     )

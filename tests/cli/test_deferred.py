@@ -77,6 +77,15 @@ def test_a_deletion_imports_what_it_uses(tmp_path: Path) -> None:
     assert {"numba", "pyarrow", "sklearn"} <= found
 
 
+def test_a_pipeline_imports_none_of_the_transformers_of_scikit_learn(tmp_path: Path) -> None:
+    _workspace(tmp_path)
+    _fit(tmp_path, "m", "preprocessing.StandardScaler,linear_model.LogisticRegression")
+    told("request", "patient-3", "--type", "id", folder=tmp_path)
+    found = _executed(tmp_path, "process")
+    assert "erasable.pipeline" in found
+    assert sorted(found & (UNUSED - {"erasable.pipeline"})) == []
+
+
 def test_what_a_refit_uses_is_executed(tmp_path: Path) -> None:
     _workspace(tmp_path)
     _fit(tmp_path, "m", "sklearn.tree.DecisionTreeClassifier")

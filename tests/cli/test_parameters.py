@@ -72,7 +72,7 @@ OF_A_TERMINAL = {
     "file", "identity", "identities", "column",  # how identities and lists are read
     "yes", "dry_run",  # whether anything is done
     "decimal", "delimiter", "encoding",  # how another file is written, where no method reads it
-    "allow_other_version", "no_suppressions", "to", "lift", "recipe",
+    "allow_other_version", "no_suppressions", "to", "lift", "recipe", "check",
 }  # fmt: skip
 
 OF_PYTHON = {

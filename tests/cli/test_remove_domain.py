@@ -231,7 +231,7 @@ WRONG = [
     (("messages", "--where", "label != 'shpo'"), "0 of the 160 records of 'messages' are to stay"),
     (("messages", "--where", "id == 'm7'"), "the domain has 1 of the 160 records"),
     (("messages", "--where", "label == shop"), "a literal in quotes"),
-    (("messages", "--where", "__import__('os')"), "no condition"),
+    (("messages", "--where", "__import__('os')"), "a function that conditions do not have"),
     (("messages", "--keywords", "gone.txt", "--column", "text"), "there is no file 'gone.txt'"),
     (("messages", "--keywords", "empty.txt", "--column", "text"), "'empty.txt' is empty"),
     (("messages", "--keywords", "bytes.txt", "--column", "text"), "not UTF-8"),

@@ -68,7 +68,7 @@ WRONG = {
     "a short line": (["T-1,17,id,", "", "T-2,17"], "line 4 of 'asked.csv': it has 2 values"),
     "a date": (["T-1,17,id,31.3.2026"], "line 2 of 'asked.csv': received is '31.3.2026'"),
     "a day to come": (["T-1,17,id,", "T-2,17,id,2999-01-01"], "line 3 of 'asked.csv': received_at"),
-    "no type": (["T-1,17,id,", "T-2,17,phone,"], "line 3 of 'asked.csv': 'phone' is no type"),
+    "no type": (["T-1,17,id,", "T-2,17,fax,"], "line 3 of 'asked.csv': 'fax' is no type"),
     "another type": (["T-1,17,id,", "T-2,x,integer,"], "line 3 of 'asked.csv': "),
     "no such value": (["T-1,a@x.org,email,", "T-2,,email,"], "line 3 of 'asked.csv': "),
     "two lines": (['"T-\n1",17,id,'], "line 2 of 'asked.csv': reference is empty, has several"),

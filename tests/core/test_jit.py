@@ -348,7 +348,12 @@ from erasable.core._kernel_cache import can_save
 from used import f
 print(f({x}), n_compiled(), can_save())
 """
-NO_FOLDER = "caching._CacheLocator.ensure_cache_path = fail"
+NOT_THERE = "caching._CacheLocator.ensure_cache_path = fail"
+NO_FOLDER = f"""
+{NOT_THERE}
+from erasable.core import _kernel_folders
+_kernel_folders._make_temporary = lambda: None
+"""
 NO_ROOM = "caching.IndexDataCacheFile.save = fail"
 KERNEL = """
 import numba
@@ -364,7 +369,8 @@ def used(folder: Path, before: str, x: str = "2.0") -> subprocess.CompletedProce
     """Call a kernel in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", USED.format(before=before, x=x)], cwd=folder, capture_output=True,
-        text=True, check=False, env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")},
+        text=True, check=False,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder)},
     )  # fmt: skip
 
 
@@ -389,6 +395,30 @@ def test_what_was_compiled_is_loaded_from_a_folder_that_cannot_be_written_to(
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.skipif(os.name == "nt", reason="no modes of folders")
+def test_kernels_are_saved_in_a_temporary_folder_of_the_user_alone(tmp_path: Path) -> None:
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    assert used(tmp_path, NOT_THERE).stdout.split() == ["4.0", "1", "True"]
+    assert used(tmp_path, NOT_THERE).stdout.split() == ["4.0", "0", "True"]
+    (made,) = tmp_path.glob("erasable-kernels-*")
+    assert made.stat().st_mode & 0o777 == 0o700
+    made.chmod(0o770)  # others may have put code there
+    assert used(tmp_path, NOT_THERE).stdout.split() == ["4.0", "1", "False"]
+    made.rename(tmp_path / "elsewhere")
+    made.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(0o700)
+    assert used(tmp_path, NOT_THERE).stdout.split() == ["4.0", "1", "False"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_long_wait_names_the_temporary_folder(tmp_path: Path) -> None:
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    soon = "from erasable.core import _jit; _jit.PATIENCE = 0.0"
+    assert f"{tmp_path}/erasable-kernels-" in used(tmp_path, f"{NOT_THERE}; {soon}").stderr
+    assert "once per installation" in used(tmp_path, soon).stderr
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_kernel_that_cannot_be_saved_is_used(tmp_path: Path) -> None:
     (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
     assert used(tmp_path, NO_ROOM).stdout.split() == ["4.0", "1", "True"]
@@ -396,7 +426,7 @@ def test_a_kernel_that_cannot_be_saved_is_used(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize(("before", "error"), [(NO_FOLDER, "RuntimeError"), (NO_ROOM, "OSError")])
+@pytest.mark.parametrize(("before", "error"), [(NOT_THERE, "RuntimeError"), (NO_ROOM, "OSError")])
 def test_numba_fails_where_it_cannot_save(tmp_path: Path, before: str, error: str) -> None:
     """The negative control."""
     (tmp_path / "used.py").write_text(KERNEL.format(make="numba.njit(cache=True)"))

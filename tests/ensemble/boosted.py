@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from erasable.ensemble._boosting._losses import Poisson, Squares
+from erasable.tree._boosted._losses import Poisson, Squares
 
 __all__ = ["oracle", "told"]
 

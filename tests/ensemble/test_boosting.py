@@ -29,10 +29,10 @@ from erasable.core.errors import (
 )
 from erasable.ensemble import HistGradientBoostingClassifier as Classifier
 from erasable.ensemble import HistGradientBoostingRegressor as Regressor
-from erasable.ensemble._boosting import _bins, _boosted
-from erasable.ensemble._boosting._boosted import part_of
 from erasable.pipeline import make_pipeline
 from erasable.preprocessing import StandardScaler
+from erasable.tree._boosted import _bins, _rounds
+from erasable.tree._boosted._rounds import part_of
 
 LOSSES = ("squared_error", "poisson")
 
@@ -270,7 +270,7 @@ def test_records_that_are_not_followed_are_found(monkeypatch: pytest.MonkeyPatch
         ends, raws = arguments[2], arguments[6]
         return (len(ends) - 1) // len(raws)
 
-    monkeypatch.setattr(_boosted, "move_rows", nothing)
+    monkeypatch.setattr(_rounds, "move_rows", nothing)
     for live in (live_through, live_fully):
         with pytest.raises(AssertionError):
             live(range(30))
@@ -283,14 +283,14 @@ def test_an_edge_that_is_missed_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_split_that_is_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = _boosted.move_rows
+    real = _rounds.move_rows
 
     def kept(*arguments: Any) -> int:
         first = real(*arguments)
         np.minimum(arguments[-1], 1, out=arguments[-1])
         return first
 
-    monkeypatch.setattr(_boosted, "move_rows", kept)
+    monkeypatch.setattr(_rounds, "move_rows", kept)
     for live in (live_through, live_fully):
         with pytest.raises(AssertionError):
             live(range(60))
@@ -339,10 +339,10 @@ def test_of_trees_that_are_dropped_nothing_stays() -> None:
     assert all(each.any() for each in behind)
     trees.overwrite()
     assert not any(each.any() for each in behind)
-    assert sums(trees.tree(0)) == sums(first.tree)
+    assert sums(trees.tree(0)) == sums(first)
     for grown in others:
         trees.append(grown)
-    assert [sums(trees.tree(i + 1)) for i in range(5)] == [sums(each.tree) for each in others]
+    assert [sums(trees.tree(i + 1)) for i in range(5)] == [sums(each) for each in others]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

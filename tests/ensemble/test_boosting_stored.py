@@ -23,8 +23,8 @@ from erasable.core.parquet import RowGroup
 from erasable.core.remote._matrix import RunHidden, shown
 from erasable.ensemble import HistGradientBoostingClassifier as Classifier
 from erasable.ensemble import HistGradientBoostingRegressor as Regressor
-from erasable.ensemble._boosting import _bins
 from erasable.naive_bayes import GaussianNB
+from erasable.tree._boosted import _bins
 from simulated_workers import Simulated, even, spread
 
 N = 400

@@ -226,7 +226,7 @@ def test_a_tree_of_boosting_keeps_no_memory_that_it_does_not_fill() -> None:
     base = BASES["boosting"]
     X, y, ids, _ = table(base)
     model = clone(base).fit(X, y, ids=ids)
-    flats = model._accelerator.trees.flats
+    flats = model._flats()
     assert flats
     assert all(flat.features.base is None for flat in flats)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,13 +234,13 @@ def test_records_of_others_are_not_taken(tmp_path: Path) -> None:
 def test_a_vote_by_rows_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: shards by the position of a row."""
 
-    def by_row(self: Shards, model: Any, rows: Any, n_shards: int, n_slices: int) -> None:
-        original(self, model, rows, n_shards, n_slices)
-        self._rows = {shard: np.sort(rows)[shard::n_shards] for shard in range(n_shards)}
+    def by_row(tape: Any, rows: Any, owners: Any, n_rows: int, n_shards: int, *rest: int) -> Shards:
+        own = {shard: np.sort(rows)[shard::n_shards] for shard in range(n_shards)}
+        return replace(original(tape, rows, owners, n_rows, n_shards, *rest), rows=own)
 
-    original = Shards.__init__
+    original = Shards.of
     X, y, ids, _ = table(Ridge())
-    monkeypatch.setattr(Shards, "__init__", by_row)
+    monkeypatch.setattr(Shards, "of", by_row)
     model = sharded(Ridge()).fit(X, y, ids=ids)
     other = sharded(Ridge()).fit(X[::-1], y[::-1], ids=ids[::-1])
     assert model.digest() != other.digest()

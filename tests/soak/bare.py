@@ -25,8 +25,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 450  # megabytes
 WORKSPACE = {
-    "alembic", "cryptography", "filelock", "jinja2", "pyarrow", "rich", "securesystemslib",
-    "sqlalchemy", "typer",
+    "alembic", "cryptography", "filelock", "jinja2", "phonenumbers", "pyarrow", "rich",
+    "securesystemslib", "sqlalchemy", "sqlglot", "typer",
 }  # fmt: skip
 OTHERS = {
     "PIL", "dask", "distributed", "fsspec", "lightgbm", "matplotlib", "mlflow", "pandas", "polars",
@@ -69,6 +69,7 @@ def use_library() -> None:
     """Import what there is, use some of it, and ask for what needs extras."""
     check_packages()
     fit_and_delete()
+    check_kernels()
     audit_and_select()
     check_messages()
     used = (WORKSPACE | OTHERS) & sys.modules.keys()
@@ -127,6 +128,15 @@ def fit_and_delete() -> None:
         assert erasable.load(f"{folder}/model").digest() == twin.digest()
 
 
+def check_kernels() -> None:
+    """Use the kernels of the wheel, where it has some for this processor."""
+    from erasable.core import _jit, _kernel_folders
+
+    assert _kernel_folders.SHIPPED.is_dir() == bool(_kernel_folders.levels())
+    if _kernel_folders.fitting():
+        assert _jit.n_compiled() == 0, f"{_jit.n_compiled()} kernels were compiled"
+
+
 def audit_and_select() -> None:
     """Audit a model and a command, select records, and remove a domain."""
     import numpy as np
@@ -141,7 +151,9 @@ def audit_and_select() -> None:
     model.delete([3])
     rest = np.setdiff1d(np.arange(20), [3])
     assert equality(model, GaussianNB().fit(X[rest], y[rest], ids=rest))
-    assert audit_membership(model, (X[rest], y[rest]), (X[20:], y[20:]), random_state=0).verdict
+    audited = audit_membership(model, (X[rest], y[rest]), (X[20:], y[20:]), random_state=0)
+    assert audited.verdict
+    asks_for("workspace", audited.to_html)
     code = "import sys; n = len(open(sys.argv[1]).readlines()); out = open(sys.argv[2], 'w')"
     code += "; out.write('a' + n * chr(10)) if n < 1 else out.write(chr(10).join(['1'] * n))"
     box = BlackBox(f'{sys.executable} -c "{code}" {{data}} {{out}}', ["a"])

@@ -22,12 +22,13 @@ from erasable.core.estimator import Erasable
 from erasable.core.lookup import HashIndex
 from erasable.core.mapped.pages import MappedFile
 from erasable.core.records import Records
-from erasable.ensemble._allotment import Bags, Shards
-from erasable.ensemble._boosting._boosted import Boosted
+from erasable.ensemble._allotment import Bags
+from erasable.ensemble._members import Trail
 from erasable.neighbors._index import Index
 from erasable.neighbors._targets import StoredLabels
+from erasable.tree._boosted._rounds import Boosted
 from erasable.tree._estimators import TreeModel
-from erasable.tree._forest import Forest
+from erasable.tree._grown import UpdatableTree, bag_rows
 from soak import model_lives
 from soak.model_lives import FRAMES, BrokenError, live, main
 
@@ -126,16 +127,14 @@ def a_class_outlives_its_last_record(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_batch_leaves_one_record_in_the_trees(patch: pytest.MonkeyPatch) -> None:
-    right = Forest.remove
+    right = UpdatableTree.remove
 
-    def remove(self: Forest, rows: Any, keys: Any, live: Any, live_rows: Any, *rest: Any) -> Any:
-        some = slice(0, max(1, rows.size - 1))
-        stays = live.copy()
-        stays[rows[some.stop :]] = True  # or kernels write where there is no room
-        keys = None if keys is None else keys[some]
-        return right(self, rows[some], keys, stays, lambda: np.flatnonzero(stays), *rest)
+    def remove(self: UpdatableTree, gone: Any, live: Any, inputs: Any) -> Any:
+        some, stays = gone[: max(1, gone.size - 1)], live.copy()
+        stays[bag_rows(gone[some.size :])] = True  # or kernels write where there is no room
+        return right(self, some, stays, inputs)
 
-    patch.setattr(Forest, "remove", remove)
+    patch.setattr(UpdatableTree, "remove", remove)
 
 
 def an_interrupt_undoes_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -143,8 +142,8 @@ def an_interrupt_undoes_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_shard_resumes_a_slice_too_late(patch: pytest.MonkeyPatch) -> None:
-    right = Shards.earliest
-    patch.setattr(Shards, "earliest", lambda self, *given: right(self, *given) + 1)
+    right = Trail.before
+    patch.setattr(Trail, "before", lambda self, piece: right(self, piece + 1))
 
 
 def the_last_bag_does_not_learn_again(patch: pytest.MonkeyPatch) -> None:

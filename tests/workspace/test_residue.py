@@ -21,7 +21,7 @@ from traces import compressed, numbers_in, texts_in, tokens_in
 from erasable.linear_model import Ridge
 from erasable.workspace import Workspace
 from erasable.workspace.context import Context
-from erasable.workspace.ledger import engine, sqlite
+from erasable.workspace.ledger import sqlite
 from erasable.workspace.ledger.schema import suppression
 from erasable.workspace.store.disk import Disk
 
@@ -195,12 +195,13 @@ def test_no_token_is_left_of_somebody_whose_records_went_before(
 
 
 @pytest.mark.backend("sqlite")
-def test_without_secure_delete_tokens_stay(
+def test_without_secure_delete_and_clearing_unused_bytes_tokens_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lax = [each.replace("secure_delete = ON", "secure_delete = OFF") for each in sqlite._PRAGMAS]
     assert lax != list(sqlite._PRAGMAS)
     monkeypatch.setattr(sqlite, "_PRAGMAS", lax)
+    monkeypatch.setattr(sqlite, "clear", lambda handle, roots: 0)
     path = copy_of(prepared, tmp_path / "ws")
     erase(Workspace.open(path), FEW, GONE)
     assert left(path, FEW, GONE) != []
@@ -210,7 +211,8 @@ def test_without_secure_delete_tokens_stay(
 def test_without_a_checkpoint_tokens_stay(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine.Ledger, "checkpoint", lambda self: None)  # nor in `purge`
+    monkeypatch.setattr(sqlite.Sqlite, "empty_log", lambda self, pause: None)
+    monkeypatch.setattr(sqlite, "_WAIT", 0.0)  # it is not empty before unused bytes are cleared
     path = copy_of(prepared, tmp_path / "ws")
 
     def in_a_process_that_dies() -> None:  # one that ends well would empty it

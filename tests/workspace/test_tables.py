@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from erasable.workspace.evidence.entries import KINDS, THINGS
-from erasable.workspace.ledger.schema import log_entry, request
+from erasable.workspace.ledger.schema import log_entry, measurement, request, task
 from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED, STATES
+from erasable.workspace.ledger.treatments import ERASING, TREATMENTS, UNCOVERED, of_request
 
 ROOT = Path(__file__).parents[2]
 WORKSPACE = ROOT / "src" / "erasable" / "workspace"
@@ -54,6 +55,47 @@ def test_no_other_module_lists_states() -> None:
     assert listed == {}
 
 
+SAME_WORDS = {
+    "workspace/evidence/statements.py": {"corrected"},  # outcome of a request
+    "workspace/audits/auditing.py": {"corrected"},
+    "workspace/models/fitting.py": {"retired"},  # state of a model
+    "workspace/models/kept_records.py": {"fitted"},  # parts of a record
+    "workspace/models/unused.py": {"retired"},
+    "workspace/models/updating.py": {"retired"},
+    "workspace/models/using.py": {"retired"},
+    "workspace/models/verifying.py": {"not covered", "retired"},  # verdicts
+    "workspace/models/versions.py": {"retired"},
+    "workspace/requests/batches.py": {"retired"},
+    "cli/evidence.py": {"corrected"},
+    "cli/models.py": {"retired"},
+}
+"""Other things of the same names, by module."""
+
+
+def test_no_other_module_names_treatments_or_kinds_of_measurements() -> None:
+    names = TREATMENTS.keys() | {"rewrite", "refit", "retrain"}
+    written = {
+        str(path.relative_to(WORKSPACE.parent)): set().union(*map(texts, literals(path))) & names
+        for path in modules_but("workspace/ledger/treatments.py")
+    }
+    assert {path: found for path, found in written.items() if found} == SAME_WORDS
+
+
+def test_treatments_fit_the_ledger_and_each_other() -> None:
+    assert UNCOVERED == ("not covered",)
+    assert ERASING == ("delete", "refit", "retrain")
+    for name, each in TREATMENTS.items():
+        assert name == each.name
+        assert len(name) <= task.c.treatment.type.length
+        assert len(each.exactness) <= task.c.exactness.type.length
+        assert len(each.measured_as) <= measurement.c.kind.type.length
+        assert bool(each.measured_as) is each.is_covered
+        for corrects in (False, True):
+            one = of_request(each, corrects=corrects)
+            assert TREATMENTS[one.name] is one
+            assert one is each or (each.is_change and one.is_change)
+
+
 def test_docs_name_each_state() -> None:
     page = (ROOT / "docs" / "workspace.md").read_text(encoding="utf-8")
     section = page.partition("## What happens to a request\n")[2].partition("\n## ")[0]
@@ -73,6 +115,7 @@ def test_every_kind_that_is_written_is_in_the_table() -> None:
     assert written - {"dataset-version", "model-version"} <= KINDS.keys()
     made = {"workspace", "request-denied", "request-cancelled"}  # and those of `datasets`
     made |= {"dataset-added", "dataset-appended", "dataset-synced"}
+    made |= {"log-sealed"}  # in ledgers of earlier versions
     assert KINDS.keys() - written == made
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import typer
 
 import erasable.cli.show as show
-from erasable.cli.frame import CommandGroup, command, opened
+from erasable.cli.frame import CommandGroup, command, fail, opened
 from erasable.cli.options import (
     DECIMAL,
     DELIMITER,
     ENCODING,
     FOLDER,
+    IDENTITY_TYPES,
     JSON,
     argument,
     option,
@@ -51,14 +52,20 @@ def add(
     id_column: str = option("COL", "The column that names each record.", "--id", default=...),
     subject: list[str] | None = option(
         "COL:TYPE,...",
-        "Columns that say whose records they are, with the type of their values: id (the "
-        "default; addresses and telephone numbers need a type), email, integer or exact. Only "
-        "pseudonyms of the values are kept. A colon in a column's name needs the type: J:R:id.",
+        "Columns that say whose records they are, with the type of their values: "
+        f"{IDENTITY_TYPES}. By default id; addresses and telephone numbers need a type. phone:DE "
+        "says where numbers without a country code are. Only pseudonyms of the values are kept. A "
+        "colon in a column's name needs the type: J:R:id.",
     ),
     files: list[str] | None = option(
         "COL,...",
         "Columns that name PNG, JPEG or .npy files, relative to the folder of SOURCE. Their "
         "contents are added to the data set.",
+    ),
+    types: list[str] | None = option(
+        "COL=TYPE,...",
+        "Types of columns: text, integer, number, boolean, date, timestamp or time. Those of "
+        "other columns follow from their values.",
     ),
     query: str | None = QUERY,
     delimiter: str | None = DELIMITER,
@@ -79,6 +86,7 @@ def add(
             id_column=id_column,
             subjects=columns,
             files=arrays,
+            types=_types(types),
             query=query,
             delimiter=delimiter,
             decimal=decimal,
@@ -182,8 +190,30 @@ def show_dataset(name: str = NAME, folder: str = FOLDER, as_json: bool = JSON) -
     )  # fmt: skip
 
 
+def _types(given: list[str] | None) -> dict[str, str]:
+    """Return the types of columns.
+
+    >>> _types(["zip=text, n=integer", '"dose, mg=number"'])
+    {'zip': 'text', 'n': 'integer', 'dose, mg': 'number'}
+    """
+    found: dict[str, str] = {}
+    for each in [part for some in given or () for part in listed(some) or () if part]:
+        column, _, kind = each.rpartition("=")
+        if not column or column in found:
+            fail(
+                f"--types has {show.one_line(each)[:60]!r}, with no '=', no column, or one that "
+                "came before; expected COL=TYPE, each column once"
+            )
+        found[column] = kind
+    return found
+
+
 def _subjects(found: dict[str, Any]) -> str:
-    return ", ".join(f"{each['column']}:{each['type']}" for each in found["subjects"]) or show.NONE
+    named = [
+        ":".join(each[part] for part in ("column", "type", "region") if part in each)
+        for each in found["subjects"]
+    ]
+    return ", ".join(named) or show.NONE
 
 
 def _place(source: dict[str, Any]) -> str:

@@ -19,7 +19,8 @@ from typing import Any
 
 DEFERRED = (
     "boto3", "narwhals", "narwhals.stable", "narwhals.stable.v1", "narwhals.stable.v2",
-    "numpy.f2py", "numpy.testing", "pandas", "pycparser", "scipy.special", "scipy.stats", "yaml",
+    "numpy.f2py", "numpy.testing", "pandas", "pycparser", "scipy.special", "scipy.stats",
+    "sklearn.pipeline", "yaml",
 )  # fmt: skip
 
 

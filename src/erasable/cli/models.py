@@ -156,8 +156,9 @@ def register(
     dataset: list[str] | None = DATASETS,
     retrain: str | None = option(
         "CMD",
-        "A command with {data} and {out} that trains it at every erasure, without a shell. "
-        "Without a command the model is not covered, and every receipt says so.",
+        "A command that trains it at every erasure, without a shell: {data} is a Parquet file "
+        "with the records, and {out} the file that it writes the model to. Paths of files are "
+        "made absolute. Without a command the model is not covered, and every receipt says so.",
     ),
     hook: str | None = HOOK,
     policy: str | None = POLICY,
@@ -257,6 +258,7 @@ def predict(
     name: str = NAME,
     source: str = argument("SOURCE", "Records: a CSV, JSON lines or Parquet file."),
     output: str | None = option("FILE", "Write them to a .csv or .parquet file."),
+    proba: bool = switch("--proba", "Also the probability of each class, in columns of their own."),
     delimiter: str | None = DELIMITER,
     decimal: str | None = DECIMAL,
     encoding: str | None = ENCODING,
@@ -271,7 +273,7 @@ def predict(
         )
     with perhaps(output, folder) as place:
         found = opened(folder).predict(
-            name, source, delimiter=delimiter, decimal=decimal, encoding=encoding
+            name, source, proba=proba, delimiter=delimiter, decimal=decimal, encoding=encoding
         )
         if place is not None:
             _write(found, place, as_parquet=str(output).endswith(".parquet"))

@@ -10,6 +10,7 @@ import typer
 
 import erasable.cli.show as show
 from erasable.cli.frame import fail
+from erasable.workspace.identity.canonical import TYPES
 
 _TEXTS = (".txt", ".csv")
 _PLOTS = (".svg", ".png", ".pdf")
@@ -36,6 +37,7 @@ def argument(metavar: str, help: str, default: Any = ...) -> Any:
     return typer.Argument(default, metavar=metavar, help=help)
 
 
+IDENTITY_TYPES = "{} or {}".format(", ".join(list(TYPES)[:-1]), list(TYPES)[-1])
 FOLDER = option(
     "DIR", "The folder of the workspace.", "--workspace", default=".", envvar="ERASABLE_WORKSPACE"
 )

@@ -20,6 +20,7 @@ from erasable.cli.options import (
     DELIMITER,
     ENCODING,
     FOLDER,
+    IDENTITY_TYPES,
     JSON,
     MEMORY,
     argument,
@@ -29,15 +30,15 @@ from erasable.cli.options import (
     switch,
     whole,
 )
-from erasable.workspace.ledger.states import REFUSED, STATES
+from erasable.workspace.ledger.states import REFUSED, STATES, WITHIN_OPEN
 from erasable.workspace.requests.regulations import REGULATIONS
 
 app = typer.Typer()
 
 PANEL = "Requests"
-_STATES = [each.name for each in STATES]
+_STATES = [*(each.name for each in STATES), *WITHIN_OPEN]
 
-STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}.")
+STATE = option("S", f"Only requests in this state: {', '.join(_STATES)}; may be repeated.")
 REQUEST = argument("ID", "The request, as R-4VYK2J0QFT.")
 JOBS = option("N", "Prepare this many models at a time; the result is the same.", default="1")
 PROFILE = switch("--profile", "Show the times of the phases, including the start of this command.")
@@ -65,14 +66,15 @@ def request(
     ),
     condition: str | None = option(
         "CONDITION",
-        "Instead of identities, a condition on records: \"age < 18 and site = 'north'\".",
+        "Instead of identities, a condition of SQL on records: \"age < 18 and site in ('north', "
+        "'east')\".",
         "--where",
     ),
     dataset: str | None = option("D", "The data set of the condition."),
     type_: str | None = option(
         "TYPE",
-        "The type of the identities: id, email, integer or exact; by default all types that "
-        "data sets or links have used so far are tried.",
+        f"The type of the identities: {IDENTITY_TYPES}; by default all types that data sets or "
+        "links have used so far are tried.",
         "--type",
     ),
     only: bool = switch(

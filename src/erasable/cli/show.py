@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
+from erasable.workspace.ledger.treatments import UNCOVERED
+
 NONE = "-"
 _GAP = "   "  # between columns
 _NAMED = 10  # columns
@@ -280,7 +282,7 @@ def _plain(value: Any) -> Any:
 def _style(cell: str) -> str:
     if "(LATE" in cell or cell in ("different", "damaged"):
         return "bold red"
-    if cell in ("stale", "other version", "not covered", "on hold", "approximate"):
+    if cell in ("stale", "other version", "on hold", "approximate", *UNCOVERED):
         return "yellow"
     return ""
 

@@ -23,7 +23,10 @@ PANEL = "The workspace"
 
 @command(app, "backup", example="erasable backup /mnt/backups", panel=PANEL)
 def backup(
-    path: str = argument("PATH", "A new file, or a folder in which it gets a name of its own."),
+    path: str = argument(
+        "PATH",
+        "A new file, or a folder, in which it gets a name of its own; a new folder ends with /.",
+    ),
     with_keys: bool = switch(
         "--with-keys",
         "Include the keys: whoever finds the file can then tell who is in it, and sign.",
@@ -154,6 +157,7 @@ def compile_(folder: str = FOLDER, as_json: bool = JSON) -> None:
 
 @command(app, "init", example="erasable init --export /mnt/elsewhere/erasable", panel=PANEL)
 def init(
+    path: str | None = argument("DIR", "The folder; by default --workspace.", default=None),
     export: str | None = option(
         "DIR",
         "A folder outside of the workspace, for the suppression list and the signed head of "
@@ -168,6 +172,7 @@ def init(
     """Make a workspace in a folder."""
     from erasable.workspace import Workspace
 
+    folder = folder if path is None else path
     made = Workspace.create(folder, export=export, database=database, schema=schema, store=store)
     place = str(made.context.root)
     if as_json:
@@ -186,12 +191,19 @@ def init(
 
 
 @command(app, "status", example="erasable status", panel=PANEL)
-def status(folder: str = FOLDER, as_json: bool = JSON) -> None:
+def status(
+    check: bool = switch(
+        "--check", "End with 1 if a request is late, or what failed is not tried again."
+    ),
+    folder: str = FOLDER,
+    as_json: bool = JSON,
+) -> None:
     """Count data sets, models and requests, and what is due."""
     found = opened(folder).status()
-    if show.printed(as_json, found):
-        return
-    show.facts(_status_lines(found))
+    if not show.printed(as_json, found):
+        show.facts(_status_lines(found))
+    if check and (found["late"] or found["failed"]["dead"]):
+        raise typer.Exit(1)
 
 
 @command(app, "report", example="erasable report report.html", panel=PANEL)

@@ -3,9 +3,6 @@
 A deletion goes from `_kmeans.ModelRun.exchange` to `_run.LloydRun`; `_lloyd` processes its levels.
 """
 
-from ._density import DBSCAN
-from ._divide import DivideAndConquerKMeans
-from ._kmeans import KMeans
-from ._quantized import QuantizedKMeans
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = ["DBSCAN", "DivideAndConquerKMeans", "KMeans", "QuantizedKMeans"]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

@@ -307,10 +307,7 @@ class ClusterTree:
 
     def _leaves_for(self, model: CentroidModel, rows: Ints, n_leaves: int) -> Ints:
         """Return the leaf of each row: a hash of its group, or of its record."""
-        owners = model._attached().records.groups
-        keys = model._record_keys()[rows]
-        own = keys if owners is None else model._tape.record_keys(owners[rows])
-        chance = model._tape.uniform(own, Stream.LEAF, 0)
+        chance = model._tape.uniform(model._owner_keys(rows), Stream.LEAF, 0)
         leaves: Ints = (chance * n_leaves).astype(np.int64)
         return leaves
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils._param_validation import Interval
 
@@ -24,7 +23,7 @@ from erasable.core.params import decode_param, encoded_parts
 from erasable.core.protocol import Learner
 from erasable.core.rows import Rows
 from erasable.core.values import ANYTHING, Accepts
-from erasable.pipeline._composition import Composition
+from erasable.pipeline._composition import Composition, named
 from erasable.pipeline._engine import Engine
 from erasable.pipeline._layout import Layout, Nested, lay_out
 from erasable.pipeline._maps import Blocks, Widths
@@ -450,8 +449,8 @@ def make_column_transformer(*transformers: Any, **options: Any) -> ColumnTransfo
     >>> make_column_transformer((MinMaxScaler(), ["age"]))
     ColumnTransformer(transformers=[('minmaxscaler', MinMaxScaler(), ['age'])])
     """
-    named = _name_estimators([part for part, _ in transformers])
-    items = [(name, part, c) for (name, part), (_, c) in zip(named, transformers, strict=True)]
+    parts = named([part for part, _ in transformers])
+    items = [(*part, columns) for part, (_, columns) in zip(parts, transformers, strict=True)]
     return ColumnTransformer(items, **options)
 
 

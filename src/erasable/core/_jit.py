@@ -22,13 +22,18 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
 
-from ._kernel_cache import KernelCache
+from ._kernel_cache import KernelCache, saves_for_now
 
 PATIENCE = 1.0
 """Seconds that a thread waits for the compiler in all, before the message."""
 
 MESSAGE = (
     "erasable: compiling kernels, once per installation; `erasable compile` does all of it ahead"
+)
+
+FOR_NOW = (
+    "erasable: compiling kernels into {folder}, as no other folder can be written to; "
+    "NUMBA_CACHE_DIR names one that lasts"
 )
 
 RARELY = (50_000, 20, 20)
@@ -105,7 +110,12 @@ class Wait(threading.local):
             told, Wait.told = Wait.told, True
         if not told and sys.stderr is not None:
             with contextlib.suppress(OSError, ValueError):  # a stream that is closed
-                print(MESSAGE, file=sys.stderr, flush=True)
+                folder = saves_for_now()
+                print(
+                    MESSAGE if folder is None else FOR_NOW.format(folder=folder),
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -23,6 +23,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
 
+from . import _kernel_folders
+
 _ROOT = Path(__file__).parents[1]
 
 # What follows `import` in brackets may take several lines. Imports within functions count as well.
@@ -75,9 +77,9 @@ def _read(path: Path) -> tuple[str, tuple[Path, ...]]:
 class KernelCache(NullCache):
     """Loads and saves the compiled forms of one kernel, for numba.
 
-    Kernels are saved in the first folder that numba may write to. If there is none, or saving
-    fails, they are compiled in memory. Kernels in a read-only folder, such as the package's own in
-    an image, are loaded as well.
+    Kernels are saved in the first folder that numba may write to, or in a temporary one. If there
+    is none, or saving fails, they are compiled in memory. Kernels in a read-only folder, such as
+    the package's own in an image, are loaded as well.
 
     Processes may share a folder and compile at the same time. numba numbers the files of a
     function, one for each combination of types, by the index of the cache. Two processes that read
@@ -91,13 +93,14 @@ class KernelCache(NullCache):
 
     def __init__(self, function: Any) -> None:
         self._py_func = function
-        self._saving: Any = None
+        self._saving: Any
         self._cache_file: Any = None
         try:
             self._saving = FunctionCache(function)  # type: ignore[no-untyped-call]
         except RuntimeError:  # numba finds no folder that it may write to
-            return
-        self._cache_file = _shared(self._saving._cache_file, function)
+            self._saving = _kernel_folders.in_temporary(function)
+        if self._saving is not None:
+            self._cache_file = _shared(self._saving._cache_file, function)
 
     @property
     def cache_path(self) -> Any:
@@ -107,8 +110,7 @@ class KernelCache(NullCache):
     def load_overload(self, types: Any, context: Any) -> Any:
         """Load a kernel without making the compiler ready, a tenth of a command's time."""
         rtsys.initialize(context)
-        key = self._key(types, context)
-        for file in self._files():
+        for file, key in self._places(types, context):
             with contextlib.suppress(OSError):  # another process has the file, on Windows
                 data = file.load(key)
                 if data is not None:
@@ -125,17 +127,26 @@ class KernelCache(NullCache):
 
     def holds(self, types: Any, context: Any) -> bool:
         """Return whether a kernel can be loaded for some types."""
-        key = self._key(types, context)
-        return any(key in file._load_index() for file in self._files())
+        return any(key in file._load_index() for file, key in self._places(types, context))
 
     def _key(self, types: Any, context: Any) -> Any:
         index_key: Any = FunctionCache._index_key
         return index_key(self, types, context.codegen())
 
-    def _files(self) -> Iterator[Any]:
+    def _places(self, types: Any, context: Any) -> Iterator[tuple[Any, Any]]:
+        """Iterate over the indexes that may have a kernel, and its keys in them."""
+        key = self._key(types, context)
         if self._cache_file is not None:
-            yield self._cache_file
-        yield from self._read_only
+            yield self._cache_file, key
+        if (shipped := self._shipped) is not None:
+            yield from ((shipped, each) for each in _kernel_folders.shipped_keys(key))
+        yield from ((file, key) for file in self._read_only)
+
+    @cached_property
+    def _shipped(self) -> Any:
+        """The index of the kernels that a wheel has brought."""
+        index = _kernel_folders.shipped(self._py_func)
+        return None if index is None else _shared(index, self._py_func)
 
     @cached_property
     def _read_only(self) -> list[Any]:
@@ -156,6 +167,17 @@ class KernelCache(NullCache):
 def can_save() -> bool:
     """Return whether there is a folder to save compiled kernels in."""
     return KernelCache(can_save).cache_path is not None
+
+
+def saves_for_now() -> Path | None:
+    """Return the temporary folder, if kernels are saved there for want of another."""
+    path = KernelCache(can_save).cache_path
+    if path is None:
+        return None
+    with contextlib.suppress(OSError):
+        folder = _kernel_folders.temporary()
+        return folder if Path(path).is_relative_to(folder) else None
+    return None
 
 
 def _read_only(locator: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
+from erasable.core.display import facts
+
 __all__ = ["Action", "Addition", "Correction", "Deletion", "Outcome", "Replacement", "Report"]
 
 Action = Literal["none", "updated", "resumed", "refit"]
@@ -91,6 +93,21 @@ class Report:
         if self.digest_before is not None and self.digest_after is not None:
             parts.append(f"{_short(self.digest_before)} -> {_short(self.digest_after)}")
         return ", ".join(parts)
+
+    def _repr_html_(self) -> str:
+        counts = {name: count for name, count in self.counts.items() if count}
+        return facts(
+            f"{self._done} {self.ids.size:,} {'record' if self.ids.size == 1 else 'records'}",
+            {
+                "exactness": self.exactness,
+                "action": self.action,
+                "rows_touched": self.rows_touched,
+                **counts,
+                "time": _duration(self.seconds),
+                "digest_before": self.digest_before,
+                "digest_after": self.digest_after,
+            },
+        )
 
 
 class Deletion(Report):

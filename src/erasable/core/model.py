@@ -276,6 +276,11 @@ class Model(Learner, Transformer, BaseEstimator, ABC):
             self._info.keys = keys
         return self._info.keys
 
+    def _owner_keys(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the keys by which live rows are shared out: of their groups, or of their ids."""
+        groups = self._attached().records.groups
+        return self._record_keys()[rows] if groups is None else self._tape.record_keys(groups[rows])
+
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the columns, where the model was fitted on a frame; a copy."""

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Floats, Ints, Words
+from erasable.core.arrays import Flags, Floats, Ints, Ints32, Words
 from erasable.core.digest import id_set_hash
-from erasable.core.estimator import Erasable
 from erasable.core.tape import Stream, Tape
 
 _NOBODY = -1
@@ -64,14 +62,6 @@ class Allotment(Protocol):
         """Return what is left without some rows."""
 
 
-def owners_of(model: Erasable, rows: Ints) -> Words:
-    """Return the keys by which rows are assigned: of their groups, or of their ids."""
-    groups = model._attached().records.groups
-    if groups is None:
-        return model._record_keys()[rows]
-    return model._tape.record_keys(groups[rows])
-
-
 def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
     """Assign owners to shards, or, in another step, to slices.
 
@@ -83,88 +73,103 @@ def shards_of(tape: Tape, owners: Words, n_shards: int, step: int = 0) -> Ints:
     return (tape.uniform(owners, Stream.LEAF, step) * n_shards).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
 class Shards:
-    """Every record is in one shard, and in one slice of it; `rows` are in key order."""
+    """Every record is in one shard, and in one slice of it."""
 
-    def __init__(self, model: Erasable, rows: Ints, n_shards: int, n_slices: int) -> None:
-        owners, n_rows = owners_of(model, rows), model._attached().records.n_rows
-        self._shard = np.full(n_rows, _NOBODY, dtype=np.int32)
-        self._shard[rows] = parts = shards_of(model._tape, owners, n_shards)
-        self._slice: Ints | None = None
+    rows: dict[int, Ints]  # of each shard that has any: by slice, and in a slice in key order
+    # shard, slice: (n_rows,); -1 for rows that are in none
+    shard: Ints32
+    slice: Ints | None  # None where there are no slices
+
+    @classmethod
+    def of(
+        cls, tape: Tape, rows: Ints, owners: Words, n_rows: int, n_shards: int, n_slices: int
+    ) -> Self:
+        """Share out rows, which are in the order of their keys, by the keys of their owners."""
+        shard, slice_ = np.full(n_rows, _NOBODY, dtype=np.int32), None
+        shard[rows] = parts = shards_of(tape, owners, n_shards)
         if n_slices > 1:
-            self._slice = np.full(n_rows, _NOBODY, dtype=np.int64)
-            self._slice[rows] = slices = shards_of(model._tape, owners, n_slices, step=1)
+            slice_ = np.full(n_rows, _NOBODY, dtype=np.int64)
+            slice_[rows] = slices = shards_of(tape, owners, n_slices, step=1)
             parts = parts * n_slices + slices
         # Numbers of 16 bits, which shards and slices seldom need more than, are sorted in one pass.
         small = np.min_scalar_type(n_shards * n_slices)
         order = rows[np.argsort(parts.astype(small), kind="stable")]
-        numbers, begins = np.unique(self._shard[order], return_index=True)
-        self._rows = dict(zip(numbers.tolist(), np.split(order, begins[1:]), strict=True))
+        numbers, begins = np.unique(shard[order], return_index=True)
+        own = dict(zip(numbers.tolist(), np.split(order, begins[1:]), strict=True))
+        return cls(own, shard, slice_)
 
     def members(self) -> list[int]:
         """Return the shards that have records."""
-        return list(self._rows)
+        return list(self.rows)
 
     def members_of(self, rows: Ints) -> list[int]:
         """Return the shards of rows."""
-        found = np.unique(self._shard[rows]).tolist()
+        found = np.unique(self.shard[rows]).tolist()
         return [shard for shard in found if shard != _NOBODY]
 
     def share(self, member: int) -> Share:
         """Return the records of a shard."""
-        rows = self._rows.get(member, _NO_ROWS)
-        return Share(rows, None if self._slice is None else self._slice[rows])
+        rows = self.rows.get(member, _NO_ROWS)
+        return Share(rows, None if self.slice is None else self.slice[rows])
 
     def among(self, rows: Ints, member: int) -> Ints:
         """Return those of some rows that a shard has."""
-        found: Ints = rows[self._shard[rows] == member]
+        found: Ints = rows[self.shard[rows] == member]
         return found
 
     def slices(self, rows: Ints) -> Ints:
         """Return the slice of each row."""
-        return np.zeros(rows.size, dtype=np.int64) if self._slice is None else self._slice[rows]
+        return np.zeros(rows.size, dtype=np.int64) if self.slice is None else self.slice[rows]
 
     def without(self, rows: Ints) -> Self:
         """Return what is left without some rows."""
-        made = copy(self)
-        made._rows, made._shard = dict(self._rows), self._shard.copy()
+        own = dict(self.rows)
         for member in self.members_of(rows):
-            own = self._rows[member]
-            left = made._rows[member] = own[~np.isin(own, rows)]
-            if not left.size:
-                del made._rows[member]
-        made._shard[rows] = _NOBODY
-        if self._slice is not None:
-            made._slice = self._slice.copy()
-            made._slice[rows] = _NOBODY
-        return made
+            own[member] = own[member][~np.isin(own[member], rows)]
+            if not own[member].size:
+                del own[member]
+        slice_ = None if self.slice is None else _blanked(self.slice, rows, _NOBODY)
+        return replace(self, rows=own, shard=_blanked(self.shard, rows, _NOBODY), slice=slice_)
 
 
+@dataclass(frozen=True, eq=False)
 class Bags:
-    """Every record is in each bag as often as its owner's draw for that bag says, or not at all.
+    """Every record is in each bag as often as its owner's draw for that bag says, or not at all."""
 
-    `rows` are in the order of their keys. `share` is the mean of times in a bag, or without
-    `bootstrap` the probability of being in it.
-    """
+    tape: Tape
+    n_bags: int
+    # (n,); what a uniform draw must reach for a record to be in a bag once, twice, ...
+    thresholds: Floats
+    bootstrap: bool
+    rows: Ints  # in the order of their keys
+    # owners, teaches: (n_rows,); keys of the rows' owners, and whether they are in `rows`
+    owners: Words
+    teaches: Flags
 
-    def __init__(
-        self, model: Erasable, rows: Ints, n_bags: int, share: float, bootstrap: bool
-    ) -> None:
-        self._rows, self._tape, self._n_bags = rows, model._tape, n_bags
-        self._thresholds = poisson_thresholds(share) if bootstrap else np.array([1.0 - share])
-        self._bootstrap = bootstrap
-        self._owners = np.zeros(model._attached().records.n_rows, dtype=np.uint64)
-        self._owners[rows] = owners_of(model, rows)
-        self._teaches = np.zeros(self._owners.size, dtype=np.bool_)
-        self._teaches[rows] = True
+    @classmethod
+    def of(
+        cls, tape: Tape, rows: Ints, owners: Words, n_rows: int, n_bags: int, share: float,
+        bootstrap: bool,
+    ) -> Self:  # fmt: skip
+        """Share out rows by the keys of their owners.
+
+        `share` is the mean of times in a bag, or without `bootstrap` the probability of being in
+        it.
+        """
+        every, teaches = np.zeros(n_rows, dtype=np.uint64), np.zeros(n_rows, dtype=np.bool_)
+        every[rows], teaches[rows] = owners, True
+        thresholds = poisson_thresholds(share) if bootstrap else np.array([1.0 - share])
+        return cls(tape, n_bags, thresholds, bootstrap, rows, every, teaches)
 
     def _times(self, member: int, rows: Ints) -> Ints:
-        chance = self._tape.uniform(self._owners[rows], Stream.LEAF, member)
-        return np.searchsorted(self._thresholds, chance, side="right").astype(np.int64)
+        chance = self.tape.uniform(self.owners[rows], Stream.LEAF, member)
+        return np.searchsorted(self.thresholds, chance, side="right").astype(np.int64)
 
     def members(self) -> Sequence[int]:
         """Return all bags, empty ones included."""
-        return range(self._n_bags)
+        return range(self.n_bags)
 
     def members_of(self, rows: Ints) -> list[int]:
         """Return the bags in which any of the rows is."""
@@ -172,13 +177,13 @@ class Bags:
 
     def share(self, member: int) -> Share:
         """Return the records of a bag."""
-        times = self._times(member, self._rows)
+        times = self._times(member, self.rows)
         inside = times > 0
-        return Share(self._rows[inside], times=times[inside] if self._bootstrap else None)
+        return Share(self.rows[inside], times=times[inside] if self.bootstrap else None)
 
     def among(self, rows: Ints, member: int) -> Ints:
         """Return those of some rows that a bag has."""
-        rows = rows[self._teaches[rows]]
+        rows = rows[self.teaches[rows]]
         return rows[self._times(member, rows) > 0]
 
     def slices(self, rows: Ints) -> Ints:
@@ -187,11 +192,16 @@ class Bags:
 
     def without(self, rows: Ints) -> Self:
         """Return what is left without some rows."""
-        made = copy(self)
-        made._owners, made._teaches = self._owners.copy(), self._teaches.copy()
-        made._owners[rows], made._teaches[rows] = 0, False
-        made._rows = self._rows[made._teaches[self._rows]]
-        return made
+        teaches = _blanked(self.teaches, rows, False)
+        owners, left = _blanked(self.owners, rows, 0), self.rows[teaches[self.rows]]
+        return replace(self, rows=left, owners=owners, teaches=teaches)
+
+
+def _blanked(values: NDArray[Any], rows: Ints, by: Any) -> NDArray[Any]:
+    """Return a copy with another value in some rows."""
+    copy = values.copy()
+    copy[rows] = by
+    return copy
 
 
 def poisson_thresholds(mean: float) -> Floats:

@@ -68,9 +68,11 @@ class _Bagging(Composed):
             )
 
     def _allot(self, rows: Ints) -> Allotment:
-        return Bags(
-            self,
+        return Bags.of(
+            self._tape,
             rows,
+            self._owner_keys(rows),
+            self._attached().records.n_rows,
             self._at_fit("n_estimators"),
             float(self._at_fit("max_samples")),
             bool(self._at_fit("bootstrap")),

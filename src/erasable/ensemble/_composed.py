@@ -57,12 +57,10 @@ from erasable.core.weighted import Weighted
 from erasable.ensemble._allotment import Allotment
 from erasable.ensemble._learning import (
     Accelerator,
-    Moves,
+    Learning,
+    MemberChange,
     Staged,
-    learn_members,
     of_one_class,
-    outcome_of,
-    sample_task,
 )
 from erasable.ensemble._members import Fitted, Member, carry_out, takes
 from erasable.ensemble._own_members import (
@@ -126,7 +124,7 @@ def restored(
         made: Member = restored_own(state, recipe, tape, columns, n_features)
     else:
         found = recipe.restored(tree, text, tape, n_features)
-        made = Fitted(size, state["record_set"], columns, found, tree, text)
+        made = Fitted(size, state["record_set"], columns, text, found, tree)
     if labels is not None and made.estimator is not None:
         known = set(labels.tolist())
         if not known.issuperset(np.asarray(made.estimator.classes_).tolist()):
@@ -294,17 +292,25 @@ class Composed(MetaEstimatorMixin, Weighted):
         if work.classes is not None:
             self._labels, self._counts = work.classes.labels, work.classes.counts
         if not self._has_own_members:
-            sample = sample_task(self, rows[:_SAMPLE])
+            sliced = self._learns_by != "fit"
+            sample = self._learning().sample(rows[:_SAMPLE], work.classes, sliced=sliced)
             refuse_chance(
                 recipe.template,
                 recipe.known,
                 lambda: {str(number): tree for number, tree in carry_out(sample).items()},
             )
         self._members = {}
-        staged = learn_members(self, work.allotment.members(), work)
+        staged = self._learning().learn(work.allotment.members(), work)
         self._refuse_nobody(staged)
         self._adopt_members(staged)
         drop_copies(self)
+
+    def _learning(self) -> Learning:
+        """Return how members learn from the records that are there now."""
+        records = self._attached().records
+        return Learning(
+            self._part, self._recipe, self._tape, records, self._columns_of, self.n_jobs
+        )
 
     def _share_out(self, rows: Ints) -> Accelerator:
         y = self._attached().records.y
@@ -359,22 +365,23 @@ class Composed(MetaEstimatorMixin, Weighted):
             return None
         before = self._accelerator
         stays = self._attached().live[table.rows] & ~np.isin(table.rows, delta.arriving)
-        moves = Moves(delta.leaving, delta.arriving, table.rows[stays])
-        if moves.arriving.size:
+        leaving, arriving, changed = delta.leaving, delta.arriving, table.rows[stays]
+        if arriving.size:
             self._refuse_weightless(_NO_ROWS)
             work = self._share_out(self._teaching_rows())
             work.trails = dict(before.trails)
         else:
-            work = before.without(moves.leaving)
+            work = before.without(leaving)
         members = {
-            *before.allotment.members_of(np.concatenate([moves.leaving, moves.changed])),
-            *work.allotment.members_of(moves.arriving),
+            *before.allotment.members_of(np.concatenate([leaving, changed])),
+            *work.allotment.members_of(arriving),
         }
-        staged = learn_members(self, sorted(members), work, moves)
+        change = MemberChange(leaving, arriving, changed, self._members, before)
+        staged = self._learning().learn(sorted(members), work, change)
         self._refuse_nobody(staged)
         self._has_begun = self._has_own_members
         try:
-            outcomes = follow(staged.following)
+            followed = follow(staged.following)
         except ErasableError:  # no member has changed; after another error, some may have
             self._has_begun = False
             raise
@@ -382,7 +389,8 @@ class Composed(MetaEstimatorMixin, Weighted):
         self._adopt_members(staged)
         if work.classes is not None:
             self._labels, self._counts = work.classes.labels, work.classes.counts
-        return outcome_of(self, staged, outcomes, arrived=moves.arriving.size > 0)
+        n_members = len(self._members)
+        return staged.outcome(self._part, n_members, followed, arrived=arriving.size > 0)
 
     def _refuse_nobody(self, staged: Staged) -> None:
         """Refuse that all members are without records, which can happen to bags."""
@@ -460,7 +468,7 @@ class Composed(MetaEstimatorMixin, Weighted):
         # What was neither checked nor trusted is learned again instead.
         again = [number for number, each in self._members.items() if each.estimator is None]
         if again:
-            staged = learn_members(self, again, work)
+            staged = self._learning().learn(again, work)
             refuse_other_members(self._members, staged.members, type(self).__name__)
             self._adopt_members(staged)
 

@@ -5,9 +5,9 @@ They learn, or get ready to delete, before anything is changed. If one of them c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.dummy import DummyClassifier
@@ -16,17 +16,13 @@ from erasable.core.arrays import Ints
 from erasable.core.attachment import HeldRecords
 from erasable.core.classes import GONE, Classes, narrowed
 from erasable.core.deletion import Action, Outcome
+from erasable.core.estimator import Erasable
 from erasable.core.tape import Tape
 from erasable.ensemble._allotment import Allotment, Share
 from erasable.ensemble._members import Fitted, Following, Member, Task, Trail, carry_out_all
 from erasable.ensemble._own_members import fit_own
 from erasable.refit._given import text_columns, weights_parameter
 from erasable.refit._recipe import Recipe
-
-if TYPE_CHECKING:
-    from erasable.ensemble._composed import Composed
-
-_NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,87 +125,148 @@ class Staged:
     rows_read: int
     resumed: int
 
+    def outcome(
+        self, part: str, n_members: int, followed: list[Outcome], *, arrived: bool
+    ) -> Outcome:
+        """Make one outcome of what members learned, and of what they did themselves.
 
-class Moves(NamedTuple):
-    """Rows that leave an ensemble, those that arrive, and those that stay with other values."""
-
-    leaving: Ints = _NO_ROWS
-    arriving: Ints = _NO_ROWS
-    changed: Ints = _NO_ROWS
-
-
-_NO_MOVES = Moves()
-
-
-def learn_members(
-    model: Composed, members: Iterable[int], work: Accelerator, moves: Moves = _NO_MOVES
-) -> Staged:
-    """Have members learn from what `work` allots to them, or prepare them to follow the change."""
-    records = model._attached().records
-    plans: list[MemberPlan] = []
-    found: dict[int, Member | None] = {}
-    following: list[Following] = []
-    rows_read = 0
-    for member in members:
-        share = work.allotment.share(member)
-        if share.rows.size == 0:
-            found[member] = None
-            continue
-        labels = _labels_of(work.classes, share.rows)
-        alone = len(labels) == 1
-        follows = None if alone else _following(model, member, share, moves)
-        if follows is not None:
-            following.append(follows)
-        elif model._has_own_members and not alone:
-            found[member] = fit_own(
-                _name(model, member), model._recipe, model._tape.child(model._part, member),
-                records, share, model._columns_of(member),
-            )  # fmt: skip
-            rows_read += share.rows.size
-        else:
-            plan = plan_of(model, member, share, labels)
-            plans.append(replace(plan, kept=_kept(model, plan, work.allotment, moves)))
-    tasks = (plan.task(records) for plan in plans)
-    learned = carry_out_all(tasks, len(plans), model.n_jobs, records.matrix)
-    trails: dict[int, Trail] = {}
-    for plan, trees in zip(plans, learned, strict=True):
-        known = {**plan.kept, **trees}
-        tree = known[max(known)]
-        size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
-        fitted = model._recipe.fitted(tree)
-        found[plan.member] = Fitted(size, ids, plan.columns, fitted, tree, plan.text)
-        if plan.sliced:
-            trails[plan.member] = Trail(
-                plan.basis, {number: known[number] for number in sorted(known)[:-1]}
-            )
-    rows_read += sum(plan.share.rows.size - plan.begin for plan in plans)
-    return Staged(found, trails, following, int(rows_read), sum(bool(plan.kept) for plan in plans))
+        `part` is what a member is called; `n_members` are there now.
+        """
+        actions = [outcome.action for outcome in followed]
+        learned = sum(member is not None for member in self.members.values())
+        n_refits = learned + actions.count("refit")
+        action: Action = "resumed"
+        if not self.members and "refit" not in actions and "resumed" not in actions:
+            action = "updated"
+        elif n_refits == n_members and not (self.resumed or arrived):
+            action = "refit"
+        counts = {f"{part}s": len(self.members) + len(followed)}
+        for outcome in followed:
+            for name, count in outcome.counts.items():
+                name = f"{part}s.{name}"
+                counts[name] = counts.get(name, 0) + count
+        touched = self.rows_read + sum(outcome.rows_touched for outcome in followed)
+        return Outcome(action, touched, counts)
 
 
-def _following(model: Composed, member: int, share: Share, moves: Moves) -> Following | None:
-    """Return the change that a member is ready to follow; None: it learns again."""
-    mine, had = model._members.get(member), model._accelerator.allotment
-    if mine is None or had.among(moves.changed, member).size:
-        return None
-    records, leaving = model._attached().records, had.among(moves.leaving, member)
-    return mine.following(_name(model, member), records, share, leaving, moves.arriving)
+@dataclass(frozen=True, eq=False)
+class MemberChange:
+    """Rows that leave an ensemble, that arrive, and that stay with other values; and what it was.
+
+    `members` and `had` are those of the ensemble before the change.
+    """
+
+    leaving: Ints
+    arriving: Ints
+    changed: Ints
+    members: Mapping[int, Member]
+    had: Accelerator
 
 
-def _kept(model: Composed, plan: MemberPlan, has: Allotment, moves: Moves) -> dict[int, Any]:
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """How the members of an ensemble learn, and from which records."""
+
+    part: str  # what a member is called
+    recipe: Recipe
+    tape: Tape
+    records: HeldRecords
+    columns_of: Callable[[int], Ints | None]  # columns that a member looks at; None for all
+    n_jobs: int | None
+
+    def name(self, member: int) -> str:
+        """Return the name of a member, for messages."""
+        return f"{self.part} {member}"
+
+    def learn(
+        self, members: Iterable[int], work: Accelerator, change: MemberChange | None = None
+    ) -> Staged:
+        """Have members learn from what `work` allots to them, or prepare them to follow a change.
+
+        Without a change, they begin from nothing.
+        """
+        records, own = self.records, isinstance(self.recipe.template, Erasable)
+        plans: list[MemberPlan] = []
+        found: dict[int, Member | None] = {}
+        following: list[Following] = []
+        rows_read = 0
+        for member in members:
+            share = work.allotment.share(member)
+            if share.rows.size == 0:
+                found[member] = None
+                continue
+            labels = _labels_of(work.classes, share.rows)
+            alone = len(labels) == 1
+            follows = None if alone else self._following(member, share, change)
+            if follows is not None:
+                following.append(follows)
+            elif own and not alone:
+                tape, columns = self.tape.child(self.part, member), self.columns_of(member)
+                name = self.name(member)
+                found[member] = fit_own(name, self.recipe, tape, records, share, columns)
+                rows_read += share.rows.size
+            else:
+                plan = self.plan(member, share, labels)
+                plans.append(replace(plan, kept=_kept(plan, work.allotment, change)))
+        tasks = (plan.task(records) for plan in plans)
+        learned = carry_out_all(tasks, len(plans), self.n_jobs, records.matrix)
+        trails: dict[int, Trail] = {}
+        for plan, trees in zip(plans, learned, strict=True):
+            known = {**plan.kept, **trees}
+            tree = known[max(known)]
+            size, ids = plan.share.size(records.weights), plan.share.record_set(records.ids)
+            fitted = self.recipe.fitted(tree)
+            found[plan.member] = Fitted(size, ids, plan.columns, plan.text, fitted, tree)
+            if plan.sliced:
+                trails[plan.member] = Trail(
+                    plan.basis, {number: known[number] for number in sorted(known)[:-1]}
+                )
+        rows_read += sum(plan.share.rows.size - plan.begin for plan in plans)
+        resumed = sum(bool(plan.kept) for plan in plans)
+        return Staged(found, trails, following, int(rows_read), resumed)
+
+    def _following(
+        self, member: int, share: Share, change: MemberChange | None
+    ) -> Following | None:
+        """Return the change that a member is ready to follow; None: it learns again."""
+        mine = None if change is None else change.members.get(member)
+        if mine is None or change is None:
+            return None
+        had = change.had.allotment
+        if had.among(change.changed, member).size:
+            return None
+        leaving = had.among(change.leaving, member)
+        return mine.following(self.name(member), self.records, share, leaving, change.arriving)
+
+    def plan(self, member: int, share: Share, labels: list[Any]) -> MemberPlan:
+        """Plan to learn a share, of some classes, from its beginning."""
+        recipe, columns = self.recipe, self.columns_of(member)
+        text = text_columns(self.records.matrix, share.rows)
+        if columns is not None:
+            recipe = recipe.on(columns)
+            text = [place for place, column in enumerate(columns.tolist()) if column in text]
+        if len(labels) == 1:
+            recipe = of_one_class(recipe)
+        tape, name = self.tape.child(self.part, member), self.name(member)
+        return MemberPlan(member, name, recipe, tape, share, columns, text, labels)
+
+    def sample(self, rows: Ints, classes: Classes | None, *, sliced: bool) -> Task:
+        """Make the task to learn from a few records, whichever members have them."""
+        slices = np.arange(rows.size) * 2 // rows.size if sliced else None
+        labels = _labels_of(classes, rows)
+        return self.plan(0, Share(rows, slices), labels).task(self.records)
+
+
+def _kept(plan: MemberPlan, has: Allotment, change: MemberChange | None) -> dict[int, Any]:
     """Return what a member knows after the slices before the first that is another one."""
-    had, trail = model._accelerator.allotment, model._accelerator.trails.get(plan.member)
-    if not plan.sliced or trail is None or trail.basis != plan.basis:
+    trail = None if change is None else change.had.trails.get(plan.member)
+    if change is None or not plan.sliced or trail is None or trail.basis != plan.basis:
         return {}
-    slices = [
-        allotment.slices(allotment.among(rows, plan.member))
-        for allotment, rows in ((had, moves.leaving), (had, moves.changed), (has, moves.arriving))
-    ]
+    had = change.had.allotment
+    moved = ((had, change.leaving), (had, change.changed), (has, change.arriving))
+    slices = [of.slices(of.among(rows, plan.member)) for of, rows in moved]
     kept: dict[int, Any] = trail.before(int(np.concatenate(slices).min()))
     return kept
-
-
-def _name(model: Composed, member: int) -> str:
-    return f"{model._part} {member}"
 
 
 def _labels_of(classes: Classes | None, rows: Ints) -> list[Any]:
@@ -223,46 +280,3 @@ def _labels_of(classes: Classes | None, rows: Ints) -> list[Any]:
     there = np.bincount(classes.codes[rows], minlength=classes.labels.size) > 0
     labels: list[Any] = classes.labels[there].tolist()
     return labels
-
-
-def plan_of(model: Composed, member: int, share: Share, labels: list[Any]) -> MemberPlan:
-    """Plan to learn a share, of some classes, from its beginning."""
-    records, recipe, columns = model._attached().records, model._recipe, model._columns_of(member)
-    text = text_columns(records.matrix, share.rows)
-    if columns is not None:
-        recipe = recipe.on(columns)
-        text = [place for place, column in enumerate(columns.tolist()) if column in text]
-    if len(labels) == 1:
-        recipe = of_one_class(recipe)
-    tape = model._tape.child(model._part, member)
-    return MemberPlan(member, _name(model, member), recipe, tape, share, columns, text, labels)
-
-
-def sample_task(model: Composed, rows: Ints) -> Task:
-    """Make the task to learn from a few records, whichever members have them."""
-    slices = None
-    if model._learns_by != "fit":
-        slices = np.arange(rows.size) * 2 // rows.size
-    labels = _labels_of(model._accelerator.classes, rows)
-    return plan_of(model, 0, Share(rows, slices), labels).task(model._attached().records)
-
-
-def outcome_of(
-    model: Composed, staged: Staged, outcomes: list[Outcome], *, arrived: bool
-) -> Outcome:
-    """Make one outcome of what members learned, and of what they did themselves."""
-    actions = [outcome.action for outcome in outcomes]
-    learned = sum(member is not None for member in staged.members.values())
-    n_refits = learned + actions.count("refit")
-    action: Action = "resumed"
-    if not staged.members and "refit" not in actions and "resumed" not in actions:
-        action = "updated"
-    elif n_refits == len(model._members) and not (staged.resumed or arrived):
-        action = "refit"
-    counts = {f"{model._part}s": len(staged.members) + len(outcomes)}
-    for outcome in outcomes:
-        for name, count in outcome.counts.items():
-            name = f"{model._part}s.{name}"
-            counts[name] = counts.get(name, 0) + count
-    touched = staged.rows_read + sum(outcome.rows_touched for outcome in outcomes)
-    return Outcome(action, touched, counts)

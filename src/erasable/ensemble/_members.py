@@ -76,11 +76,21 @@ class Member:
     size: float  # its records, or the sum of their weights
     record_set: Words  # (2,); hash of the set of their ids
     columns: Ints | None  # columns that it looks at; None for all
+    text: list[int]  # columns that it takes as text, of those that it looks at
     estimator: Any  # None where it has to be fitted again
 
     @abstractmethod
+    def learned(self) -> dict[str, Any]:
+        """Return what its estimator has learned, as plain values."""
+
     def state(self) -> dict[str, Any]:
         """Return it as plain values."""
+        return {
+            "fitted": self.learned(),
+            "record_set": self.record_set,
+            "size": self.size,
+            "text_columns": np.array(self.text, dtype=np.int64),
+        }
 
     @abstractmethod
     def hashed_state(self, name: str) -> LeafHash:
@@ -127,17 +137,11 @@ class Fitted(Member):
     """A member whose estimator is scikit-learn's, and keeps no records."""
 
     tree: Tree  # what `estimator` has learned, as plain values, see `erasable.refit`
-    text: list[int]  # columns that were text among its records
     _root: LeafHash | None = field(default=None, repr=False)
 
-    def state(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {
-            "fitted": self.tree,
-            "record_set": self.record_set,
-            "size": self.size,
-            "text_columns": np.array(self.text, dtype=np.int64),
-        }
+    def learned(self) -> dict[str, Any]:
+        """Return what its estimator has learned, as plain values."""
+        return self.tree
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state, made once."""

@@ -49,15 +49,10 @@ _DERIVED = ("params", "record_set")  # what a member's state need not say, as th
 class Own(Member):
     """A member that is an estimator of erasable, with a copy of its records."""
 
-    def state(self) -> dict[str, Any]:
-        """Return it as plain values."""
+    def learned(self) -> dict[str, Any]:
+        """Return the state of the model, but for what is known from the ensemble's."""
         whole = self.estimator._whole_state(self.estimator._state())
-        return {
-            "fitted": {name: value for name, value in whole.items() if name not in _DERIVED},
-            "record_set": self.record_set,
-            "size": self.size,
-            "text_columns": np.empty(0, dtype=np.int64),
-        }
+        return {name: value for name, value in whole.items() if name not in _DERIVED}
 
     def hashed_state(self, name: str) -> LeafHash:
         """Return the hash of its state; the model makes its own once."""
@@ -173,7 +168,7 @@ def fit_own(
 ) -> Own:
     """Fit a member on its share of the records; raise UnlearnableError if that cannot be done."""
     size, ids = share.size(records.weights), share.record_set(records.ids)
-    member = Own(size, ids, columns, seeded(recipe.template, tape))
+    member = Own(size, ids, columns, [], seeded(recipe.template, tape))
     with _named(name):
         member.estimator.fit(_copied(records, share, member))
     member.estimator._info.values = None  # the ensemble knows
@@ -203,7 +198,7 @@ def restored_own(
             f"another seed; expected one of {n_features}, fitted as a member; fit and save again"
         )
     model._info.owner = _OWNER
-    return Own(state["size"], state["record_set"], columns, model)
+    return Own(state["size"], state["record_set"], columns, [], model)
 
 
 def refuse_unsuited_own(base: Erasable, owner: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import HasMethods, Interval
 
 from erasable.core.arrays import Ints
-from erasable.ensemble._allotment import Allotment, Shards, owners_of, shards_of
+from erasable.ensemble._allotment import Allotment, Shards, shards_of
 from erasable.ensemble._composed import Composed
 from erasable.ensemble._members import Member
 from erasable.ensemble._votes import Mean, Vote
@@ -45,7 +45,9 @@ class _Sharded(Composed):
         return "fit" if self._at_fit("n_slices") == 1 else "partial_fit"
 
     def _allot(self, rows: Ints) -> Allotment:
-        return Shards(self, rows, self._at_fit("n_shards"), self._at_fit("n_slices"))
+        owners, n_rows = self._owner_keys(rows), self._attached().records.n_rows
+        sizes = self._at_fit("n_shards"), self._at_fit("n_slices")
+        return Shards.of(self._tape, rows, owners, n_rows, *sizes)
 
     def _vote_weight(self, member: Member) -> float:
         return member.size
@@ -54,7 +56,7 @@ class _Sharded(Composed):
     def shards_(self) -> Ints:
         """Shard of every record, in the order of ``ids_``."""
         rows = self._attached().live_rows()
-        return shards_of(self._tape, owners_of(self, rows), self._at_fit("n_shards"))
+        return shards_of(self._tape, self._owner_keys(rows), self._at_fit("n_shards"))
 
 
 class ShardedClassifier(Vote, _Sharded):

@@ -20,13 +20,11 @@ from sklearn.utils import check_array
 
 from erasable.core.arrays import Floats, Ints, of_objects
 from erasable.core.errors import DetachedError, ExportError
-from erasable.ensemble._boosting._bins import Features
-from erasable.ensemble._boosting._flat import FlatBoostedTree
-from erasable.ensemble._boosting._flat import from_arrays as boosted_from_arrays
-from erasable.ensemble._boosting._losses import LogLoss, Poisson
 from erasable.export._source import Source, set_names
+from erasable.tree._boosted._bins import Features
+from erasable.tree._boosted._flat import FlatBoostedTree
+from erasable.tree._boosted._losses import LogLoss, Poisson
 from erasable.tree._flat import FlatTree, from_arrays
-from erasable.tree._flat_kernels import index
 from erasable.tree._targets import ClassTargets, NumberTargets
 
 _LEAF, _NO_FEATURE = -1, -2
@@ -72,7 +70,7 @@ class _Nodes:
 
     def flats(self) -> list[FlatTree]:
         """Return the trees."""
-        return from_arrays(self.state["trees"])
+        return from_arrays(FlatTree, self.state["trees"])
 
     def fill(self, empty: Any, flat: FlatTree) -> Any:
         """Return a tree of scikit-learn like an `empty` one, with the nodes of a tree."""
@@ -209,7 +207,7 @@ def boosting(source: Source, theirs: type[Any]) -> Any:
     made.do_early_stopping_ = params["early_stopping"]
     unit, origin = _unit_and_origin(source, state)
     start = np.asarray(state["start"]) * unit + origin
-    flats = boosted_from_arrays(state["trees"])
+    flats = from_arrays(FlatBoostedTree, state["trees"])
     empty = made._predictors[0][0]
     coded = _coded(categories, state)
     texts = {feature: _compared(flats, feature, own) for feature, own in _texts(source, coded)}
@@ -333,8 +331,7 @@ def _predictor(
     has; scikit-learn's own would take these for gaps. So it becomes two or three splits at numbers,
     whose children may be the same node.
     """
-    rights, places = np.empty((2, flat.features.size), dtype=np.int32)
-    index(flat.features, rights, places)
+    rights, places = flat.rights, flat.places
     rows: list[tuple[Any, ...]] = []
     more: list[tuple[Any, ...]] = []
     n = flat.features.size

@@ -6,8 +6,6 @@ of a record are subtracted; so is every segment of `SegmentedRegression`. `Logis
 publishes the point of a lattice that is nearest to the optimum, wherever it has started from.
 """
 
-from erasable.linear_model._linear import LinearRegression, Ridge
-from erasable.linear_model._logistic import LogisticRegression
-from erasable.linear_model._segmented import SegmentedRegression
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = ["LinearRegression", "LogisticRegression", "Ridge", "SegmentedRegression"]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

@@ -5,9 +5,6 @@ grow with the records that stay. Everything else follows from the sums: a deleti
 without the record give the same model, bit for bit.
 """
 
-from erasable.naive_bayes._bernoulli import BernoulliNB
-from erasable.naive_bayes._categorical import CategoricalNB
-from erasable.naive_bayes._gaussian import GaussianNB
-from erasable.naive_bayes._multinomial import MultinomialNB
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = ["BernoulliNB", "CategoricalNB", "GaussianNB", "MultinomialNB"]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

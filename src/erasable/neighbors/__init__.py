@@ -5,9 +5,6 @@ the k nearest and densities learn nothing: they are their records, and an index 
 which is not a part of the model. The nearest centroid is exact sums of the records of each class.
 """
 
-from erasable.neighbors._centroid import NearestCentroid
-from erasable.neighbors._classification import KNeighborsClassifier
-from erasable.neighbors._density import KernelDensity
-from erasable.neighbors._regression import KNeighborsRegressor
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = ["KNeighborsClassifier", "KNeighborsRegressor", "KernelDensity", "NearestCentroid"]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -459,6 +459,16 @@ class Composition(_BaseComposition, Nested):
             raise NotFittedError(
                 f"{len(parts)} steps are here and {len(fitted)} were fitted; fit again"
             )
+
+
+def named(parts: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Name parts after their types, with a number where several would have one name."""
+    types = [each if isinstance(each, str) else type(each).__name__.lower() for each in parts]
+    numbers = [types[: place + 1].count(name) for place, name in enumerate(types)]
+    return [
+        (f"{name}-{number}" if types.count(name) > 1 else name, part)
+        for name, number, part in zip(types, numbers, parts, strict=True)
+    ]
 
 
 def _part(step: Erasable) -> dict[str, Any]:

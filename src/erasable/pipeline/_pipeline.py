@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import sklearn.pipeline
 from numpy.typing import NDArray
-from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, Tags, get_tags
 from sklearn.utils._set_output import _safe_set_output
 from sklearn.utils.metaestimators import available_if
@@ -21,7 +20,7 @@ from erasable.core.changes import Affine
 from erasable.core.errors import InvalidInputError
 from erasable.core.estimator import Erasable
 from erasable.core.values import Accepts
-from erasable.pipeline._composition import Composition
+from erasable.pipeline._composition import Composition, named
 from erasable.pipeline._layout import Layout, Nested, lay_out
 from erasable.pipeline._maps import StepMap, compose
 from erasable.pipeline._nodes import GraphNode, RecordsNode
@@ -394,7 +393,7 @@ def make_pipeline(*steps: Any) -> Pipeline:
     >>> make_pipeline(StandardScaler(), KMeans())
     Pipeline(steps=[('standardscaler', StandardScaler()), ('kmeans', KMeans())])
     """
-    return Pipeline(_name_estimators(steps))
+    return Pipeline(named(steps))
 
 
 def _wide(rows: Values) -> Values:

@@ -8,14 +8,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse, vstack
-from sklearn.preprocessing import FunctionTransformer
 
 from erasable.core._mixed import Mixed
 from erasable.core.arrays import Ints, Values
 from erasable.core.errors import InvalidDataError
 from erasable.core.ids import name_some
 from erasable.core.matrices import blank_of, entries, overwrite, to_dense
+from erasable.core.params import class_path
 from erasable.core.sparse import canonical, csr_of
+
+_FUNCTIONS = "sklearn.preprocessing.FunctionTransformer"
 
 
 def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -25,7 +27,8 @@ def active(steps: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def keeps_names(step: Any) -> bool:
     """Return whether a stateless step keeps the columns of a frame."""
-    if not isinstance(step, FunctionTransformer) or step.validate:
+    # By name: all of `sklearn.preprocessing` takes as long to import as the rest of a pipeline.
+    if _FUNCTIONS not in map(class_path, type(step).__mro__) or step.validate:
         return False
     func = step.func
     return func is None or (isinstance(func, np.ufunc) and func.nin == func.nout == 1)

@@ -6,20 +6,6 @@ record. A deletion equals a refit without the records. Its cost does not grow wi
 stay, but for columns that have to be read again.
 """
 
-from erasable.preprocessing._imputer import SimpleImputer
-from erasable.preprocessing._maxabs import MaxAbsScaler
-from erasable.preprocessing._minmax import MinMaxScaler
-from erasable.preprocessing._onehot import OneHotEncoder
-from erasable.preprocessing._ordinal import OrdinalEncoder
-from erasable.preprocessing._robust import RobustScaler
-from erasable.preprocessing._standard import StandardScaler
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = [
-    "MaxAbsScaler",
-    "MinMaxScaler",
-    "OneHotEncoder",
-    "OrdinalEncoder",
-    "RobustScaler",
-    "SimpleImputer",
-    "StandardScaler",
-]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

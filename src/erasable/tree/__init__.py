@@ -5,6 +5,6 @@ thresholds are drawn by hashes of names and values, and scores are formulas of e
 Forests are in `erasable.ensemble`.
 """
 
-from erasable.tree._decision import DecisionTreeClassifier, DecisionTreeRegressor
+from erasable.core.exports import from_stub as _from_stub
 
-__all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
+__getattr__, __dir__, __all__ = _from_stub(__name__)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from erasable.core._jit import kernel
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.arrays import Floats, Ints, Ints32, Words
+from erasable.core.row_arrays import padded
 from erasable.core.tape import Tape
 from erasable.core.threads import in_threads, over_rows
 from erasable.tree._codes import (
@@ -102,12 +103,7 @@ class TreeColumns:
 
     def make_room(self, n_rows: int) -> None:
         """Have places for so many rows; what lay elsewhere is overwritten."""
-        n = self.packed.shape[0]
-        if n < n_rows:
-            packed = np.zeros((n_rows + n_rows // 8, self.packed.shape[1]), dtype=np.uint64)
-            packed[:n] = self.packed
-            self.packed[:] = 0
-            self.packed = packed
+        self.packed = padded(self.packed, n_rows)
 
     def take(
         self, matrix: NDArray[Any], rows: Ints, live_rows: Callable[[], Ints]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from numbers import Real
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from erasable.core._schema import (
     MOST_QUANTA,
@@ -28,27 +27,29 @@ from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.changes import Delta
 from erasable.core.deletion import Outcome
 from erasable.core.digest import state_root
-from erasable.core.errors import ArtifactError, ErasableError, InvalidParameterError
+from erasable.core.errors import ArtifactError, ErasableError
 from erasable.core.grid import MAX_ROWS, PrecisionWarning
 from erasable.core.messages import refuse_many_records
 from erasable.core.params import decode_params
 from erasable.core.passes import storage
 from erasable.core.threads import in_threads
-from erasable.core.weighted import Weighted, weight_units
+from erasable.core.weighted import weight_units
 from erasable.tree._columns import TreeColumns
-from erasable.tree._flat import FlatTree, forest_hash, from_arrays, to_arrays
-from erasable.tree._flat_kernels import descend, importances
-from erasable.tree._forest import NO_UNITS, ArrivingRecords, Draws, Forest, ForestRecords
-from erasable.tree._layout import SQUARES, TreeRules
-from erasable.tree._rules import CRITERIA, SUM_BITS, WEIGHT_BITS, rules_for, unit_for
+from erasable.tree._flat import FlatTree, forest_hash, trees_schema
+from erasable.tree._flat_kernels import importances
+from erasable.tree._forest import ArrivingRecords, Draws, Forest, ForestRecords
+from erasable.tree._grown import NO_UNITS
+from erasable.tree._layout import SQUARES, WEIGHT_BITS, TreeRules
+from erasable.tree._models import ModelOfClasses, ModelOfTrees
+from erasable.tree._rules import CRITERIA, SUM_BITS, rules_for, unit_for
 from erasable.tree._stored import StoredForest
-from erasable.tree._targets import ClassTargets, NumberTargets, TreeTargets
+from erasable.tree._targets import NumberTargets
 
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 _MANY, _SHARE = 20, 0.002  # of the records: from there on a loaded tree is slower than a new one
 
 
-class TreeModel(Weighted):
+class TreeModel(ModelOfTrees):
     """Base of trees and forests; a subclass says what they learn, and how many trees there are.
 
     A node looks at ``max_features`` features, in an order drawn for its path and their names, and
@@ -64,17 +65,11 @@ class TreeModel(Weighted):
     """
 
     _refit_from: ClassVar[tuple[int, float]] = (100, 0.05)
-    _takes_map: ClassVar[bool] = True
-    _reads_blocks: ClassVar[bool] = True
     _gathered: ClassVar[int] = 2**20
     """Most stored records of a node that is grown in memory."""
-    _settings: dict[str, Any]
-    _targets: Any
+    _kind_of_trees = FlatTree
     _unit: int | None = None
     """Exponent of what weights count in; None where records have none."""
-    _kept_flats: list[FlatTree] | None
-
-    _kind_of_targets: ClassVar[type[TreeTargets]]
 
     # -- what a subclass may implement ---------------------------------------------------------
 
@@ -85,9 +80,6 @@ class TreeModel(Weighted):
         return False
 
     # -- learning and forgetting ---------------------------------------------------------------
-
-    def _fit_targets(self) -> TreeTargets:
-        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     def _learns_from(self) -> set[str]:
         return super()._learns_from() | ({"groups"} if self._draws_bags() else set())
@@ -121,10 +113,7 @@ class TreeModel(Weighted):
         weights = self._counted_weights()
         return NO_UNITS if weights is None else weight_units(weights[rows], self._unit or 0)
 
-    def _check_deletion(self, rows: Ints) -> None:
-        self._refuse_weightless(rows)
-
-    def _owner_keys(self, rows: Ints) -> Words:
+    def _bag_keys(self, rows: Ints) -> Words:
         """Return the keys by which rows get their weights in the bags: that of the group, or id.
 
         Zeros, where there are no bags.
@@ -148,7 +137,7 @@ class TreeModel(Weighted):
             units = np.zeros(n_rows, dtype=np.int64)
             units[live] = self._units_of(live)
         records = ForestRecords(
-            targets.values(n_rows), live, self._owner_keys(live), units, rules, draws,
+            targets.values(n_rows), live, self._bag_keys(live), units, rules, draws,
             targets.n_stats, targets.class_weight, self._n_jobs,
         )  # fmt: skip
         if held.records.is_stored and n_rows > self._gathered:
@@ -176,8 +165,8 @@ class TreeModel(Weighted):
             y = targets.of(arriving)
             if targets.remove(held, leaving) or self._rules() != forest.rules:
                 return None
-        come = ArrivingRecords(arriving, y, self._owner_keys(arriving), self._units_of(arriving))
-        nodes, records = forest.update(held, leaving, self._owner_keys(leaving), come, self._n_jobs)
+        come = ArrivingRecords(arriving, y, self._bag_keys(arriving), self._units_of(arriving))
+        nodes, records = forest.update(held, leaving, self._bag_keys(leaving), come, self._n_jobs)
         kept = targets.kept()
         if kept is not None:
             forest.keep_classes(kept, targets.class_weight)
@@ -190,22 +179,10 @@ class TreeModel(Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def _flats(self) -> list[FlatTree]:
-        """Return the trees."""
-        self._check_fitted()
-        if self._accelerator is None:
-            assert self._kept_flats is not None
-            return self._kept_flats
-        flats: list[FlatTree] = self._accelerator.flats()
-        return flats
-
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
         unit = {} if self._unit is None else {"unit": self._unit}
         return {**self._targets.state(), **unit}
-
-    def _state(self) -> dict[str, Any]:
-        return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
 
     def _digest_state(self) -> dict[str, Any]:
         if self._accelerator is not None:
@@ -231,10 +208,8 @@ class TreeModel(Weighted):
         return Depending("unit", schema(weight), schema(weight << WEIGHT_BITS, unit=unit))
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._settings = decode_params(self._info.params)
-        self._targets = self._kind_of_targets.from_state(state, self._settings)
+        super()._restore(state)
         self._unit = state.get("unit")
-        self._kept_flats = from_arrays(state["trees"])
 
     def _reattach(self) -> None:
         held, mine, flats = self._attached(), self._targets, self._flats()
@@ -290,15 +265,11 @@ class TreeModel(Weighted):
 
     def _found(self, X: Any) -> Iterator[tuple[FlatTree, Ints]]:
         """Yield every tree, and in which leaf of it each row is."""
-        matrix = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
-        if self._comes_mapped(X):
-            with np.errstate(over="ignore"):
-                matrix = self._unmapped(matrix)
+        read = np.ascontiguousarray(self._read_matrix(X), dtype=np.float64)
+        matrix = self._own_units(X, read)
 
         def leaves(flat: FlatTree) -> tuple[FlatTree, Ints]:
-            found = np.empty(matrix.shape[0], dtype=np.int64)
-            descend(matrix, flat.features, flat.thresholds, flat.rights, flat.places, found)
-            return flat, found
+            return flat, flat.find(matrix)
 
         return in_threads(leaves, self._flats(), self._n_jobs)
 
@@ -312,67 +283,22 @@ def tree_schema(n_trees: int, n_features: int, weight: int, *, regression: bool)
     largest = min(weight, 2**48)
     limit = min(int(largest * 2 * MOST_QUANTA), 2**SUM_BITS)
     leaves = (
-        Array("int64", ("n_leaves", 2), least=-limit, most=limit)
+        Array("int64", (None, 2), least=-limit, most=limit)
         if regression
-        else Array("int64", ("n_leaves", "n_classes"), least=0, most=largest)
+        else Array("int64", (None, "n_classes"), least=0, most=largest)
     )
 
     def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
-        features, n_nodes = value["features"], value["n_nodes"]
-        if int(n_nodes.sum()) != features.size:
-            refuse(join(at, "n_nodes"), f"{n_nodes.sum()} nodes", f"{features.size}, as features")
-        # As many leaves as splits and one more, and never more of them before the end: a tree.
-        height = np.cumsum(np.where(features < 0, -1, 1))
-        tree = np.repeat(np.arange(n_trees), n_nodes)
-        ends = np.cumsum(n_nodes) - 1
-        height += tree
-        if (height[ends] != -1).any() or np.count_nonzero(height < 0) != n_trees:
-            refuse(join(at, "features"), "nodes that are no trees", "every node in its place")
-        n_leaves = int(np.count_nonzero(features < 0))
-        if n_leaves != sizes["n_leaves"]:
-            refuse(join(at, "leaves"), f"{sizes['n_leaves']} lines", f"{n_leaves}, as leaves")
-        if features.size - n_leaves != sizes["n_splits"]:
-            held = f"{sizes['n_splits']} numbers"
-            refuse(join(at, "thresholds"), held, f"{features.size - n_leaves}, as splits")
         weights = value["leaves"][:, 0] if regression else value["leaves"].sum(axis=1)
         if not ((weights > 0) & (weights <= largest)).all():
             refuse(join(at, "leaves"), "a leaf without records", f"weights up to {largest}")
 
-    parts = {
-        "features": Array("int32", (None,), least=-1, most=n_features - 1),
-        "leaves": leaves,
-        "n_nodes": Array("int64", (n_trees,), least=1, most=2 * MAX_ROWS),
-        "thresholds": Array("float64", ("n_splits",)),
-    }
-    return Fields(parts, relations=(check,))
+    trees = trees_schema(FlatTree, n_features, n_trees, leaves=leaves)
+    return trees.joined(Fields({}, relations=(check,)))
 
 
-def refuse_weights(given: Any) -> None:
-    """Raise InvalidParameterError if weights of classes are no numbers, or negative."""
-    for weight in given.values() if isinstance(given, Mapping) else ():
-        if not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-            raise InvalidParameterError(
-                "class_weight= holds something that is no finite number from 0 on; "
-                "expected a weight for each class; pass {label: weight}"
-            )
-
-
-class TreeClassifier(ClassifierMixin, TreeModel):
+class TreeClassifier(ModelOfClasses, TreeModel):
     """Base of the classifiers."""
-
-    class_weight: Any
-    _kind_of_targets = ClassTargets
-    _targets: ClassTargets
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        refuse_weights(self.class_weight)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted."""
-        self._check_fitted()
-        return self._targets.classes.labels.copy()
 
     @property
     def n_classes_(self) -> int:
@@ -427,9 +353,7 @@ class TreeClassifier(ClassifierMixin, TreeModel):
         ndarray of shape (n_rows,)
             Labels, of the type of `classes_`.
         """
-        shares = self.predict_proba(X)
-        predicted: NDArray[Any] = self._targets.classes.labels[shares.argmax(axis=1)]
-        return predicted
+        return self._most_probable(self.predict_proba(X))
 
 
 class TreeRegressor(RegressorMixin, TreeModel):

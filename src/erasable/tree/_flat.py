@@ -1,21 +1,22 @@
-"""A tree as plain arrays in an order of its own: for files, hashes and predictions."""
+"""Trees as plain arrays in an order of their own: for files, hashes and predictions."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from erasable.core._schema import Array, Fields, FieldType, Sizes, join, refuse
 from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.digest import LeafHash, merkle_root
-from erasable.tree._flat_kernels import index, outline_flat
+from erasable.core.grid import MAX_ROWS
+from erasable.tree._flat_kernels import descend, index, list_nodes
 from erasable.tree._layout import SQUARES, TreeRules
 
 HASH = 32
@@ -25,22 +26,20 @@ UNIT = 512
 
 _TREE, _SUBTREE = b"tree", b"unit"
 _SIZES = struct.Struct("<QQQ").pack
+_NO_FLAGS = np.empty(0, dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
-class FlatTree:
-    """One tree: every node comes before those to its left, and these before those to its right.
+class PlainTree:
+    """Base: every node comes before those to its left, and these before those to its right."""
 
-    >>> counts = np.array([[2, 0], [0, 3]])
-    >>> stump = FlatTree(np.array([0, -1, -1], np.int32), np.array([0.5]), counts)
-    >>> stump.depth, stump.rights.tolist()
-    (1, [2, -1, -1])
-    """
+    split_arrays: ClassVar[dict[str, str]] = {"thresholds": "float64"}
+    """Arrays that have a number for each split, and their types."""
+    leaf_arrays: ClassVar[dict[str, str]]
+    """Arrays that have a number or a line for each leaf, and their types."""
 
     features: Ints32  # (n_nodes,); feature that is compared; -1 in a leaf
     thresholds: Floats  # (n_splits,); records whose value is at most this go to the left
-    # (n_leaves, n_stats); weight of each class; or of all records, and their sum in quanta
-    leaves: Ints
 
     @cached_property
     def _index(self) -> tuple[Ints32, Ints32]:
@@ -58,6 +57,12 @@ class FlatTree:
         """Where a node's threshold is, or a leaf's line."""
         return self._index[1]
 
+    def find(self, X: Floats, flags: NDArray[np.uint8] = _NO_FLAGS) -> Ints:
+        """Return the leaf of every row."""
+        found = np.empty(X.shape[0], dtype=np.int64)
+        descend(X, self.features, self.thresholds, flags, self.rights, self.places, found)
+        return found
+
     @property
     def depth(self) -> int:
         """Splits on the longest way from the root to a leaf."""
@@ -71,29 +76,62 @@ class FlatTree:
                 deepest = max(deepest, depths[node] + 1)
         return deepest
 
+
+@dataclass(frozen=True, eq=False)
+class FlatTree(PlainTree):
+    """A tree whose leaves hold what their records are.
+
+    >>> counts = np.array([[2, 0], [0, 3]])
+    >>> stump = FlatTree(np.array([0, -1, -1], np.int32), np.array([0.5]), counts)
+    >>> stump.depth, stump.rights.tolist()
+    (1, [2, -1, -1])
+    """
+
+    leaf_arrays: ClassVar[dict[str, str]] = {"leaves": "int64"}
+
+    # (n_leaves, n_stats); weight of each class; or of all records, and their sum in quanta
+    leaves: Ints
+
     def hash(self, rules: TreeRules) -> LeafHash:
         """Hash the tree: its subtrees of at most `UNIT` records, and what is above them."""
-        regression = rules.criterion == SQUARES
+        weights = self.leaves[:, 0] if rules.criterion == SQUARES else self.leaves.sum(axis=1)
         limit = hashed_weight(self.leaves.sum(axis=0), self.leaves.shape[0], rules)
-        top = np.empty(self.features.size, dtype=np.int32)
-        starts = np.empty((self.features.size + 1, 3), dtype=np.int64)
-        n, _ = outline_flat(self.features, self.leaves, regression, limit, top, starts)
-        units, above = [], []
-        places = starts[: n + 1].tolist()
-        for (node, split, leaf), (end, end_split, end_leaf) in pairwise(places):
-            if node < 0:
-                above.append(split)
+        weighed = np.concatenate([[0], np.cumsum(weights)])  # before each leaf
+        passed = np.concatenate([[0], np.cumsum(self.features < 0)])  # leaves before each node
+        top, above, units = [], [], []
+        waiting = [(0, self.features.size)]
+        while waiting:
+            node, end = waiting.pop()
+            leaf, last = int(passed[node]), int(passed[end])
+            feature, right = int(self.features[node]), int(self.rights[node])
+            if feature >= 0 and weighed[last] - weighed[leaf] > limit:
+                top.append(feature)
+                above.append(node - leaf)
+                waiting += [(right, end), (node + 1, right)]
                 continue
-            end = end if end >= 0 else -1 - end
-            units.append(
-                unit_hash(
-                    self.features[node:end],
-                    self.thresholds[split:end_split],
-                    self.leaves[leaf:end_leaf],
-                )
-            )
+            top.append(-1)
+            thresholds = self.thresholds[node - leaf : end - last]
+            subtree = FlatTree(self.features[node:end], thresholds, self.leaves[leaf:last])
+            units.append(subtree.whole_hash())
         hashes = np.frombuffer(b"".join(units), dtype=np.uint8).reshape(-1, HASH)
-        return top_hash(top[:n], self.thresholds[above], hashes)
+        return top_hash(np.array(top, dtype=np.int32), self.thresholds[above], hashes)
+
+    def whole_hash(self) -> bytes:
+        """Hash a subtree, all at once."""
+        sizes = _SIZES(self.features.size, *self.leaves.shape)
+        return hash_arrays(_SUBTREE + sizes, self.features, self.thresholds, self.leaves)
+
+
+def in_preorder(
+    nodes: Ints32, stats: Ints, most: int, root: int = 0, limit: int = -1, regression: bool = False
+) -> tuple[Ints32, Ints, Ints]:
+    """Return the features, splits and leaves of a subtree of at most so many nodes.
+
+    See `list_nodes`.
+    """
+    features, (splits, ends) = np.empty(most, np.int32), np.empty((2, most), np.int64)
+    n = list_nodes(nodes, stats, regression, limit, root, features, splits, ends)
+    return features[: 2 * n + 1].copy(), splits[:n], ends[: n + 1]
 
 
 def hashed_weight(total: Ints, n_leaves: int, rules: TreeRules) -> int:
@@ -108,21 +146,18 @@ def hashed_weight(total: Ints, n_leaves: int, rules: TreeRules) -> int:
     return UNIT << (weight // n_leaves).bit_length()
 
 
-def unit_hash(features: Ints32, thresholds: Floats, leaves: Ints) -> bytes:
-    """Hash a subtree."""
-    hasher = sha256(_SUBTREE + _SIZES(features.size, leaves.shape[0], leaves.shape[1]))
-    for array, kind in ((features, "<i4"), (thresholds, "<f8"), (leaves, "<i8")):
-        hasher.update(np.ascontiguousarray(array, dtype=kind).data)
+def hash_arrays(start: bytes, *arrays: NDArray[Any]) -> bytes:
+    """Hash arrays behind some bytes."""
+    hasher = sha256(start)
+    for each in arrays:
+        hasher.update(each.astype(each.dtype.newbyteorder("<"), copy=False).tobytes())
     return hasher.digest()
 
 
 def top_hash(features: Ints32, thresholds: Floats, units: NDArray[np.uint8]) -> LeafHash:
     """Hash a tree of which the subtrees are hashed, a line for each."""
-    hasher = sha256(_TREE + _SIZES(features.size, thresholds.size, units.shape[0]))
-    for array, kind in ((features, "<i4"), (thresholds, "<f8")):
-        hasher.update(np.ascontiguousarray(array, dtype=kind).data)
-    hasher.update(units.tobytes())
-    return LeafHash(hasher.digest())
+    sizes = _SIZES(features.size, thresholds.size, units.shape[0])
+    return LeafHash(hash_arrays(_TREE + sizes, features, thresholds, units))
 
 
 def forest_hash(trees: Sequence[LeafHash]) -> LeafHash:
@@ -130,29 +165,59 @@ def forest_hash(trees: Sequence[LeafHash]) -> LeafHash:
     return LeafHash(merkle_root(list(trees)))
 
 
-def to_arrays(flats: Sequence[FlatTree]) -> dict[str, Any]:
+_Tree = TypeVar("_Tree", bound=PlainTree)
+
+
+def to_arrays(kind: type[_Tree], flats: Sequence[_Tree]) -> dict[str, Any]:
     """Lay the arrays of all trees end to end."""
-    return {
-        "features": np.concatenate([flat.features for flat in flats]),
-        "leaves": np.concatenate([flat.leaves for flat in flats]),
-        "n_nodes": np.array([flat.features.size for flat in flats], dtype=np.int64),
-        "thresholds": np.concatenate([flat.thresholds for flat in flats]),
-    }
+    kinds = {"features": "int32", **kind.split_arrays, **kind.leaf_arrays}
+    n_nodes = np.array([flat.features.size for flat in flats], dtype=np.int64)
+    if not flats:
+        return {**{name: np.empty(0, dtype) for name, dtype in kinds.items()}, "n_nodes": n_nodes}
+    arrays = {name: np.concatenate([getattr(flat, name) for flat in flats]) for name in kinds}
+    return {**arrays, "n_nodes": n_nodes}
 
 
-def from_arrays(state: dict[str, Any]) -> list[FlatTree]:
+def from_arrays(kind: type[_Tree], state: dict[str, Any]) -> list[_Tree]:
     """Take the arrays of all trees apart again."""
-    return list(_apart(state))
-
-
-def _apart(state: dict[str, Any]) -> Iterator[FlatTree]:
-    split = leaf = node = 0
+    flats, node, split, leaf = [], 0, 0, 0
     for size in state["n_nodes"].tolist():
         features = np.ascontiguousarray(state["features"][node : node + size], dtype=np.int32)
         n_leaves = int(np.count_nonzero(features < 0))
-        yield FlatTree(
-            features,
-            state["thresholds"][split : split + size - n_leaves],
-            state["leaves"][leaf : leaf + n_leaves],
-        )
-        node, split, leaf = node + size, split + size - n_leaves, leaf + n_leaves
+        splits, leaves = slice(split, split + size - n_leaves), slice(leaf, leaf + n_leaves)
+        own = {name: state[name][splits] for name in kind.split_arrays}
+        own |= {name: state[name][leaves] for name in kind.leaf_arrays}
+        flats.append(kind(features=features, **own))
+        node, split, leaf = node + size, splits.stop, leaves.stop
+    return flats
+
+
+def trees_schema(
+    kind: type[PlainTree], n_features: int, n_trees: int | None, **others: FieldType
+) -> Fields:
+    """Return the part for what `to_arrays` gives; `others` are arrays of a kind alone."""
+
+    def check(value: dict[str, Any], at: str, sizes: Sizes) -> None:
+        features, n_nodes = value["features"], value["n_nodes"]
+        if int(n_nodes.sum()) != features.size:
+            refuse(join(at, "n_nodes"), f"{n_nodes.sum()} nodes", f"{features.size}, as features")
+        if n_nodes.size:
+            # As many leaves as splits and one more, and never more of them before the end.
+            height = np.cumsum(np.where(features < 0, -1, 1))
+            height += np.repeat(np.arange(n_nodes.size), n_nodes)
+            ends = np.cumsum(n_nodes) - 1
+            if (height[ends] != -1).any() or np.count_nonzero(height < 0) != n_nodes.size:
+                refuse(join(at, "features"), "nodes that are no trees", "every node in its place")
+        n_leaves = int(np.count_nonzero(features < 0))
+        wanted = dict.fromkeys(kind.leaf_arrays, (n_leaves, "leaves"))
+        wanted |= dict.fromkeys(kind.split_arrays, (features.size - n_leaves, "splits"))
+        for name, (n, of) in wanted.items():
+            if len(value[name]) != n:
+                refuse(join(at, name), f"{len(value[name])} values", f"{n}, as {of}")
+
+    parts = {
+        "features": Array("int32", (None,), least=-1, most=n_features - 1),
+        "n_nodes": Array("int64", (n_trees,), least=1, most=2 * MAX_ROWS),
+        "thresholds": Array("float64", (None,)),
+    }
+    return Fields({**parts, **others}, relations=(check,))

@@ -36,86 +36,61 @@ from erasable.tree._slot_kernels import part, take_pair
 
 
 @subroutine
-def _threshold(growing: GrowingTree, known: ColumnCodes, node: int) -> float:
+def _threshold(nodes: Ints32, known: ColumnCodes, node: int) -> float:
     """Return the middle between the values next to a split; the lower one if there is none."""
-    f = np.int64(growing.nodes[node, FEATURE])
-    low = known.values[place_of(known, f, np.int64(growing.nodes[node, CODE]))]
-    high = known.values[place_of(known, f, np.int64(growing.nodes[node, NEXT]))]
+    f = np.int64(nodes[node, FEATURE])
+    low = known.values[place_of(known, f, np.int64(nodes[node, CODE]))]
+    high = known.values[place_of(known, f, np.int64(nodes[node, NEXT]))]
     middle = low / 2.0 + high / 2.0
     return float(middle if low <= middle < high else low)
 
 
 @kernel
-def flatten(
-    growing: GrowingTree,
-    known: ColumnCodes,
-    node: int,
-    features: Ints32,
-    thresholds: Floats,
-    leaves: Ints,
-) -> tuple[int, int, int]:
-    """Write a subtree to arrays that are long enough; return how much of each was needed.
-
-    `known` has the values that codes stand for.
-    """
-    nodes = growing.nodes
-    stack = np.empty(growing.nodes.shape[0] + 1, dtype=np.int64)
-    stack[0], waiting, n, splits, ends = node, 1, 0, 0, 0
-    while waiting:
-        waiting -= 1
-        node = stack[waiting]
-        f = nodes[node, FEATURE]
-        features[n] = f
-        n += 1
-        if f < 0:
-            # Not as an array: what numba would say of a wrong length takes seconds to compile.
-            for s in range(leaves.shape[1]):
-                leaves[ends, s] = growing.stats[node, s]
-            ends += 1
-        else:
-            thresholds[splits] = _threshold(growing, known, node)
-            splits += 1
-            stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
-            waiting += 2
-    return n, splits, ends
+def find_thresholds(nodes: Ints32, known: ColumnCodes, slots: Ints, out: Floats) -> None:
+    """Write the thresholds of splits; `known` has the values that codes stand for."""
+    for i in range(slots.size):
+        out[i] = _threshold(nodes, known, slots[i])
 
 
 @kernel
-def outline(
-    growing: GrowingTree,
-    known: ColumnCodes,
+def list_nodes(
+    nodes: Ints32,
+    stats: Ints,
     regression: bool,
     limit: int,
+    root: int,
     features: Ints32,
-    thresholds: Floats,
-    units: Ints,
-    changed: NDArray[np.bool_],
-) -> tuple[int, int, int]:
-    """Find the subtrees that are hashed one by one, and what is above them.
+    splits: Ints,
+    ends: Ints,
+) -> int:
+    """Write the features of a subtree, and the slots of its splits and of its leaves, in pre-order.
 
-    A subtree is one if it is a leaf, or its records weigh at most `limit`. In `features` it is a
-    -1; `units` are the slots where they begin, and `changed` says which of them are dirty.
+    Nodes whose records weigh at most `limit` count as leaves; with -1, only leaves do. Return the
+    number of splits; there is one leaf more.
     """
-    nodes = growing.nodes
-    stack = np.empty(growing.nodes.shape[0] + 1, dtype=np.int64)
-    stack[0], waiting, n, splits, ends = 0, 1, 0, 0, 0
+    stack = np.empty(features.size + 1, dtype=np.int64)
+    stack[0], waiting, n, n_splits = root, 1, 0, 0
     while waiting:
         waiting -= 1
         node = stack[waiting]
-        weight = growing.stats[node, 0] if regression else growing.stats[node].sum()
         f = nodes[node, FEATURE]
-        if f < 0 or weight <= limit:
-            features[n] = -1
-            units[ends], changed[ends] = node, nodes[node, DIRTY] > 0
-            ends += 1
+        if f >= 0 and limit >= 0:
+            weight = stats[node, 0]
+            if not regression:
+                for s in range(1, stats.shape[1]):
+                    weight += stats[node, s]
+            if weight <= limit:
+                f = np.int32(-1)
+        features[n] = f
+        if f < 0:
+            ends[n - n_splits] = node
         else:
-            features[n] = f
-            thresholds[splits] = _threshold(growing, known, node)
-            splits += 1
+            splits[n_splits] = node
+            n_splits += 1
             stack[waiting], stack[waiting + 1] = nodes[node, LEFT] + 1, nodes[node, LEFT]
             waiting += 2
         n += 1
-    return n, splits, ends
+    return n_splits
 
 
 @kernel
@@ -139,57 +114,6 @@ def index(features: Ints32, rights: Ints32, places: Ints32) -> None:
             if waiting:
                 waiting -= 1
                 rights[open_[waiting]] = i + 1
-
-
-@subroutine
-def weigh_subtrees(features: Ints32, leaves: Ints, regression: bool, weights: Ints) -> None:
-    """Find the weight of every node's records."""
-    open_ = np.empty(features.size + 1, dtype=np.int64)
-    waiting, ends = 0, leaves.shape[0]
-    for i in range(features.size - 1, -1, -1):
-        if features[i] < 0:
-            ends -= 1
-            weights[i] = leaves[ends, 0] if regression else leaves[ends].sum()
-        else:
-            waiting -= 2
-            weights[i] = open_[waiting] + open_[waiting + 1]
-        open_[waiting] = weights[i]
-        waiting += 1
-
-
-@kernel
-def outline_flat(
-    features: Ints32, leaves: Ints, regression: bool, limit: int, top: Ints32, starts: Ints
-) -> tuple[int, int]:
-    """Do as `outline` does; line k of `starts` says where unit k, or node k of the top, begins.
-
-    Lines are (node, split, leaf); those of nodes above the units have a minus before the node
-    plus one. After the last comes the end of all.
-    """
-    weights = np.empty(features.size, dtype=np.int64)
-    weigh_subtrees(features, leaves, regression, weights)
-    n, i, splits, ends, units = 0, 0, 0, 0, 0
-    while i < features.size:
-        starts[n, 0], starts[n, 1], starts[n, 2] = i, splits, ends
-        if features[i] >= 0 and weights[i] > limit:
-            starts[n, 0] = -1 - i
-            top[n] = features[i]
-            i, splits = i + 1, splits + 1
-        else:
-            top[n] = -1
-            units += 1
-            unfinished = 1
-            while unfinished:
-                if features[i] >= 0:
-                    unfinished += 1
-                    splits += 1
-                else:
-                    unfinished -= 1
-                    ends += 1
-                i += 1
-        n += 1
-    starts[n, 0], starts[n, 1], starts[n, 2] = i, splits, ends
-    return n, units
 
 
 @kernel
@@ -235,7 +159,7 @@ def restore(
         to_left = part(growing, table, work, node, f, codes[splits])
         if to_left == 0 or to_left == m:
             return False
-        if _threshold(growing, known, node) != thresholds[splits]:
+        if _threshold(nodes, known, node) != thresholds[splits]:
             return False
         pair = take_pair(growing)
         nodes[node, LEFT] = pair
@@ -248,18 +172,28 @@ def restore(
     return waiting == 0 and splits == codes.size and ends == leaves.shape[0]
 
 
+NAN_LEFT, EQUAL_LEFT = np.uint8(1), np.uint8(2)
+"""Flags of a split: NaN goes left; only values that equal the threshold go left."""
+
+
 @kernel
 def descend(
-    X: Floats, features: Ints32, thresholds: Floats, rights: Ints32, places: Ints32, out: Ints
-) -> None:
-    """Find the leaf of every row."""
+    X: Floats, features: Ints32, thresholds: Floats, flags: NDArray[np.uint8], rights: Ints32,
+    places: Ints32, out: Ints,
+) -> None:  # fmt: skip
+    """Find the leaf of every row. There is a flag for each split, or none at all."""
+    plain = flags.size == 0
     for i in range(X.shape[0]):
         node = 0
         while features[node] >= 0:
-            if X[i, features[node]] <= thresholds[places[node]]:
-                node += 1
-            else:
-                node = rights[node]
+            x, place = X[i, features[node]], places[node]
+            left = x <= thresholds[place]
+            if not plain:
+                if x != x:
+                    left = (flags[place] & NAN_LEFT) != 0
+                elif flags[place] & EQUAL_LEFT:
+                    left = x == thresholds[place]
+            node = node + 1 if left else rights[node]
         out[i] = places[node]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
@@ -12,21 +11,19 @@ from numpy.typing import NDArray
 from erasable.core.arrays import Floats, Ints, Words
 from erasable.core.attachment import Attachment
 from erasable.core.digest import LeafHash
+from erasable.core.row_arrays import padded
 from erasable.core.tape import Stream, Tape
 from erasable.core.threads import in_threads
 from erasable.tree._columns import TreeColumns, turn
 from erasable.tree._flat import FlatTree, forest_hash
-from erasable.tree._grown import Bag, UpdatableTree, bag_of
+from erasable.tree._grown import NO_UNITS, PerThread, UpdatableTree, bag_of
 from erasable.tree._hash_kernels import bag_weights
-from erasable.tree._layout import TreeRecords, TreeRules, TreeScratch, beside, work_for
+from erasable.tree._layout import TreeRecords, TreeRules, beside
 
 _MANY = 2**16
 """Records from which on forests grow from a table that lies there by rows and by columns,"""
 _MOST = 2**31
 """unless it takes more bytes than this."""
-_NO_BAG: Bag = np.empty(0, dtype=np.uint32)
-NO_UNITS: Ints = np.empty(0, dtype=np.int64)
-"""Weights of records that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,38 +108,22 @@ class Forest:
         wide = table_of(columns, y, draws, class_weight, several, n_jobs, units)
         table = wide._replace(by_column=beside(columns.packed.shape[1], 1))
         forest = cls([], columns, table, rules, draws, np.zeros(n_trees, dtype=np.bool_))
-        table = wide
-        local = threading.local()
+        thread = PerThread(wide, rules, n_stats)
 
         def grown(t: int) -> UpdatableTree | None:
-            local.work = work = getattr(local, "work", None) or forest._scratch(n_stats)
-            weights = draws.weights(keys, slice(t, t + 1))[0]
-            bag = forest._bag(live, weights)
+            bag = bag_of(live, draws.weights(keys, slice(t, t + 1))[0], units)
             forest.whole[t] = bag.size == 0
             if forest.whole[t]:
-                bag = forest._bag(live)
+                bag = bag_of(live, units=units)
             if known is None:
-                return UpdatableTree.of(bag, draws.keys[t], table, rules, work)
-            return UpdatableTree.restored(known[t], bag, draws.keys[t], table, rules, work, columns)
+                return UpdatableTree.of(bag, draws.keys[t], thread.inputs)
+            return UpdatableTree.restored(known[t], bag, draws.keys[t], thread.inputs, columns)
 
         for tree in in_threads(grown, range(n_trees), n_jobs):
             if tree is None:
                 return None
             forest.trees.append(tree)
         return forest
-
-    def _bag(self, rows: Ints, times: NDArray[np.uint8] | None = None) -> Bag:
-        """Put rows in a bag, by default once, but for those of weight 0."""
-        if rows.size == 0:
-            return _NO_BAG
-        if times is None:
-            times = np.ones(rows.size, dtype=np.uint8)
-        if self.table.units.size:
-            times = times * (self.table.units[rows] > 0)
-        return bag_of(rows, times)
-
-    def _scratch(self, n_stats: int) -> TreeScratch:
-        return work_for(self.table.y.size, self.table.names.size, n_stats, self.rules.sample)
 
     def update(
         self,
@@ -161,29 +142,27 @@ class Forest:
             self._take_in(held, leaving, arriving)
         come_weights = self.draws.weights(arriving.keys)
         gone_weights = self.draws.weights(leaving_keys)
-        local = threading.local()
+        units, n_stats = self.table.units, self.trees[0].growing.stats.shape[1]
+        thread = PerThread(self.table, self.rules, n_stats)
 
         def updated(t: int) -> tuple[int, int]:
-            tree, bag = self.trees[t], None
-            local.work = work = getattr(local, "work", None) or self._scratch(
-                tree.growing.stats.shape[1]
-            )
-            come = self._bag(arriving.rows, come_weights[t])
-            gone = self._bag(leaving, gone_weights[t])
+            tree, inputs, bag = self.trees[t], thread.inputs, None
+            come = bag_of(arriving.rows, come_weights[t], units)
+            gone = bag_of(leaving, gone_weights[t], units)
             if self.whole[t] and come.size:
                 self.whole[t], bag = False, come
             elif self.whole[t]:
-                come, gone = self._bag(arriving.rows), self._bag(leaving)
+                come, gone = bag_of(arriving.rows, units=units), bag_of(leaving, units=units)
             elif gone.size == tree.n_records + come.size:
-                self.whole[t], bag = True, self._bag(held.live_rows())
+                self.whole[t], bag = True, bag_of(held.live_rows(), units=units)
             if bag is not None:
-                self.trees[t] = UpdatableTree.of(bag, tree.key, self.table, self.rules, work)
+                self.trees[t] = UpdatableTree.of(bag, tree.key, inputs)
                 return 1, bag.size
             nodes = records = 0
             if come.size:
-                nodes, records = tree.add(come, self.table, self.rules, work)
+                nodes, records = tree.add(come, inputs)
             if gone.size:
-                more, below = tree.remove(gone, held.live, self.table, self.rules, work)
+                more, below = tree.remove(gone, held.live, inputs)
                 nodes, records = nodes + more, records + below
             return nodes, records
 
@@ -208,9 +187,7 @@ class Forest:
         targets[rows] = y
         own = self.table.units
         if own.size:
-            if own.size < targets.size:
-                own = np.zeros(targets.size, dtype=np.int64)
-                own[: self.table.units.size] = self.table.units
+            own = padded(own, targets.size)
             own[rows] = units
         self.table = self.table._replace(
             packed=packed, y=targets, n_values=self.columns.codes.n_codes, units=own

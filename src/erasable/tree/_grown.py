@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from erasable.core.arrays import Ints, Ints32, Words
+from erasable.core.arrays import Floats, Ints, Ints32, Words
 from erasable.core.digest import LeafHash
 from erasable.core.persistent import Persistent
 from erasable.tree._codes import ColumnCodes
 from erasable.tree._columns import TreeColumns
-from erasable.tree._flat import HASH, FlatTree, hashed_weight, top_hash, unit_hash
-from erasable.tree._flat_kernels import flatten, outline, restore
+from erasable.tree._flat import HASH, FlatTree, hashed_weight, in_preorder, top_hash
+from erasable.tree._flat_kernels import find_thresholds, restore
 from erasable.tree._layout import (
     BUSY,
     CACHE,
@@ -37,6 +38,7 @@ from erasable.tree._layout import (
     TreeRecords,
     TreeRules,
     TreeScratch,
+    work_for,
 )
 from erasable.tree._score_kernels import weight_of
 from erasable.tree._update_kernels import (
@@ -49,6 +51,53 @@ from erasable.tree._update_kernels import (
 
 Bag: TypeAlias = NDArray[np.uint32]
 """Rows and their weights, as in `GrowingTree.rows`."""
+
+
+_ROW = np.uint32((1 << ROW_BITS) - 1)
+_BITS = np.uint32(ROW_BITS)
+_GROW, _EVALUATE = (0, 0), (-1, -1)
+_NO_ROWS: Bag = np.empty(0, dtype=np.uint32)
+_NO_NODES: Ints = np.empty((0, 2), dtype=np.int64)
+_NO_KEYS: Words = np.empty(0, dtype=np.uint64)
+
+
+NO_UNITS: Ints = np.empty(0, dtype=np.int64)
+"""Weights of records that have none."""
+
+
+class TreeInputs(NamedTuple):
+    """What trees are grown from: the records, the rules, and memory for one tree at a time."""
+
+    table: TreeRecords
+    rules: TreeRules
+    work: TreeScratch
+
+    @property
+    def n_stats(self) -> int:
+        """Numbers that a leaf holds."""
+        return int(self.work.left.shape[1])
+
+    def totals(self, bag: Bag) -> Ints:
+        """Sum the stats of the records in a bag."""
+        table, squares = self.table, self.rules.criterion == SQUARES
+        rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
+        if table.units.size:
+            weights *= table.units[rows]
+        totals = np.zeros(self.n_stats, dtype=np.int64)
+        if squares:
+            totals[0] = weights.sum()
+            totals[1] = (weights * table.y[rows]).sum()
+        else:
+            np.add.at(totals, table.y[rows], weights)
+        return totals
+
+
+class PerThread(threading.local):
+    """The inputs of the trees that a thread grows, with memory of its own."""
+
+    def __init__(self, table: TreeRecords, rules: TreeRules, n_stats: int) -> None:
+        work = work_for(table.y.size, table.names.size, n_stats, rules.sample)
+        self.inputs = TreeInputs(table, rules, work)
 
 
 def bare(bag: Bag, rules: TreeRules, n_stats: int) -> GrowingTree:
@@ -116,21 +165,19 @@ def with_places(growing: GrowingTree, more: int) -> GrowingTree:
     return growing._replace(rows=rows)
 
 
-_ROW = np.uint32((1 << ROW_BITS) - 1)
-_BITS = np.uint32(ROW_BITS)
-_GROW, _EVALUATE = (0, 0), (-1, -1)
-_NO_ROWS: Bag = np.empty(0, dtype=np.uint32)
-_NO_NODES: Ints = np.empty((0, 2), dtype=np.int64)
-_NO_KEYS: Words = np.empty(0, dtype=np.uint64)
+def bag_of(rows: Ints, times: NDArray[np.uint8] | None = None, units: Ints = NO_UNITS) -> Bag:
+    """Pack rows and how often each is in a bag, once by default, without those that are not.
 
-
-def bag_of(rows: Ints, times: NDArray[np.uint8]) -> Bag:
-    """Pack rows and how often each is in a bag, without those that are not.
+    Rows that weigh 0 are in none; `units` are the weights of all rows, if these have any.
 
     >>> bag_of(np.array([3, 5, 9]), np.array([1, 0, 2], dtype=np.uint8)) & _ROW
     array([3, 9], dtype=uint32)
     """
+    if times is None:
+        times = np.ones(rows.size, dtype=np.uint8)
     within = times > 0
+    if units.size:
+        within &= units[rows] > 0
     upper: Bag = times[within].astype(np.uint32) << _BITS
     return rows[within].astype(np.uint32) | upper
 
@@ -173,113 +220,94 @@ class UpdatableTree(Persistent):
 
     @classmethod
     def of(
-        cls,
-        bag: Bag,
-        key: np.uint64,
-        table: TreeRecords,
-        rules: TreeRules,
-        work: TreeScratch,
-        depth: int = 0,
+        cls, bag: Bag, key: np.uint64, inputs: TreeInputs, depth: int = 0,
         whole: float | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Grow a tree from a bag that is not empty, or what is below a node of one.
 
         `whole` is the weight of all records of the tree, by default of those in the bag.
         """
-        grown = cls(bare(bag, rules, work.left.shape[1]), key)
-        if whole is None:
-            whole = grown._weight_of(grown._totals(bag, table, rules), table, rules)
-        root = np.array([[0, depth]], dtype=np.int64)
-        grown._grow(root, np.array([key]), table, rules, work, whole)
-        grown._resize_arrays()
-        return grown
+        tree = cls(bare(bag, inputs.rules, inputs.n_stats), key)
+        tree.grow(bag, inputs, depth, whole)
+        return tree
 
     @classmethod
     def restored(
-        cls,
-        flat: FlatTree,
-        bag: Bag,
-        key: np.uint64,
-        table: TreeRecords,
-        rules: TreeRules,
-        work: TreeScratch,
-        columns: TreeColumns,
+        cls, flat: FlatTree, bag: Bag, key: np.uint64, inputs: TreeInputs, columns: TreeColumns
     ) -> Self | None:
         """Lay a known tree out over its bag; None if it does not fit."""
-        if flat.leaves.shape[1] != work.left.shape[1]:
+        if flat.leaves.shape[1] != inputs.n_stats:
             return None
-        grown = cls(bare(bag, rules, work.left.shape[1]), key)
+        tree = cls(bare(bag, inputs.rules, inputs.n_stats), key)
+        return tree if tree.lay_out(flat, bag, inputs, columns) else None
+
+    def grow(self, bag: Bag, inputs: TreeInputs, depth: int, whole: float | None) -> None:
+        """Grow a bare tree; see `of`."""
+        if whole is None:
+            whole = self._weight_of(inputs.totals(bag), inputs)
+        self._grow(np.array([[0, depth]], dtype=np.int64), np.array([self.key]), inputs, whole)
+        self._resize_arrays()
+
+    def lay_out(self, flat: FlatTree, bag: Bag, inputs: TreeInputs, columns: TreeColumns) -> bool:
+        """Make of a bare tree a known one; tell whether that fits its bag."""
+        table, rules, work = inputs
         codes = columns.codes_below(flat.features[flat.features >= 0], flat.thresholds)
         if not restore(
-            grown.growing, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
+            self.growing, table, rules, work, columns.codes, flat.features, flat.thresholds, codes,
             flat.leaves,
         ):  # fmt: skip
-            return None
-        grown._resize_arrays()
-        if not grown.growing.gains.size:
-            return grown
+            return False
+        self._resize_arrays()
+        if not self.growing.gains.size:
+            return True
         # What a leaf would gain is not in the state: each has to be asked.
-        totals = grown._totals(bag, table, rules)
-        whole = grown._weight_of(totals, table, rules)
-        leaves, keys = grown._leaves(-np.inf, whole, work)
-        report = grown._update(leaves, keys, _EVALUATE, table, rules, work, whole)
-        return None if report[3] else grown
+        whole = self._weight_of(inputs.totals(bag), inputs)
+        leaves, keys = self._leaves(-np.inf, whole, work)
+        return not self._update(leaves, keys, _EVALUATE, inputs, whole)[3]
 
     # -- forgetting ----------------------------------------------------------------------------
 
-    def remove(
-        self,
-        gone: Bag,
-        live: NDArray[np.bool_],
-        table: TreeRecords,
-        rules: TreeRules,
-        work: TreeScratch,
-    ) -> tuple[int, int]:
+    def remove(self, gone: Bag, live: NDArray[np.bool_], inputs: TreeInputs) -> tuple[int, int]:
         """Take rows out, where others stay; their values and targets are still in the table.
 
         Return how many nodes decided otherwise than before, and how many records were below them.
         """
         # One look at all rows is cheaper than many at a leaf each.
         every = 64 * gone.size > self.growing.rows.size
-        take_rows_out(self.growing, table, gone, live, every)
-        return self._decide_again(gone, -1, table, rules, work)
+        take_rows_out(self.growing, inputs.table, gone, live, every)
+        return self._decide_again(gone, -1, inputs)
 
-    def add(
-        self, come: Bag, table: TreeRecords, rules: TreeRules, work: TreeScratch
-    ) -> tuple[int, int]:
+    def add(self, come: Bag, inputs: TreeInputs) -> tuple[int, int]:
         """Take rows in, whose values and targets are in the table; see `remove`.
 
         Rules may not have a least decrease, which others may miss as the tree gets heavier.
         """
+        table, _, work = inputs
         placed = put_rows_in(self.growing, table, work, come, 0)
         while placed < come.size:
             self.growing = with_places(self.growing, come.size - placed)
             placed = put_rows_in(self.growing, table, work, come, placed)
-        return self._decide_again(come, 1, table, rules, work)
+        return self._decide_again(come, 1, inputs)
 
-    def _decide_again(
-        self, some: Bag, sign: int, table: TreeRecords, rules: TreeRules, work: TreeScratch
-    ) -> tuple[int, int]:
+    def _decide_again(self, some: Bag, sign: int, inputs: TreeInputs) -> tuple[int, int]:
         """Have the nodes decide that rows have left or come to, and grow what is to be grown."""
         growing = self.growing
-        totals = growing.stats[0] + sign * self._totals(some, table, rules)
-        whole = self._weight_of(totals, table, rules)
+        totals = growing.stats[0] + sign * inputs.totals(some)
+        whole = self._weight_of(totals, inputs)
         root, key = np.zeros((1, 2), dtype=np.int64), np.array([self.key])
         pending, keys = np.empty((some.size, 2), np.int64), np.empty(some.size, np.uint64)
-        report = self._update(
-            root, key, (0, some.size), table, rules, work, whole, some, sign, pending, keys
-        )
+        report = self._update(root, key, (0, some.size), inputs, whole, some, sign, pending, keys)
         pending, keys = pending[: report[0]], keys[: report[0]]
         if growing.gains.size:
             # Others gain enough now, because the tree has got lighter.
-            leaves, leaf_keys = self._leaves(rules.min_decrease, whole, work)
+            leaves, leaf_keys = self._leaves(inputs.rules.min_decrease, whole, inputs.work)
             if leaves.size:
                 self._units = _NO_UNITS
                 report[1] += leaf_keys.size
                 report[2] += int(growing.nodes[leaves[:, 0], COUNT].sum())
                 pending, keys = np.concatenate([pending, leaves]), np.append(keys, leaf_keys)
         if keys.size:
-            self._grow(pending, keys, table, rules, work, whole)
+            self._grow(pending, keys, inputs, whole)
         self._resize_arrays()
         self._flat = self._hash = None
         return int(report[1]), int(report[2])
@@ -295,34 +323,18 @@ class UpdatableTree(Persistent):
         n = leaves_that_gain(self.growing, work, self.key, least, whole, found, keys)
         return found[:n], keys[:n]
 
-    def _grow(
-        self,
-        clear: Ints,
-        keys: Words,
-        table: TreeRecords,
-        rules: TreeRules,
-        work: TreeScratch,
-        whole: float,
-    ) -> None:
+    def _grow(self, clear: Ints, keys: Words, inputs: TreeInputs, whole: float) -> None:
         """Grow the tree below nodes that are clear."""
         self._make_room(2 * int(self.growing.nodes[clear[:, 0], CAPACITY].sum()))
-        self._update(clear, keys, _GROW, table, rules, work, whole)
+        self._update(clear, keys, _GROW, inputs, whole)
 
     def _update(
-        self,
-        nodes: Ints,
-        keys: Words,
-        mode: tuple[int, int],
-        table: TreeRecords,
-        rules: TreeRules,
-        work: TreeScratch,
-        whole: float,
-        some: Bag = _NO_ROWS,
-        sign: int = -1,
-        pending: Ints = _NO_NODES,
+        self, nodes: Ints, keys: Words, mode: tuple[int, int], inputs: TreeInputs, whole: float,
+        some: Bag = _NO_ROWS, sign: int = -1, pending: Ints = _NO_NODES,
         pending_keys: Words = _NO_KEYS,
-    ) -> Ints:
+    ) -> Ints:  # fmt: skip
         """Have some nodes decide."""
+        table, rules, work = inputs
         work.calls[: keys.size, :2] = nodes
         work.calls[: keys.size, 2:] = mode
         work.call_keys[: keys.size] = keys
@@ -344,23 +356,11 @@ class UpdatableTree(Persistent):
         self._flat = self._hash = None
         self._units = _NO_UNITS
 
-    def _totals(self, bag: Bag, table: TreeRecords, rules: TreeRules) -> Ints:
-        rows, weights = bag & _ROW, (bag >> _BITS).astype(np.int64)
-        if table.units.size:
-            weights *= table.units[rows]
-        totals = np.zeros(self.growing.stats.shape[1], dtype=np.int64)
-        if rules.criterion == SQUARES:
-            totals[0] = weights.sum()
-            totals[1] = (weights * table.y[rows]).sum()
-        else:
-            np.add.at(totals, table.y[rows], weights)
-        return totals
-
-    def _weight_of(self, totals: Ints, table: TreeRecords, rules: TreeRules) -> float:
+    def _weight_of(self, totals: Ints, inputs: TreeInputs) -> float:
         """Weigh what is in the tree, where a gain is held against it."""
         if not self.growing.gains.size:
             return 1.0
-        return float(weight_of(totals, rules, table.class_weight))
+        return float(weight_of(totals, inputs.rules, inputs.table.class_weight))
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -376,15 +376,14 @@ class UpdatableTree(Persistent):
             n, regression = int(self.growing.counters[USED]), rules.criterion == SQUARES
             n_leaves = (n - 2 * int(self.growing.counters[FREE])) // 2 + 1
             limit = hashed_weight(self.growing.stats[0], n_leaves, rules)
-            top, thresholds = np.empty(n, dtype=np.int32), np.empty(n)
-            units, changed = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.bool_)
-            sizes = outline(
-                self.growing, columns.codes, regression, limit, top, thresholds, units, changed
-            )
-            units, changed = units[: sizes[2]].copy(), changed[: sizes[2]]
+            nodes = self.growing.nodes
+            stats = self.growing.stats
+            top, splits, units = in_preorder(nodes, stats, n, 0, limit, regression)
+            units = units.copy()  # they are kept, and not what is behind them in memory
+            changed = nodes[units, DIRTY] > 0
             self._units = self._hashed(units, changed, columns)
-            self.growing.nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
-            self._hash = top_hash(top[: sizes[0]], thresholds[: sizes[1]], self._units.hashes)
+            nodes[units[changed], DIRTY] = 0  # only now: their hashes are kept
+            self._hash = top_hash(top, self._thresholds(splits, columns), self._units.hashes)
         return self._hash
 
     def _hashed(self, nodes: Ints, changed: NDArray[np.bool_], columns: TreeColumns) -> Units:
@@ -394,8 +393,7 @@ class UpdatableTree(Persistent):
         for place, (node, new) in enumerate(zip(nodes.tolist(), changed.tolist(), strict=True)):
             before = None if new else known.get(node)
             if before is None:
-                flat = self._flattened(node, columns)
-                digest = unit_hash(flat.features, flat.thresholds, flat.leaves)
+                digest = self._flattened(node, columns).whole_hash()
                 found[place] = np.frombuffer(digest, dtype=np.uint8)
             else:
                 found[place] = self._units.hashes[before]
@@ -416,10 +414,14 @@ class UpdatableTree(Persistent):
     def _flattened(self, node: int, columns: TreeColumns) -> FlatTree:
         growing = self.growing
         most = min(2 * int(growing.nodes[node, COUNT]), int(growing.counters[USED]))
-        features, thresholds = np.empty(most, dtype=np.int32), np.empty(most)
-        leaves = np.empty((most, growing.stats.shape[1]), dtype=np.int64)
-        n, splits, ends = flatten(growing, columns.codes, node, features, thresholds, leaves)
-        return FlatTree(features[:n].copy(), thresholds[:splits].copy(), leaves[:ends].copy())
+        features, splits, ends = in_preorder(growing.nodes, growing.stats, most, node)
+        return FlatTree(features, self._thresholds(splits, columns), growing.stats[ends])
+
+    def _thresholds(self, slots: Ints, columns: TreeColumns) -> Floats:
+        """Return the thresholds of some nodes."""
+        thresholds = np.empty(slots.size)
+        find_thresholds(self.growing.nodes, columns.codes, slots, thresholds)
+        return thresholds
 
     @property
     def n_records(self) -> int:

@@ -46,6 +46,8 @@ HISTOGRAM = 1024
 """Columns of at most so many values are counted value by value."""
 SMALL = 24
 """Nodes of at most so many records sort them."""
+WEIGHT_BITS = 16
+"""The largest weight of a record is between ``2**15`` and ``2**16`` units."""
 BLOCK = 1024
 """So many records of a larger one are looked at together, which stay in the processor's cache."""
 

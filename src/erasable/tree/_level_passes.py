@@ -13,7 +13,7 @@ from erasable.core._grid_kernels import NO_ROWS
 from erasable.core._tape_kernels import siphash24_integers
 from erasable.core.arrays import Flags, Floats, Ints, Matrix, Words
 from erasable.core.passes import Block, Pass
-from erasable.core.row_arrays import PerRow, RowArray
+from erasable.core.row_arrays import PerRow, RowArray, padded
 from erasable.tree._columns import FOR_VALUES, TAG
 from erasable.tree._forest import Draws
 from erasable.tree._layout import TreeRules
@@ -46,6 +46,12 @@ class LevelRecords(NamedTuple):
             return np.ones(keys.size, dtype=np.uint8)
         times: NDArray[np.uint8] = self.draws.weights(keys, slice(tree, tree + 1))[0]
         return times
+
+    def with_room(self, n_rows: int) -> LevelRecords:
+        """Return records with room for so many rows; what lay elsewhere is overwritten."""
+        units = padded(self.units, n_rows) if self.rules.weighted else self.units
+        y, keys = padded(self.y, n_rows), padded(self.keys, n_rows)
+        return self._replace(y=y, keys=keys, units=units)
 
     def without_rows(self) -> LevelRecords:
         """Return the rest, which is sent to wherever blocks are; rows are sent block by block."""

@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from erasable.core.weighted import power_below
-from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, TreeRules
+from erasable.tree._layout import ENTROPY, GINI, NO_DEPTH, SQUARES, WEIGHT_BITS, TreeRules
 
 CRITERIA = {"gini": GINI, "entropy": ENTROPY, "log_loss": ENTROPY, "squared_error": SQUARES}
 
@@ -47,7 +47,7 @@ OF_CLASSIFIERS: dict[str, Any] = {
 OF_REGRESSORS: dict[str, Any] = {"criterion": [StrOptions({"squared_error"})], **CONSTRAINTS}
 
 
-WEIGHT_BITS, SUM_BITS = 16, 62
+SUM_BITS = 62
 _TARGET_BITS, _TIMES_BITS = 27, 5
 
 

@@ -7,7 +7,6 @@ records in memory grows it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +24,8 @@ from erasable.core.threads import in_threads
 from erasable.tree._columns import TreeColumns
 from erasable.tree._flat import FlatTree, forest_hash
 from erasable.tree._forest import ArrivingRecords, Draws, ForestRecords, table_of
-from erasable.tree._grown import Bag, UpdatableTree, bag_of, bag_rows, moved
-from erasable.tree._layout import NOTHING, TreeRules, work_for
+from erasable.tree._grown import Bag, PerThread, UpdatableTree, bag_of, bag_rows, moved
+from erasable.tree._layout import NOTHING, TreeRules
 from erasable.tree._level_kernels import Drawn, LevelCounts, is_regression
 from erasable.tree._level_passes import (
     Counting,
@@ -89,22 +88,12 @@ class GatheredRecords:
         table = table_of(
             columns, self.y, self.draws, self.class_weight, several, n_jobs, self.units
         )
-        n_features, rules, local = self.matrix.shape[1], self.rules, threading.local()
+        thread = PerThread(table, self.rules, self.n_stats)
 
-        def grown(gathered_node: GatheredNode) -> FlatTree:
-            local.work = work = getattr(local, "work", None) or work_for(
-                self.y.size, n_features, self.n_stats, rules.sample
-            )
-            growing = UpdatableTree.of(
-                gathered_node.bag,
-                np.uint64(gathered_node.key),
-                table,
-                rules,
-                work,
-                gathered_node.depth,
-                gathered_node.whole,
-            )
-            return growing.flat(columns)
+        def grown(node: GatheredNode) -> FlatTree:
+            key = np.uint64(node.key)
+            tree = UpdatableTree.of(node.bag, key, thread.inputs, node.depth, node.whole)
+            return tree.flat(columns)
 
         return list(in_threads(grown, self.gathered_nodes, n_jobs))
 
@@ -358,8 +347,7 @@ class StoredForest:
         them.
         """
         self._matrix, live, records = held.records.matrix, held.live_rows(), self._records
-        if held.records.n_rows > records.y.size:
-            self._records = records = _longer(records, held.records.n_rows)
+        self._records = records = records.with_room(held.records.n_rows)
         records.y[arriving.rows], records.keys[arriving.rows] = arriving.y, arriving.keys
         if records.units.size:
             records.units[arriving.rows] = arriving.units
@@ -514,18 +502,6 @@ class StoredForest:
         """Return the forest if its trees are those that are known."""
         found = forest_hash([flat.hash(self.rules) for flat in known])
         return self if found == self.hash() else None
-
-
-def _longer(records: LevelRecords, n_rows: int) -> LevelRecords:
-    """Return records with room for more rows; what lay elsewhere is overwritten."""
-    more = n_rows - records.y.size
-    units = np.pad(records.units, (0, more)) if records.units.size else records.units
-    made = records._replace(
-        y=np.pad(records.y, (0, more)), keys=np.pad(records.keys, (0, more)), units=units
-    )
-    for each in (records.y, records.keys, records.units):
-        each[:] = 0
-    return made
 
 
 def _trees_of(open_: Open) -> list[int]:

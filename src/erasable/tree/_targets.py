@@ -18,6 +18,7 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.attachment import Attachment
 from erasable.core.classes import Classes
 from erasable.core.grid import Grid
+from erasable.core.row_arrays import padded
 from erasable.core.tables import Table
 
 
@@ -153,8 +154,7 @@ class NumberTargets:
 
     schema: ClassVar[Fields] = Fields({"target": grid(1)})
     grid: Grid  # of one column
-    # (n_rows,); in quanta above the origin, with room for others behind them; empty where the
-    # records are not at hand
+    # (n_rows,); in quanta above the origin; empty where the records are not at hand
     numbers: Ints
 
     @classmethod
@@ -196,13 +196,9 @@ class NumberTargets:
 
     def add(self, held: Attachment, rows: Ints) -> bool:
         """Take rows in; tell whether the grid is another."""
-        column, n = _column(held), self.numbers.size
+        column = _column(held)
         change = self.grid.add(Table(column, held.live_rows), rows)
-        if n < column.shape[0]:
-            numbers = np.zeros(column.shape[0] + column.shape[0] // 8, dtype=np.int64)
-            numbers[:n] = self.numbers
-            self.numbers[:] = 0
-            self.numbers = numbers
+        self.numbers = padded(self.numbers, column.shape[0])
         self.numbers[rows] = (self.grid.apply(column, rows) / self.grid.quantum)[:, 0]
         return change.exponents
 

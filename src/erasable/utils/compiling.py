@@ -93,6 +93,11 @@ def compile_kernels(
 
     def add(each: Compiled) -> None:
         found[each.name] = each
+        if each.n_kernels and not can_save():
+            raise ErasableError(
+                "kernels are compiled, and none of them is kept: no folder for them can be written "
+                "to; expected one beside the package; or name one in NUMBA_CACHE_DIR"
+            )
         if tell is not None:
             tell(each)
 
@@ -102,16 +107,13 @@ def compile_kernels(
     else:
         processes = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(n_jobs or _n_cores(), mp_context=processes) as pool:
-            for future in as_completed(
-                [pool.submit(_compile, name, *known[name]) for name in order]
-            ):
-                add(future.result())
-    n_kernels = sum(each.n_kernels for each in found.values())
-    if n_kernels and not can_save():
-        raise ErasableError(
-            f"{n_kernels} kernels were compiled, and none of them is kept: no folder for them can "
-            "be written to; expected one beside the package; or name one in NUMBA_CACHE_DIR"
-        )
+            waiting = [pool.submit(_compile, name, *known[name]) for name in order]
+            try:
+                for future in as_completed(waiting):
+                    add(future.result())
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     return [found[name] for name in wanted]
 
 

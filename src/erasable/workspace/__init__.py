@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from erasable.core._optional import needs as _needs
 
-_LATER = "alembic", "cryptography", "jinja2", "pyarrow", "securesystemslib"
+_LATER = (
+    "alembic",
+    "cryptography",
+    "jinja2",
+    "phonenumbers",
+    "pyarrow",
+    "securesystemslib",
+    "sqlglot",
+)
 
 if TYPE_CHECKING:
     from erasable.workspace.facade import Workspace

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Boolean, Connection, literal, select, union_all
 
 from erasable.core.errors import ErasableError, EvidenceError, NotInWorkspaceError, WorkspaceError
 from erasable.core.mapped.disk import PARTIAL
-from erasable.workspace.evidence import log, older_ledgers, seals
+from erasable.workspace.evidence import log, seals
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.ledger.address import PLACE, Address
 from erasable.workspace.ledger.bulk import delete_in
@@ -202,8 +202,6 @@ class Context:
         """
         context = cls.find(root, wait=wait)
         context.ledger.check()
-        if not context.ledger.is_read_only:
-            older_ledgers.seal_older(context)
         return context
 
     @classmethod
@@ -306,8 +304,7 @@ class Context:
                     self.disk.remove(path.name)
         self._remove_unfinished_ledger()
         with self.ledger.reading() as connection:
-            kept = _referred_to(connection)
-            current = set(connection.execute(select(model_version.c.key)).scalars())
+            kept, current = _referred_to(connection)
             dropped = list(connection.execute(select(garbage.c.key)).scalars())
         made = {key for key in keys if is_made_key(key) and owner_of(key) not in others}
         for key in sorted((made | set(dropped)) - kept):
@@ -321,7 +318,7 @@ class Context:
         """Remove the files of a claim that has ended, unless the ledger refers to them."""
         made = {key for key in self.store.list() if owner and owner_of(key) == owner}
         with self.ledger.reading() as connection:
-            kept = _referred_to(connection)
+            kept, _ = _referred_to(connection)
         for key in sorted(made - kept):
             self.store.delete(key)
 
@@ -332,11 +329,23 @@ class Context:
                 self.disk.remove(path.name)
 
 
-def _referred_to(connection: Connection) -> set[str]:
-    kept, steps = set[str](), (step.c.key, step.c.wanted_key)
-    for column in (fragment.c.key, model_version.c.key, request.c.values_key, *steps):
-        kept.update(connection.execute(select(column).where(column.is_not(None))).scalars())
-    return kept
+_KEYS = union_all(
+    *(
+        select(column, literal(column is model_version.c.key, Boolean).label("is_model")).where(
+            column.is_not(None)
+        )
+        for column in (
+            fragment.c.key, model_version.c.key, request.c.values_key, step.c.key,
+            step.c.wanted_key,
+        )
+    )
+)  # fmt: skip
+
+
+def _referred_to(connection: Connection) -> tuple[set[str], set[str]]:
+    """Return the keys of all files that the ledger refers to, and those of models among them."""
+    found = connection.execute(_KEYS).all()
+    return {key for key, _ in found}, {key for key, is_model in found if is_model}
 
 
 def _is_elsewhere(context: Context, address: Address | None) -> bool:

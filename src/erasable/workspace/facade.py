@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
+from erasable.core.display import Listing, facts
 from erasable.core.errors import LedgerError, WorkspaceBusyError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts
-from erasable.workspace.identity.canonical import check_type
+from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.address import Address
 from erasable.workspace.ledger.engine import REVISION
 from erasable.workspace.store.location import Location
@@ -74,6 +76,25 @@ class Workspace:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+
+    def __repr__(self) -> str:
+        """Name the folder."""
+        return f"Workspace({str(self.context.root)!r})"
+
+    def _repr_html_(self) -> str:
+        found = self.status()
+        counts = {
+            "data_sets": found["datasets"],
+            "records": found["n_records"],
+            "models": found["models"] or None,
+            "requests": found["requests"] or None,
+            "late": found["late"] or None,
+            "on_hold": found["held"] or None,
+            "next_due": found["next_due"],
+            "stale": found["stale"] or None,
+            "suppressed_identities": found["suppressed"],
+        }
+        return facts(f"workspace {self.context.root}", counts)
 
     # -- make and open -----------------------------------------------------------------------------
 
@@ -230,6 +251,7 @@ class Workspace:
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> DatasetChange:
         """Add a data set.
 
@@ -246,7 +268,8 @@ class Workspace:
             Columns that say whose records they are: a name ("patient", of type "id"), a name with a
             type ("sender:email"), or a pair. The type is what follows the last colon: for a column
             "J:R" write "J:R:id" or ("J:R", "id"). Columns of addresses and telephone numbers need a
-            type. Only tokens of the values are kept.
+            type; in "call:phone:DE" the country is that of numbers without a country code. Only
+            tokens of the values are kept.
         files : sequence of str
             Columns that name PNG, JPEG or .npy files, relative to the folder of the source. The
             contents of the files are added to the data set, and are erased with their records.
@@ -255,6 +278,10 @@ class Workspace:
         delimiter, decimal, encoding : str, default=None
             How a text file is written; `decimal` is "," or ".". By default as the file shows,
             otherwise a comma, a point and UTF-8. They are kept for `append` and `sync`.
+        types : mapping of str to str, default=None
+            Types of columns, by name: "text", "integer", "number", "boolean", "date", "timestamp"
+            or "time". Other columns have the type of their values; in a text file it follows from
+            the spelling of their cells.
 
         Returns
         -------
@@ -268,7 +295,8 @@ class Workspace:
         WorkspaceError
             The name is taken or not allowed.
         SourceError
-            The source, or a file that it names, cannot be read, or a column is missing.
+            The source, or a file that it names, cannot be read, a column is missing, a type is
+            unknown, or a value does not fit the type that its column was given.
         InvalidIdsError
             Ids or subjects are missing, repeat or have a wrong type, or a column without a type
             holds addresses or telephone numbers.
@@ -281,8 +309,11 @@ class Workspace:
         dialect = Dialect.of(delimiter, decimal, encoding)
         found = Source.parse(os.fspath(source), query, dialect)
         return self._carry_out(
-            AddDataset(self.context, name, found, id_column=id_column, subjects=typed, files=files)
-        )
+            AddDataset(
+                self.context, name, found,
+                id_column=id_column, subjects=typed, files=files, types=types,
+            )
+        )  # fmt: skip
 
     def append(
         self,
@@ -392,7 +423,7 @@ class Workspace:
         from erasable.workspace.data import catalogue
 
         with self.context.ledger.reading() as connection:
-            return catalogue.datasets(connection)
+            return Listing(catalogue.datasets(connection))
 
     def dataset(self, name: str) -> dict[str, Any]:
         """Describe the data set `name`.
@@ -595,7 +626,7 @@ class Workspace:
         from erasable.workspace.models import overview
 
         with self.context.ledger.reading() as connection:
-            return overview.models(connection)
+            return Listing(overview.models(connection))
 
     def model(self, name: str) -> dict[str, Any]:
         """Describe the model `name`.
@@ -618,6 +649,7 @@ class Workspace:
         name: str,
         source: str | os.PathLike[str],
         *,
+        proba: bool = False,
         delimiter: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
@@ -629,19 +661,22 @@ class Workspace:
         name : str
         source : path-like or str
             See `add_dataset`.
+        proba : bool, default=False
+            Also return the probability of each class.
         delimiter, decimal, encoding : str, default=None
             How a text file is written; see `add_dataset`.
 
         Returns
         -------
         pyarrow.Table
-            The id column, if the source has it, and ``prediction``.
+            The id column, if the source has it; ``prediction``; and with `proba`
+            ``probability_<class>`` for each class.
         """
         from erasable.workspace.data.dialects import Dialect
         from erasable.workspace.models import using
 
         dialect = Dialect.of(delimiter, decimal, encoding)
-        return using.predict(self.context, name, os.fspath(source), dialect)
+        return using.predict(self.context, name, os.fspath(source), dialect, proba=proba)
 
     def export(self, name: str, path: str | os.PathLike[str]) -> list[str]:
         """Write a model to a file, without records, for prediction elsewhere.
@@ -804,12 +839,15 @@ class Workspace:
             The file cannot be read.
         """
         from erasable.workspace.data.dialects import Dialect
-        from erasable.workspace.requests import corrections
+        from erasable.workspace.requests.corrections import Correct
 
         place = None if source is None else os.fspath(source)
-        return corrections.acknowledge(
-            self.context, dataset, place, ids=ids, values=values, regulation=regulation, hold=hold,
-            received_at=received_at, dialect=Dialect.of(delimiter, decimal, encoding),
+        return self._carry_out(
+            Correct(
+                self.context, dataset, place, ids=ids, values=values, regulation=regulation,
+                hold=hold, received_at=received_at,
+                dialect=Dialect.of(delimiter, decimal, encoding),
+            )
         )  # fmt: skip
 
     def preview(
@@ -852,7 +890,8 @@ class Workspace:
         Parameters
         ----------
         states : sequence of str, default=None
-            Names of `erasable.workspace.ledger.states.STATES`; by default all.
+            Names of `erasable.workspace.ledger.states.STATES`, "on_hold" or "late" (open, and past
+            its due date); by default all.
 
         Returns
         -------
@@ -862,7 +901,7 @@ class Workspace:
         from erasable.workspace.requests import intake
 
         with self.context.ledger.reading() as connection:
-            return intake.listing(connection, states)
+            return Listing(intake.listing(connection, states, self.context.now()))
 
     def deny(self, request: str, reason: str) -> Request:
         """Refuse a pending request, for a reason that is given in the answer."""
@@ -1193,7 +1232,7 @@ class Workspace:
         ----------
         dataset : str
         where : str, default=None
-            The domain as a condition on columns.
+            The domain as a condition on columns; see `erasable.workspace.data.conditions`.
         keywords : sequence of str, default=None
             The domain by words or phrases, ignoring case; one that ends in ``*`` is the beginning
             of a word. With `where`, the records that meet both.
@@ -1800,14 +1839,21 @@ class Workspace:
                 warnings.warn(message, UserWarning, stacklevel=3)
 
 
+_REGION = re.compile(r"(.*):((?:[^:/]*/)?phone:[^:]*)", re.DOTALL)
+
+
 def _typed(subject: str | tuple[str, str]) -> tuple[str, str | None]:
     if not isinstance(subject, str):
         return subject
     column, colon, kind = subject.rpartition(":")
     if not colon:
         return subject, None
+    region = _REGION.fullmatch(subject)
+    if region is not None:
+        column, kind = region.groups()
     try:
-        return column, check_type(kind)
+        declared(kind)
+        return column, kind
     except errors.InvalidParameterError as error:
         raise errors.InvalidParameterError(
             f"{error}; where the colon belongs to the name of the column, write '{subject}:id'"

@@ -299,10 +299,9 @@ def rounded(patch: pytest.MonkeyPatch) -> None:
 
 def first_batch_alone(patch: pytest.MonkeyPatch) -> None:
     """The types of a text file are those of its beginning."""
-    patch.setattr(delimited, "_FIRST", 1)
-    fitting = delimited._fitting
+    fitting = delimited.fitting
     patch.setattr(
-        delimited, "_fitting", lambda kind, texts, decimal: fitting(kind, texts[:1], decimal)
+        delimited, "fitting", lambda rules, cells, decimal: fitting(rules, cells[:1], decimal)
     )
 
 

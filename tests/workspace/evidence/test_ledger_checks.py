@@ -340,9 +340,8 @@ def test_no_command_of_a_strangers_runs(
 
 def trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the ledger be believed, as it was before rows were held against the log."""
-    for name in ("check", "check_one", "check_requests", "check_settings"):
-        monkeypatch.setattr(ledger_checks, name, lambda *_, **__: None)
-    monkeypatch.setattr(log, "_refuse_forged", lambda *_: None)
+    monkeypatch.setattr(ledger_checks, "_refuse", lambda messages: None)
+    monkeypatch.setattr(log, "_refuse_forged", lambda context, connection, _: log.tree(connection))
 
 
 @pytest.mark.parametrize("how", [has_hook, has_command, has_function])
@@ -399,13 +398,13 @@ def test_without_the_check_they_would(
 def test_requests_are_checked_before_the_erasure_and_before_the_receipt(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, right = [], ledger_checks.check_requests
+    asked, right = [], ledger_checks._check_requests
 
-    def counting(context: Context, connection: Any, ids: Any) -> None:
+    def counting(context: Context, connection: Any, ids: Any, checked: Any) -> None:
         asked.append(list(ids))
-        right(context, connection, ids)
+        right(context, connection, ids, checked)
 
-    monkeypatch.setattr(ledger_checks, "check_requests", counting)
+    monkeypatch.setattr(ledger_checks, "_check_requests", counting)
     done = Workspace(context).process().requests
     assert [ids for ids in asked if ids] == [done, done]
 
@@ -575,56 +574,15 @@ def test_an_entry_about_another_model_is_not_taken_for_its_own(context: Context)
     assert "is about something else" in refuses(context)
 
 
-# -- ledgers from before there were seals ----------------------------------------------------------
+# -- ledgers without seals -------------------------------------------------------------------------
 
 
-def ancient(context: Context) -> None:
-    """Take the seals away; this workspace's log says nowhere that it has them."""
+def test_a_ledger_without_seals_is_refused(context: Context) -> None:
+    """Nobody but the workspace can make them; it makes none for what is there already."""
     with context.ledger.transaction() as connection:
         connection.execute(update(log_entry).values(seal=None))
         connection.execute(delete(meta).where(meta.c.name.startswith("seal:")))
-
-
-@pytest.fixture
-def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
-    """A workspace whose log does not say that it has seals."""
-    with monkeypatch.context() as patch:
-        patch.setattr(seals, "MARK", {})
-        patch.setattr(ledger_checks, "_check_sealed", lambda _: None)
-        found = make(tmp_path)
-    yield found
-    found.ledger.close()
-
-
-def test_seals_are_not_taken_away(context: Context) -> None:
-    """A log that says it has seals is not sealed anew."""
-    ancient(context)
     opened = Workspace.open(context.root)
     refuses(opened.context)
-    assert opened.verify_log()
-    opened.context.ledger.close()
-
-
-def test_an_older_ledger_is_sealed_when_it_is_opened(older: Context) -> None:
-    ancient(older)
-    with pytest.raises(TamperedError, match="could not be sealed"):
-        Workspace(older).process()
-    opened = Workspace.open(older.root)
-    last = opened.log_entries()[-1]
-    assert last["kind"] == "log-sealed"
-    assert opened.verify_log() == []
-    assert len(opened.process().requests) == 1
-    assert opened.verify_log() == []
-    opened.context.ledger.close()
-    again = Workspace.open(older.root)  # once
-    assert [each["kind"] for each in again.log_entries()].count("log-sealed") == 1
-    again.context.ledger.close()
-
-
-def test_an_older_ledger_that_was_altered_is_not_sealed(older: Context, tmp_path: Path) -> None:
-    ancient(older)
-    has_hook(older, tmp_path / "trace")
-    opened = Workspace.open(older.root)
-    assert any("in its hook" in line for line in opened.verify_log())
-    refuses(opened.context)
+    assert any("not written with the workspace's keys" in line for line in opened.verify_log())
     opened.context.ledger.close()

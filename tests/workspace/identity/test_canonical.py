@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 import unicodedata
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from erasable.core.errors import InvalidIdsError, InvalidParameterError
-from erasable.workspace.identity.canonical import KINDS, canonical, check_type, kind_of
+from erasable.workspace.identity.canonical import TYPES, canonical, check_type, kind_of
 from naming import named
 
 SECRET = "Ann Bloggs"  # no message may repeat it
@@ -106,7 +108,7 @@ def test_spellings_by_hand(kind, value, expected):
     assert canonical(f"staff/{kind}", value) == expected
 
 
-@given(st.sampled_from(KINDS), TEXT)
+@given(st.sampled_from(list(TYPES)), TEXT)
 def test_canonical_is_idempotent(kind, text):
     try:
         once = canonical(kind, text)
@@ -180,8 +182,8 @@ def test_integers_are_digits(value):
 
 @pytest.mark.parametrize(
     "type",
-    ["", "ID", "phone", "a/b/id", "/id", "a b/id", "id/", "\u00e9/id", "id\n", "x" * 70 + "/id",
-     "a\0/id", 7, None],
+    ["", "ID", "telephone", "phone:DE", "a/b/id", "/id", "a b/id", "id/", "\u00e9/id", "id\n",
+     "x" * 70 + "/id", "a\0/id", 7, None],
     ids=named,
 )  # fmt: skip
 def test_unknown_types_are_refused(type):
@@ -195,3 +197,10 @@ def test_unknown_types_are_refused(type):
 def test_types_may_stand_in_a_namespace():
     assert kind_of("record.visits-2/id") == "id"
     assert check_type("a" * 61 + "/id") == "a" * 61 + "/id"
+
+
+def test_the_documentation_has_each_type():
+    page = (Path(__file__).parents[3] / "docs" / "workspace.md").read_text()
+    rows = re.findall(r"^\| `([a-z]+)`(?: \(the default\))? \| (.*) \|$", page, re.MULTILINE)
+    assert dict(rows[: len(TYPES)]) == {each.name: each.same for each in TYPES.values()}
+    assert [name for name, _ in rows[: len(TYPES)]] == list(TYPES)

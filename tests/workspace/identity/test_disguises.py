@@ -124,7 +124,7 @@ def test_a_person_of_two_spellings_is_found_by_both(
     text = "A7\u200b"
     with monkeypatch.context() as patched:
         hashed = "erasable.workspace.identity.keys.canonical"
-        patched.setattr(hashed, lambda kind, value: former(kind, value) or value)
+        patched.setattr(hashed, lambda kind, value, *_: former(kind, value) or value)
         add(workspace, "id", text, "old")
     add(workspace, "id", text, "new")
     workspace.request([text])

@@ -7,7 +7,16 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "pandas", "pyarrow", "scipy", "cryptography", "securesystemslib")
+HEAVY = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scipy",
+    "cryptography",
+    "securesystemslib",
+    "sqlglot",
+    "phonenumbers",
+)
 PROGRAM = """
 import sys, types
 stub = types.ModuleType("sklearn.utils._param_validation")

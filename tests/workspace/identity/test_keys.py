@@ -14,7 +14,7 @@ from securesystemslib.signer import CryptoSigner
 from effort import examples
 from erasable.core.errors import EvidenceError, InvalidIdsError, InvalidParameterError
 from erasable.workspace.identity import keys as keys_module
-from erasable.workspace.identity.canonical import KINDS, canonical
+from erasable.workspace.identity.canonical import TYPES, canonical
 from erasable.workspace.identity.keys import Keys
 from erasable.workspace.store import crash_points
 from erasable.workspace.store.disk import Disk
@@ -64,7 +64,7 @@ def test_other_keys_make_other_tokens():
 
 @given(st.text(min_size=1).filter(str.strip))
 def test_types_and_namespaces_never_share_a_token(text):
-    types = [f"{space}{kind}" for space in ("", "a/", "b/", "a.b/") for kind in KINDS]
+    types = [f"{space}{kind}" for space in ("", "a/", "b/", "a.b/") for kind in TYPES]
     made = set()
     for type in types:
         try:
@@ -83,9 +83,9 @@ def test_tokens_are_those_of_each_value(values, type):
 def test_each_value_is_hashed_once(monkeypatch):
     calls = []
 
-    def counted(type, value):
+    def counted(type, value, region):
         calls.append(value)
-        return canonical(type, value)
+        return canonical(type, value, region)
 
     monkeypatch.setattr(keys_module, "canonical", counted)
     made = KEYS.tokens("id", ["a", "b", None, "a"] * 1000)
@@ -103,7 +103,7 @@ def test_one_unfit_value_refuses_all(values):
 
 def test_unknown_type_is_refused_even_of_nothing():
     with pytest.raises(InvalidParameterError):
-        KEYS.tokens("phone", [])
+        KEYS.tokens("telephone", [])
 
 
 def test_keys_come_back_from_their_file(disk):

@@ -128,7 +128,7 @@ def test_what_suits_no_type_is_refused(context, value):
 
 def test_unknown_type_is_refused(context):
     with pytest.raises(InvalidParameterError):
-        find(context, 17, "phone")
+        find(context, 17, "telephone")
 
 
 def test_linked_identities_are_one_subject(context):

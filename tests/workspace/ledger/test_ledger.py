@@ -12,7 +12,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, select, text
 
 import erasable.workspace.ledger as room
 from erasable.core.errors import (
@@ -209,3 +209,27 @@ def test_times_are_kept_to_the_microsecond(tmp_path: Path) -> None:
     with ledger.reading() as connection:
         query = select(suppression.c.since).order_by(suppression.c.token)
         assert list(connection.execute(query).scalars()) == moments
+
+
+def test_a_transaction_that_only_reads_reads_once(tmp_path: Path) -> None:
+    ledger, asked = make(tmp_path), list[Connection]()
+
+    @engine.once
+    def colour(connection: Connection) -> object:
+        asked.append(connection)
+        return ledger.get(connection, "colour")
+
+    with ledger.transaction() as connection:  # it sees what it writes
+        assert colour(connection) is None
+        ledger.set(connection, "colour", "red")
+        assert colour(connection) == "red"
+    assert len(asked) == 2
+    with ledger.reading() as connection:
+        assert [colour(connection) for _ in range(3)] == ["red"] * 3
+        assert len(asked) == 3
+        with ledger.transaction() as writer:
+            ledger.set(writer, "colour", "blue")
+        assert colour(connection) == ledger.get(connection, "colour") == "red"  # its state
+    with ledger.reading() as connection:  # and no other transaction's
+        assert colour(connection) == "blue"
+    assert len(asked) == 4

@@ -260,7 +260,9 @@ def test_what_the_ledger_refers_to_stays(
     one: Context, other: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Context, "clean", lambda self: None)
-    monkeypatch.setattr(site_module, "_referred_to", lambda connection: set(one.store.list()))
+    monkeypatch.setattr(
+        site_module, "_referred_to", lambda connection: (set(one.store.list()), set())
+    )
     (key,) = overtaken(one, other)
     other.store.delete(key)
 

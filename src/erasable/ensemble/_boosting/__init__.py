@@ -1,1 +1,1 @@
-"""Gradient boosting from which records can be deleted."""
+"""Gradient boosting from which records can be deleted: the estimators."""

@@ -7,22 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 
 from erasable.core._schema import Fields, Sizes, classes, refuse
 from erasable.core.arrays import Floats, Ints
 from erasable.core.weighted import power_below, weight_units
 from erasable.ensemble._boosting._estimator import CONSTRAINTS, Boosting
-from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, exponentials
-from erasable.ensemble._boosting._losses import LogLoss, n_outputs_of
-from erasable.tree._estimators import refuse_weights
-from erasable.tree._targets import ClassTargets
+from erasable.tree._boosted._loss_kernels import exponentials
+from erasable.tree._boosted._losses import LogLoss, n_outputs_of
+from erasable.tree._layout import WEIGHT_BITS
+from erasable.tree._models import ModelOfClasses
 
 _LEAST = np.finfo(float).tiny
 
 
-class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
+class HistGradientBoostingClassifier(ModelOfClasses, Boosting):
     """Gradient boosting for classes, from which records can be deleted exactly.
 
     As scikit-learn's, with trees that seldom change when a record goes. After `delete` the model
@@ -120,8 +119,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
-    _kind_of_targets = ClassTargets
-    _targets: ClassTargets
     _loss: LogLoss
 
     def __init__(
@@ -162,10 +159,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         self.random_state = random_state
 
     # -- learning ------------------------------------------------------------------------------
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        refuse_weights(self.class_weight)
 
     def _find_loss(self) -> LogLoss:
         counts, factors = self._targets.classes.counts, self._factors()
@@ -218,12 +211,6 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         return Fields({"classes": classes()}, relations=(check,))
 
     # -- predicting ----------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the classes, sorted; a class goes with its last record."""
-        self._check_fitted()
-        return self._targets.classes.labels.copy()
 
     def decision_function(self, X: Any) -> Floats:
         """Return the raw predictions.
@@ -311,7 +298,7 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         ndarray of shape (n_rows,)
             Labels, of the type of `classes_`.
         """
-        return self._labelled(self.predict_proba(X))
+        return self._most_probable(self.predict_proba(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield what `predict` returns, after each round.
@@ -324,8 +311,4 @@ class HistGradientBoostingClassifier(ClassifierMixin, Boosting):
         ------
         ndarray of shape (n_rows,)
         """
-        yield from map(self._labelled, self.staged_predict_proba(X))
-
-    def _labelled(self, shares: Floats) -> NDArray[Any]:
-        predicted: NDArray[Any] = self._targets.classes.labels[shares.argmax(axis=1)]
-        return predicted
+        yield from map(self._most_probable, self.staged_predict_proba(X))

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,19 @@ from erasable.core.messages import refuse_many_records
 from erasable.core.params import decode_params
 from erasable.core.passes import storage
 from erasable.core.tape import Stream
-from erasable.core.weighted import Weighted, power_below, weight_units
-from erasable.ensemble._boosting._bins import Binned, Features, without_negative
-from erasable.ensemble._boosting._boosted import (
+from erasable.core.weighted import power_below, weight_units
+from erasable.tree._boosted._bins import Binned, Features, without_negative
+from erasable.tree._boosted._flat import FlatBoostedTree, boosted_schema, boosting_hash
+from erasable.tree._boosted._loss_kernels import Given
+from erasable.tree._boosted._rounds import (
     HELD_OUT,
     IGNORED,
     LEARNED,
     Boosted,
     RoundParameters,
 )
-from erasable.ensemble._boosting._flat import (
-    FlatBoostedTree,
-    flats_schema,
-    from_arrays,
-    hash_of,
-    to_arrays,
-)
-from erasable.ensemble._boosting._loss_kernels import WEIGHT_BITS, Given
-from erasable.tree._targets import TreeTargets
+from erasable.tree._layout import WEIGHT_BITS
+from erasable.tree._models import ModelOfTrees
 
 _DEEPEST = 64
 _NO_ROWS: Ints = np.empty(0, dtype=np.int64)
@@ -64,7 +59,7 @@ CONSTRAINTS: dict[str, Any] = {
 }
 
 
-class Boosting(Weighted):
+class Boosting(ModelOfTrees):
     """Base of both; a subclass says what it learns from.
 
     A round is a function of the predictions before it, of which all are whole numbers of units, of
@@ -72,29 +67,20 @@ class Boosting(Weighted):
     leave or come are followed through the rounds; from the first one that changes it learns again.
     """
 
-    _takes_map: ClassVar[bool] = True
     _attaches_by_learning = True
-    _reads_blocks: ClassVar[bool] = True
     _refit_from = NEVER
-    _settings: dict[str, Any]
-    _targets: Any
+    _kind_of_trees = FlatBoostedTree
     _loss: Any
-    _kept_flats: list[FlatBoostedTree] | None
     _declared: Flags
     _rounds_numbers = True
     _takes_words = False  # in every column, as estimators of categories alone
     categorical_features: Any
 
-    _kind_of_targets: ClassVar[type[TreeTargets]]
-
     # -- what a subclass implements ------------------------------------------------------------
-
-    def _fit_targets(self) -> TreeTargets:
-        return self._kind_of_targets.fit(self._attached(), self._settings)
 
     @abstractmethod
     def _find_loss(self) -> Any:
-        """Return the loss of the live records, see `erasable.ensemble._boosting._losses.Loss`."""
+        """Return the loss of the live records, see `erasable.tree._boosted._losses.Loss`."""
 
     @abstractmethod
     def _loss_from(self, state: dict[str, Any]) -> Any:
@@ -223,9 +209,6 @@ class Boosting(Weighted):
         """Tell whether a model with `max_iter` rounds at most can have so many trees."""
         return n_trees == most or (n_trees < most and self._at_fit("early_stopping"))
 
-    def _check_deletion(self, rows: Ints) -> None:
-        self._refuse_weightless(rows)
-
     def _update(self, delta: Delta) -> Outcome | None:
         held, boosted, leaving, arriving = self._attached(), self._accelerator, *delta[:2]
         self._kept_flats = None
@@ -281,15 +264,6 @@ class Boosting(Weighted):
 
     # -- keeping -------------------------------------------------------------------------------
 
-    def _flats(self) -> list[FlatBoostedTree]:
-        """Return the trees, round by round."""
-        self._check_fitted()
-        if self._accelerator is None:
-            assert self._kept_flats is not None
-            return self._kept_flats
-        flats: list[FlatBoostedTree] = self._accelerator.trees.flats
-        return flats
-
     def _state_beside_trees(self) -> dict[str, Any]:
         """Return what the state holds beside trees."""
         found = {**self._targets.state(), "start": self._loss.start}
@@ -299,29 +273,24 @@ class Boosting(Weighted):
         """Tell whether the types of columns say which are categories."""
         return isinstance(self._at_fit("categorical_features"), str)
 
-    def _state(self) -> dict[str, Any]:
-        return {**self._state_beside_trees(), "trees": to_arrays(self._flats())}
-
     def _digest_state(self) -> dict[str, Any]:
-        return {**self._state_beside_trees(), "trees": hash_of(self._flats())}
+        return {**self._state_beside_trees(), "trees": boosting_hash(self._flats())}
 
     def _schema(self) -> Fields:
         n_records = int(self._info.n_records or 0)
         refuse_many(n_records)
         refuse_unbounded(self)
-        trees = flats_schema(self.n_features_in_)
+        trees = boosted_schema(self.n_features_in_)
         start = Array("int64", (None,), least=-(2**30), most=2**30)
         declared = {"categorical": Array("bool", ("n_features",))} if self._reads_types() else {}
         own = Fields({"trees": trees, "start": start, **declared})
         return own.joined(self._target_schema())
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._settings = decode_params(self._info.params)
-        self._targets = self._kind_of_targets.from_state(state, self._settings)
+        super()._restore(state)
         if self._reads_types():
             self._declared = state["categorical"]
         self._loss = self._loss_from(state)
-        self._kept_flats = from_arrays(state["trees"])
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -361,9 +330,7 @@ class Boosting(Weighted):
         """Yield the raw predictions after each round, shape (n_rows, n_outputs)."""
         categorical = self._categorical()
         matrix = Features(self._call_columns(), categorical).numbers(self._read_matrix(X))
-        if self._comes_mapped(X):
-            with np.errstate(over="ignore"):
-                matrix = np.ascontiguousarray(self._unmapped(matrix))
+        matrix = self._own_units(X, matrix)
         if (matrix[:, categorical] < 0).any():
             matrix = matrix.copy()
             matrix[:, categorical] = without_negative(matrix[:, categorical])

@@ -15,8 +15,8 @@ from erasable.core.arrays import Floats, Ints
 from erasable.core.errors import InvalidDataError, MagnitudeError
 from erasable.core.weighted import power_below
 from erasable.ensemble._boosting._estimator import CONSTRAINTS, Boosting
-from erasable.ensemble._boosting._loss_kernels import exponentials
-from erasable.ensemble._boosting._losses import (
+from erasable.tree._boosted._loss_kernels import exponentials
+from erasable.tree._boosted._losses import (
     Poisson,
     Spread,
     Squares,

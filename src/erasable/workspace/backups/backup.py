@@ -161,7 +161,8 @@ def _erased_since(context: Context, log_size: int) -> bool:
 
 def _place(context: Context, path: str | os.PathLike[str]) -> Path:
     named, place = os.fspath(path), Path(os.path.abspath(path))
-    if place.is_dir():
+    is_folder = place.is_dir() or named.endswith(("/", os.sep))
+    if is_folder:
         with context.ledger.reading() as connection:
             workspace = str(context.ledger.get(connection, "workspace"))
         place /= f"erasable-{workspace[:8]}-{context.now():%Y%m%dT%H%M%SZ}.tar"
@@ -174,8 +175,11 @@ def _place(context: Context, path: str | os.PathLike[str]) -> Path:
         raise WorkspaceError(
             f"{str(place)!r} is there already; expected a new file, or a folder to put it in"
         )
-    if not place.parent.is_dir():
+    folder = place.parent
+    if is_folder and folder.parent.is_dir() and not folder.exists():
+        folder.mkdir(mode=0o700)
+    if not folder.is_dir():
         raise WorkspaceError(
-            f"{named!r} cannot be written; expected a folder {str(place.parent)!r}; make it first"
+            f"{named!r} cannot be written; expected a folder {str(folder)!r}; make it first"
         )
     return place

@@ -24,7 +24,7 @@ from erasable.workspace.backups.place import Ground, marked
 from erasable.workspace.context import Context, Progress
 from erasable.workspace.data.holders import tokens_held
 from erasable.workspace.data.operation import carry_out
-from erasable.workspace.evidence import log, older_ledgers, receipts, seals
+from erasable.workspace.evidence import log, receipts
 from erasable.workspace.evidence.envelope import read_kept
 from erasable.workspace.identity import external_files, subjects, suppression
 from erasable.workspace.identity.external_files import Listed
@@ -257,8 +257,6 @@ def _fill(context: Context, ground: Ground, given: _Given) -> None:
         context.ledger.build(connection)
         _check_log(connection, given)
         _tell(context, connection, ground, given)
-        if not seals.sealed(connection):  # an older version made it, and signed the whole
-            older_ledgers.seal_all(context, connection)
         wanted = files_of(connection)
     for stored in wanted:
         _refuse_stray(given, stored.key)

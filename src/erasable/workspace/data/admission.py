@@ -103,7 +103,7 @@ class Gate:
         self._keys = context.keys
         self._known = known
         self._named = record_type(known.name)
-        self._lately: dict[tuple[str, str], dict[Any, str | None]] = {}
+        self._lately: dict[tuple[str, str | None, str], dict[Any, str | None]] = {}
         with context.ledger.reading() as connection:
             suppressions.check_list(connection)  # a token that was taken off it would come in
             banned = suppression.every(connection)
@@ -119,7 +119,7 @@ class Gate:
         records = raw
         for column, kind in self._known.subjects:
             try:
-                values = self._tokens(kind, raw[column])
+                values = self._tokens(column, kind, raw[column])
             except InvalidIdsError as error:
                 raise self._unfit(kind, raw[column], column, first, error) from None
             at = records.schema.get_field_index(column)
@@ -142,8 +142,10 @@ class Gate:
         """Return the error for values that cannot name a person."""
         bad = []
         for row, value in enumerate(column.to_pylist(), first):
+            if value is None:
+                continue
             try:
-                self._keys.tokens(kind, [value])
+                self._keys.token(kind, value, self._known.regions.get(name))
             except InvalidIdsError:
                 bad.append(row)
         return InvalidIdsError(
@@ -152,15 +154,15 @@ class Gate:
             f"{bad[0]:,}: {error}"
         )
 
-    def _tokens(self, kind: str, column: pa.ChunkedArray) -> list[str | None]:
+    def _tokens(self, name: str, kind: str, column: pa.ChunkedArray) -> list[str | None]:
         """Return the tokens of a column; those of recent values are cached."""
-        values = column.to_pylist()
-        lately = self._lately.setdefault((kind, str(column.type)), {None: None})
+        values, region = column.to_pylist(), self._known.regions.get(name)
+        lately = self._lately.setdefault((kind, region, str(column.type)), {None: None})
         new = list({value for value in values if value not in lately})
         if len(lately) + len(new) > _LATELY:
             lately.clear()
             new = list({None, *values})
-        lately.update(zip(new, self._keys.tokens(kind, new), strict=True))
+        lately.update(zip(new, self._keys.tokens(kind, new, region), strict=True))
         for value in new if self._banned_tokens else ():
             before = self._keys.former_token(kind, value)
             if before in self._banned_tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ from sqlalchemy import Connection, func, select
 
 from erasable.core.errors import NotInWorkspaceError
 from erasable.workspace.context import Context
+from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.ledger.schema import dataset as dataset_table
-from erasable.workspace.ledger.schema import dataset_version, fragment, model
+from erasable.workspace.ledger.schema import dataset_version, fragment
 from erasable.workspace.ledger.schema import dataset_version as version_table
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ def datasets(connection: Connection) -> list[dict[str, Any]]:
 
     A description has name, version, n_records, source, id_column, subjects and created_at.
     """
-    rows = connection.execute(select(dataset_table).order_by(dataset_table.c.name))
-    return [_row_described(connection, row) for row in rows]
+    return [_row_described(connection, row) for row in rows.datasets(connection)]
 
 
 def dataset(connection: Connection, name: str) -> dict[str, Any]:
@@ -37,13 +37,12 @@ def dataset(connection: Connection, name: str) -> dict[str, Any]:
         raise AssertionError
     v = dataset_version.c
     query = select(v.number, v.cause, v.n_records, v.n_suppressed, v.created_at)
-    rows = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
-    users = connection.execute(select(model.c.name, model.c.datasets).order_by(model.c.name))
+    versions = connection.execute(query.where(v.dataset_id == row.id).order_by(v.number))
     return {
         **_row_described(connection, row),
         "columns": row.columns,
-        "versions": [each._asdict() for each in rows],
-        "models": [each.name for each in users if row.id in each.datasets],
+        "versions": [each._asdict() for each in versions],
+        "models": [each.name for each in rows.models(connection) if row.id in each.datasets],
     }
 
 
@@ -60,9 +59,6 @@ def _row_described(connection: Connection, row: Any) -> dict[str, Any]:
     }
 
 
-_EVERY = select(dataset_table).order_by(dataset_table.c.name)
-
-
 @dataclass(frozen=True, slots=True)
 class DataSet:
     """A data set in the ledger."""
@@ -76,6 +72,8 @@ class DataSet:
     n_buckets: int
     version: int
     created_at: datetime | None
+    # by subject column: the country of its telephone numbers that have no country code
+    regions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -140,7 +138,7 @@ def get(connection: Connection, dataset_id: int) -> DataSet:
 
 def all_datasets(connection: Connection) -> list[DataSet]:
     """Return all data sets, by name."""
-    return [_described(row) for row in connection.execute(_EVERY)]
+    return [_described(row) for row in rows.datasets(connection)]
 
 
 def record_type(dataset: str) -> str:
@@ -159,11 +157,11 @@ def fragment_rows(
 ) -> list[FragmentRow]:
     """Return the fragments of a version, or of all versions."""
     columns = [getattr(fragment.c, name) for name in FragmentRow.__slots__]
-    rows = connection.execute(
+    found = connection.execute(
         select(*columns).where(fragment.c.dataset_id == dataset_id).order_by(fragment.c.id)
     )
-    found = [FragmentRow(*row) for row in rows]
-    return [part for part in found if version is None or part.belongs_to(version)]
+    parts = [FragmentRow(*row) for row in found]
+    return [part for part in parts if version is None or part.belongs_to(version)]
 
 
 def read_version(
@@ -226,4 +224,5 @@ def _described(row: Any) -> DataSet:
         tuple((each["column"], each["type"]) for each in row.subjects),
         tuple((each["name"], each["type"]) for each in row.columns),
         row.n_buckets, row.version, row.created_at,
+        {each["column"]: each["region"] for each in row.subjects if "region" in each},
     )  # fmt: skip

@@ -150,9 +150,9 @@ def mixed_types(name: str, place: str) -> SourceError:
 
 _Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
-_TRUE = ("1", "True", "TRUE", "true")
-_FALSE = ("0", "False", "FALSE", "false")
-_LONG_WHOLE = r"^[+-]?[0-9]{16,}$"
+TRUE = ("1", "True", "TRUE", "true")
+FALSE = ("0", "False", "FALSE", "false")
+LONG_WHOLE = r"^[+-]?[0-9]{16,}$"
 _EXACT = 2**53  # floats hold every whole number up to this one
 _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?$"
 _ZONED = r"[ T].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -172,17 +172,37 @@ _NAMES = (
 )
 
 
+DECLARED = {
+    "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us"), "time": pa.time64("us"),
+}  # fmt: skip
+"""Names of the types that a user may declare for the columns of a new data set."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnTypes:
-    """The types of the columns of a data set, for records that come later."""
+    """The types of the columns of a data set, for records that come later, or as declared."""
 
     types: Mapping[str, pa.DataType]
-    owner: str  # name of the data set
+    owner: str | None  # name of the data set, None of a new one
     # columns of ids: they keep their type, and messages do not repeat their values
     identities: Collection[str] = ()
     # whether no whole number becomes a float; elsewhere those of columns without ids may
     exact: bool = False
     dialect: Dialect = UNSAID  # as the data set keeps it, for text files
+    is_partial: bool = False  # whether other columns have types of their own
+
+    @classmethod
+    def declared(cls, types: Mapping[str, str], id_column: str) -> ColumnTypes | None:
+        """Return the types that a user declares for some columns; refuse unknown names of types."""
+        for column, kind in types.items():
+            if not isinstance(kind, str) or kind not in DECLARED:
+                raise SourceError(
+                    f"the type of column {str(column)[:60]!r} is {str(kind)[:60]!r}; expected one "
+                    f"of {', '.join(DECLARED)}"
+                )
+        found = {column: DECLARED[kind] for column, kind in types.items()}
+        return cls(found, None, [id_column], exact=True, is_partial=True) if found else None
 
     @classmethod
     def of(
@@ -276,7 +296,9 @@ def convert_column(
         raise TypeError
     made = column.cast(kind)
     if pa.types.is_decimal(came) and pa.types.is_floating(kind):
-        _check_long(pc.filter(column, pc.greater_equal(pc.abs(made), _EXACT)).cast(pa.string()))
+        long = pc.filter(column, pc.greater_equal(pc.abs(made), _EXACT)).cast(pa.string())
+        if not exact_as_float(long):
+            raise ValueError
     same = not pa.types.is_date(kind) and not pa.types.is_boolean(kind)
     if not same and not pc.all(pc.equal(made.cast(came), column)).as_py():
         raise ValueError
@@ -299,8 +321,8 @@ def parse_cells(
         _check(pc.is_null(texts), texts)
         return pa.nulls(len(texts))
     if pa.types.is_boolean(kind):
-        truth = pc.is_in(texts, pa.array(_TRUE))
-        _check(pc.or_(truth, pc.is_in(texts, pa.array(_FALSE))), texts)
+        truth = pc.is_in(texts, pa.array(TRUE))
+        _check(pc.or_(truth, pc.is_in(texts, pa.array(FALSE))), texts)
         return pc.if_else(pc.is_valid(texts), truth, pa.scalar(None, pa.bool_()))
     texts = pc.utf8_trim(texts, " \t")
     if pa.types.is_time(kind):
@@ -327,7 +349,8 @@ def _floats(texts: _Column, kind: pa.DataType, decimal: str) -> _Column:
         _check(pc.invert(pc.match_substring(texts, ".")), texts)
         texts = pc.replace_substring(texts, decimal, ".")
     made = texts.cast(kind)
-    _check_long(pc.filter(texts, pc.match_substring_regex(texts, _LONG_WHOLE)))
+    if not exact_as_float(pc.filter(texts, pc.match_substring_regex(texts, LONG_WHOLE))):
+        raise ValueError
     _check(pc.or_(pc.is_finite(made), _infinite(texts, made)), texts)
     return made
 
@@ -336,15 +359,17 @@ def _infinite(texts: _Column, made: _Column) -> _Column:
     return pc.or_(pc.is_nan(made), pc.match_substring_regex(texts, _INFINITE))
 
 
-def _check_long(texts: _Column) -> None:
-    """Refuse whole numbers that floats do not hold, as 9007199254740993."""
-    for text in pc.unique(texts).drop_null().to_pylist():
-        try:
-            given, held = Decimal(text), Decimal(repr(float(text)))
-        except InvalidOperation:
-            raise ValueError from None
-        if given != held and given == given.to_integral_value():
-            raise ValueError
+def exact_as_float(texts: _Column) -> bool:
+    """Tell whether floats hold all whole numbers among some texts, unlike 9007199254740993."""
+    return all(map(_is_held, pc.unique(texts).drop_null().to_pylist()))
+
+
+def _is_held(text: str) -> bool:
+    try:
+        given, held = Decimal(text), Decimal(repr(float(text)))
+    except InvalidOperation:
+        return False
+    return given == held or given != given.to_integral_value()
 
 
 def _check(fits: _Column, values: _Column) -> None:

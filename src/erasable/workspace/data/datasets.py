@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection, insert, select, update
 
 import erasable.workspace.locking as locking
-from erasable.core.errors import InvalidIdsError, WorkspaceError
+from erasable.core.errors import InvalidIdsError, SourceError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.data import fragments
 from erasable.workspace.data.catalogue import (
@@ -27,7 +27,7 @@ from erasable.workspace.data.catalogue import (
     find,
     fragment_rows,
 )
-from erasable.workspace.data.column_types import cast_table
+from erasable.workspace.data.column_types import ColumnTypes, cast_table
 from erasable.workspace.data.gone_subjects import drop_unused
 from erasable.workspace.data.operation import Operation
 from erasable.workspace.data.prepared_versions import Followers
@@ -35,6 +35,7 @@ from erasable.workspace.data.pulling import Pulled, pulled
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import entries, ledger_checks, log, seals
 from erasable.workspace.identity import subjects as subjects_of
+from erasable.workspace.identity.canonical import declared
 from erasable.workspace.ledger.bulk import AT_ONCE, insert_missing, update_in
 from erasable.workspace.ledger.schema import dataset as dataset_table
 from erasable.workspace.ledger.schema import dataset_version, fragment, holding
@@ -76,6 +77,7 @@ class AddDataset(Operation[DatasetChange]):
         id_column: str,
         subjects: Sequence[tuple[str, str | None]] = (),
         files: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(context)
         if not _NAME.fullmatch(name):
@@ -83,16 +85,28 @@ class AddDataset(Operation[DatasetChange]):
                 f"{name[:60]!r} cannot be the name of a data set; expected letters, digits, '.', "
                 "'_' and '-', up to 48"
             )
+        others = {*files, *(column for column, _ in subjects if column != id_column)}
+        if taken := sorted(others.intersection(types or ())):
+            raise SourceError(
+                f"column {taken[0]!r} came with a type, and is a column of subjects or files; "
+                "expected types of other columns"
+            )
         self._source, self._files = source, files
+        self._declared = ColumnTypes.declared(types or {}, id_column)
         self._untyped = [column for column, kind in subjects if kind is None]
         kept, copy = source.to_json(), f"{id_column}.subject"
         if any(column == id_column for column, _ in subjects):
             kept["id_as_subject"] = copy
-        typed = tuple(
-            (copy if column == id_column else column, kind or subjects_of.DEFAULT_TYPE)
-            for column, kind in subjects
+        typed, regions = [], {}
+        for column, given in subjects:
+            token_column = copy if column == id_column else column
+            kind, region = declared(given or subjects_of.DEFAULT_TYPE)
+            typed.append((token_column, kind))
+            if region is not None:
+                regions[token_column] = region
+        self._known = DataSet(
+            0, name, kept, id_column, tuple(typed), (), 1, 1, context.now(), regions
         )
-        self._known = DataSet(0, name, kept, id_column, typed, (), 1, 1, context.now())
 
     def claim(self, connection: Connection) -> Claim:
         """See `Operation`."""
@@ -111,8 +125,9 @@ class AddDataset(Operation[DatasetChange]):
         """See `Operation`."""
         context, known = self.context, self._known
         with pulled(
-            context, self._source, known, new=True, untyped=self._untyped, files=self._files
-        ) as found:
+            context, self._source, known, new=True, untyped=self._untyped, files=self._files,
+            declared=self._declared,
+        ) as found:  # fmt: skip
             self._change = DatasetChange(
                 known.name, 1, found.n_records, found.n_records, 0, 0, found.n_suppressed,
                 found.n_without_subject, found.remarks or _without_subjects(known),
@@ -365,7 +380,11 @@ def _insert(connection: Connection, known: DataSet) -> int:
         name=known.name,
         source=known.source,
         id_column=known.id_column,
-        subjects=[{"column": column, "type": kind} for column, kind in known.subjects],
+        subjects=[
+            {"column": column, "type": kind}
+            | ({"region": known.regions[column]} if column in known.regions else {})
+            for column, kind in known.subjects
+        ],
         columns=_as_json(known),
         n_buckets=known.n_buckets,
         version=1,

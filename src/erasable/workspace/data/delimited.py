@@ -10,7 +10,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 from erasable.core._arrow_files import CSV_NULLS, buffer_of, csv_reader
 from erasable.core.arrays import Ints
 from erasable.core.errors import SourceError
+from erasable.workspace.data.cell_types import RULES, Rule, fitting
 from erasable.workspace.data.column_types import parse_cells
 from erasable.workspace.data.dialects import (
     HEAD,
@@ -40,7 +40,6 @@ from erasable.workspace.data.dialects import (
 from erasable.workspace.data.files import check_there
 
 _BLOCK = 1 << 24  # bytes of a CSV file that are parsed at once: no row may be longer
-_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _CHUNK = 1 << 20
 _NUMBER = r"^([+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?inf(inity)?))$"
 _GROUPED = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
@@ -52,13 +51,6 @@ _DAY = r"^[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{4}$"
 _NEARLY = 0.9
 _NAMED = 3  # columns of a remark
 _SHOWN = 30  # characters of a cell
-_FIRST = 100  # cells of a block that are parsed before all of them
-_LADDER = (
-    pa.null(), pa.int64(), pa.uint64(), pa.bool_(), pa.date32(), pa.time64("us"),
-    pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"),
-    pa.float64(), pa.string(),
-)  # fmt: skip
-"""The types that are tried for a column of text, in order; the last one holds any text."""
 
 
 def csv_batches(
@@ -90,13 +82,8 @@ def csv_batches(
             yield _typed(block.columns, names, kinds, text)
     except SourceError:
         raise
-    except UnicodeDecodeError:
-        raise misencoded(path, head) from None
     except BROKEN:
-        problem = _problem(text)
-        raise (
-            misencoded(path, head) if problem is None else _as_error(path, problem, text.skip)
-        ) from None
+        raise _fault(path, head, text) from None
 
 
 def _has_line_breaks(block: pa.RecordBatch) -> bool:
@@ -111,16 +98,13 @@ def _check_quotes(path: Path, text: _Text) -> None:
     limit = csv.field_size_limit(_BLOCK)
     try:
         with text.opened() as lines:
-            rows = csv.reader(lines, delimiter=text.dialect.delimiter or ",", strict=True)
+            rows = csv.reader(lines, delimiter=text.separator, strict=True)
             row = 0
             try:
                 for row, _ in enumerate(rows, start=1):  # noqa: B007
                     pass
             except csv.Error:
-                raise SourceError(
-                    f"{str(path)!r} has a quote in row {row + 1:,} that is not closed where its "
-                    "value ends; expected a quote, then a separator or the end of the row; mend it"
-                ) from None
+                raise _open_quote(path, row + 1) from None
     finally:
         csv.field_size_limit(limit)
 
@@ -210,13 +194,13 @@ class _Text:
         )
 
     def names(self) -> list[str]:
-        return list(csv_reader(self.source, self._separator, {}, _BLOCK, self.skip).schema.names)
+        return list(csv_reader(self.source, self.separator, {}, _BLOCK, self.skip).schema.names)
 
     def blocks(
         self, names: Sequence[str], kind: pa.DataType | None = None
     ) -> Iterator[pa.RecordBatch]:
         types = dict.fromkeys(names, kind or pa.string())
-        yield from csv_reader(self.source, self._separator, types, _BLOCK, self.skip)
+        yield from csv_reader(self.source, self.separator, types, _BLOCK, self.skip)
 
     def opened(self) -> io.TextIOWrapper:
         """Open it for reading lines."""
@@ -228,7 +212,8 @@ class _Text:
         return text
 
     @property
-    def _separator(self) -> str:
+    def separator(self) -> str:
+        """The separator of columns."""
         return self.dialect.delimiter or ","
 
 
@@ -251,8 +236,8 @@ def _opened(path: Path, head: bytes, dialect: Dialect) -> _Text:
             return _Text.of(made, made[:HEAD].to_pybytes(), dialect)
     except UnicodeError:
         raise _not_in(path, encoding) from None
-    except BROKEN as error:
-        raise _as_error(path, str(error)) from None
+    except BROKEN:
+        raise unreadable(path) from None
 
 
 def _not_in(path: Path, encoding: str) -> SourceError:
@@ -374,52 +359,59 @@ def _typed(
 def _types(
     text: _Text, names: Sequence[str], text_columns: Collection[str]
 ) -> tuple[list[pa.DataType], pa.RecordBatch | None]:
-    """Find the types of all columns; return the whole file, too, where it has one block.
-
-    The type of each column is the first of the ladder that holds all its values.
-    """
-    kinds = [pa.string() if name in text_columns else pa.null() for name in names]
+    """Find the types of all columns; return the whole file, too, where it has one block."""
+    left: list[Sequence[Rule]] = [() if name in text_columns else RULES for name in names]
     decimal = text.dialect.decimal or "."
     whole = None
-    settled = False
-    while not settled:
-        settled = True
-        for n, block in enumerate(text.blocks(names)):
-            before = kinds
-            kinds = [
-                _fitting(kind, column, decimal)
-                for kind, column in zip(kinds, block.columns, strict=True)
-            ]
-            # Blocks that were read before may hold values that a wider type does not.
-            settled &= n == 0 or all(
-                kind in (pa.null(), after) for kind, after in zip(before, kinds, strict=True)
-            )
-            whole = block if n == 0 else None
-    return kinds, whole
+    for n, block in enumerate(text.blocks(names)):
+        left = [
+            fitting(rules, cells, decimal) for rules, cells in zip(left, block.columns, strict=True)
+        ]
+        whole = block if n == 0 else None
+    return [rules[0].kind if rules else pa.string() for rules in left], whole
 
 
-def _fitting(kind: pa.DataType, texts: pa.Array, decimal: str) -> pa.DataType:
-    """Return the first type of the ladder, from one on, that suits all of some texts."""
-    for wider in _LADDER[_LADDER.index(kind) :]:
-        try:
-            for some in (texts[:_FIRST], texts):
-                parse_cells(some, wider, decimal)
-        except (pa.ArrowException, ValueError):
-            continue
-        return wider
-    return pa.string()
-
-
-def _problem(text: _Text) -> str | None:
-    """Describe the fault of a file besides its encoding, None without one."""
+def _fault(path: Path, head: bytes, text: _Text) -> SourceError:
+    """Return the error for a file that Arrow does not read: its first fault."""
+    limit, row = csv.field_size_limit(_BLOCK), 0
     try:
-        for _ in text.blocks(text.names(), pa.binary()):
-            pass
+        with text.opened() as lines:
+            rows = filter(None, csv.reader(lines, delimiter=text.separator, strict=True))
+            names = next(rows, None)
+            if names is None:
+                return SourceError(
+                    f"{str(path)!r} is empty; expected a line of column names and records; "
+                    "check that it is whole"
+                )
+            row = 1
+            for row, cells in enumerate(rows, start=2):
+                if len(cells) != len(names):
+                    return SourceError(
+                        f"{str(path)!r} has {len(cells)} columns in row {row}; expected "
+                        f"{len(names)}; mend that row: a separator in a value needs quotes around "
+                        "the value"
+                    )
+                if sum(map(len, cells)) > _BLOCK:
+                    return SourceError(
+                        f"{str(path)!r} has {_BLOCK >> 20} MB or more in row {row}; expected less"
+                    )
     except UnicodeDecodeError:
-        return None
-    except BROKEN as error:
-        return str(error)
-    return None
+        return misencoded(path, head)
+    except csv.Error:
+        return _open_quote(path, row + 1)
+    except BROKEN:
+        pass
+    finally:
+        csv.field_size_limit(limit)
+    return unreadable(path)
+
+
+def _open_quote(path: Path, row: int) -> SourceError:
+    return SourceError(
+        f"{str(path)!r} has a quote in row {row:,} that is not closed where its value ends, or a "
+        f"value of {_BLOCK >> 20} MB; expected a quote, then a separator or the end of the row; "
+        "mend it"
+    )
 
 
 def head_of(path: Path) -> bytes:
@@ -439,8 +431,8 @@ def head_of(path: Path) -> bytes:
             return unpacked.read(HEAD)
     except SourceError:
         raise
-    except BROKEN as error:
-        raise _as_error(path, str(error)) from None
+    except BROKEN:
+        raise unreadable(path) from None
 
 
 def refuse_other_files(
@@ -468,26 +460,6 @@ def misencoded(path: Path, head: bytes, *, option: bool = True) -> SourceError:
         f"in some of its lines; expected that in all of them; {conversion('latin1', option=option)}"
     )
     return SourceError(f"{str(path)!r} is not encoded in UTF-8, {why}")
-
-
-def _as_error(path: Path, message: str, skipped: int = 0) -> SourceError:
-    if "Empty CSV" in message:
-        return SourceError(
-            f"{str(path)!r} is empty; expected a line of column names and records; "
-            "check that it is whole"
-        )
-    if ragged := _RAGGED.search(message):
-        row = f"row {int(ragged[1]) - skipped}" if ragged[1] else "a row"
-        return SourceError(
-            f"{str(path)!r} has {ragged[3]} columns in {row}; expected {ragged[2]}; mend that "
-            "row: a separator in a value needs quotes around the value"
-        )
-    if "straddl" in message:
-        return SourceError(
-            f"{str(path)!r} has a row of over {_BLOCK >> 20} MB, or a quote that does not end; "
-            "expected shorter rows; mend the quotes"
-        )
-    return unreadable(path)
 
 
 def unreadable(path: Path) -> SourceError:

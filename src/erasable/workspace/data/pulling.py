@@ -95,9 +95,10 @@ def refuse_untyped(looks: Looks) -> None:
     if looks.telephones:
         raise InvalidIdsError(
             f"{_described(looks.telephones)} values that look like telephone numbers, and no type "
-            "was named; expected one; bring each number to one spelling in the source, because "
-            "under any type two spellings are two people, and write "
-            f"{_written(looks.telephones, 'id')}"
+            "was named; expected one, because by default two spellings of a number are two people; "
+            f"write {_written(looks.telephones, 'phone')}, with the country of numbers without a "
+            f"country code as in {_written(looks.telephones[:1], 'phone:DE')}, or "
+            f"{_written(looks.telephones, 'id')} to keep spellings apart"
         )
 
 
@@ -351,19 +352,20 @@ def pulled(
     new: bool = False,
     untyped: Sequence[str] = (),
     files: Sequence[str] = (),
+    declared: ColumnTypes | None = None,
 ) -> Iterator[Pulled]:
     """Read a source to its end; its temporary files go when the `with` block ends.
 
     If `new`, the columns and the number of buckets follow from the source. Of a new data set,
-    `untyped` are subject columns without a given type, and `files` columns of names of files, whose
-    arrays are taken in.
+    `untyped` are subject columns without a given type, `files` columns of names of files, whose
+    arrays are taken in, and `declared` the types that the user has given.
     """
     names, copy = known.subject_columns, known.id_as_subject
     _check_named_once(known.id_column, [*names, *files])
     own = [name for name in names if name != copy]
     read = ArrayFiles(source.folder, files or list(known.files), known.files)
     wide, gate = Widening(source.place), Gate(context, known)
-    types = None if new else ColumnTypes.of(known)
+    types = declared if new else ColumnTypes.of(known)
     source = source.settled([known.id_column, *own, *files], types)
     numbers = NearlyNumbers(source.dialect) if new and source.kind == "csv" else None
     with Spool(context, source.place) as spool:
@@ -378,7 +380,7 @@ def pulled(
                     batch = _with_copy(batch, known.id_column, copy)
                 wide.add(batch.schema)
                 if numbers is not None:
-                    besides = [known.id_column, *names, *files]
+                    besides = [known.id_column, *names, *files, *(types.types if types else ())]
                     numbers.add(batch, besides, source.first_row + found.n_read)
                 if new:
                     _check_id_type(wide.schema.field(known.id_column))

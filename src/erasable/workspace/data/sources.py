@@ -144,6 +144,8 @@ class Source:
         """
         if self.kind != "csv" or None not in astuple(self.dialect):
             return self
+        if types is not None and types.is_partial:
+            text_columns, types = [*text_columns, *types.types], None
         known = (types.dialect if types is not None else UNSAID).over(self._usual)
         dialect, remarks = settle_dialect(
             Path(self.place), self.dialect, known, text_columns,
@@ -171,7 +173,8 @@ class Source:
             folders they are read as text, so that "007" stays; elsewhere they keep their type.
             Blank text and NaN become null; "NA" and the like stay.
         types : ColumnTypes, default=None
-            Of a data set, which decide what columns hold; other columns of a text file are text.
+            Of a data set, which decide what columns hold; other columns of a text file are text,
+            unless the types are partial.
 
         Yields
         ------
@@ -191,11 +194,12 @@ class Source:
             return
         n_records = 0
         as_text = [*text_columns, *(types.types if types is not None else ())]
-        with closing(self._parts(as_text, types is None)) as parts:
+        typed = types is None or types.is_partial
+        with closing(self._parts(as_text, typed)) as parts:
             for at, part in enumerate(parts):
                 table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
                 if at == 0:
-                    _check(table.schema, text_columns, self.place)
+                    _check(table.schema, as_text if typed else text_columns, self.place)
                 elif self.kind == "sql":
                     _check_nested(table.schema, self.place)
                 for column in dict.fromkeys(text_columns):

@@ -333,8 +333,7 @@ def columns_of(where: str | None, known: DataSet) -> list[str]:
     """Return the columns of a condition, checked."""
     if where is None:
         return []
-    parsed = Condition.parse(where, known.schema, known.subject_columns)
-    return [each.column for each in parsed.comparisons]
+    return Condition.parse(where, known.schema, known.subject_columns).columns
 
 
 def _retained(

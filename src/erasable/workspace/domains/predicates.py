@@ -63,8 +63,7 @@ class Predicate:
         """Return the columns that it looks at, each once; refuse missing ones and other types."""
         found = []
         if self.where is not None:
-            parsed = Condition.parse(self.where, schema, tokens)
-            found += [each.column for each in parsed.comparisons]
+            found += Condition.parse(self.where, schema, tokens).columns
         if self.keywords:
             if self.column not in schema.names:
                 raise WorkspaceError(

@@ -48,7 +48,7 @@ KINDS = {
     for each in (
         Kind("workspace"),
         Kind("workspace-restored"),
-        Kind("log-sealed"),  # its earlier entries were sealed long after
+        Kind("log-sealed"),  # of earlier versions: they sealed the entries before it
         Kind("request-acknowledged", ("pending",), _ACKNOWLEDGED),
         Kind("request-held", ("pending",), _ANSWERED),
         Kind("request-extended", (), _ANSWERED),

@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, select, update
 
 from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence import entries, ledger_checks, log
@@ -17,8 +17,9 @@ from erasable.workspace.evidence.envelope import seal
 from erasable.workspace.evidence.formats import pack
 from erasable.workspace.evidence.receipts import PAYLOAD_TYPE
 from erasable.workspace.evidence.statements import statement, unreached
-from erasable.workspace.ledger.bulk import rows_in, update_in
-from erasable.workspace.ledger.schema import dataset, fragment, log_entry, model, receipt, task
+from erasable.workspace.ledger.bulk import update_in
+from erasable.workspace.ledger.engine import settings
+from erasable.workspace.ledger.schema import dataset, fragment, log_entry, receipt
 from erasable.workspace.ledger.schema import request as request_table
 
 
@@ -33,33 +34,31 @@ def issue(
     """
     if not requests:
         return {}
-    ledger_checks.check(context, connection, requests)
-    rows = {
-        row.id: row
-        for row in rows_in(connection, select(request_table), request_table.c.id, requests)
-    }
-    tasks: dict[str, list[Row[Any]]] = {id: [] for id in requests}
-    for row in rows_in(connection, select(task), task.c.request_id, requests):
-        tasks[row.request_id].append(row)
-    acknowledged = _acknowledgements(connection, requests)
-    names = {
-        "model": {row.id: row for row in connection.execute(select(model))},
-        "dataset": {row.id: row for row in connection.execute(select(dataset))},
-    }
+    checked = ledger_checks.check(context, connection, requests)
+    missing = [id for id in requests if id not in checked.acknowledged]
+    if missing:
+        raise EvidenceError(
+            f"the log does not know of request {missing[0]}; expected its acknowledgement; "
+            "run `erasable log verify`, and restore the ledger from a backup"
+        )
+    tasks = {id: checked.tasks.get(id, []) for id in requests}
+    names = {"model": checked.models, "dataset": checked.datasets}
     touched = {one.target_id for id in requests for one in tasks[id] if one.target == "dataset"}
     commitments = {id: _commit_to(connection, id) for id in sorted(touched)}
+    said = settings(connection, ("workspace", "key_id", "restored"))
     common = {
         "out_of_reach": unreached(context.ledger, context.store, connection),
-        "workspace": context.ledger.get(connection, "workspace"),
-        "key": context.ledger.get(connection, "key_id"),
-        **_branch(context, connection),
+        "workspace": said.get("workspace"),
+        "key": said.get("key_id"),
+        **_branch(said.get("restored")),
     }
     first = log.next_position(context, connection)
     sealed, completions = {}, []
     for position, id in enumerate(requests, first):
         payload = pack(
             statement(
-                rows[id], tasks[id], names, commitments, acknowledged[id], at,
+                checked.requests[id], tasks[id], names, commitments,
+                checked.acknowledged[id], at,
                 {**common, "log": {"position": position}},
             )
         )  # fmt: skip
@@ -67,8 +66,7 @@ def issue(
         body = entries.completed(at, sha256(payload).hexdigest())
         completions.append(log.Entry("request-completed", id, body, at))
     log.append_many(context, connection, completions)
-    head = log.head(context, connection)
-    tree = log.tree(connection)
+    head, tree = log.sign(context, connection)
     appended = select(log_entry.c.position, log_entry.c.body).where(log_entry.c.position >= first)
     written = {row.position: row.body for row in connection.execute(appended)}
     made = {}
@@ -99,25 +97,9 @@ def _commit_to(connection: Connection, dataset_id: int) -> str:
     return commitment
 
 
-def _branch(context: Context, connection: Connection) -> dict[str, Any]:
+def _branch(restored: dict[str, Any] | None) -> dict[str, Any]:
     """Return where the log branched off since a backup was restored."""
-    restored = context.ledger.get(connection, "restored")
     if restored is None:
         return {}
     named = ("position", "at", "made_at", "log_size", "head_size")
     return {"restored": {name: restored[name] for name in named}}
-
-
-def _acknowledgements(connection: Connection, requests: Sequence[str]) -> dict[str, bytes]:
-    """Return the entries of the log that took the requests in."""
-    found = {}
-    for row in rows_in(connection, select(log_entry), log_entry.c.subject, requests):
-        if row.kind == "request-acknowledged":
-            found[row.subject] = row.body
-    missing = [id for id in requests if id not in found]
-    if missing:
-        raise EvidenceError(
-            f"the log does not know of request {missing[0]}; expected its acknowledgement; "
-            "run `erasable log verify`, and restore the ledger from a backup"
-        )
-    return found

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence import consistency, entries, log, seals
@@ -54,13 +54,25 @@ def recorded(context: Context, name: str, value: _Value, column: str) -> Trusted
     return Trusted(value)
 
 
-def check(context: Context, connection: Connection, requests: Sequence[str] = ()) -> None:
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Rows that agree with the log, by their ids."""
+
+    datasets: dict[int, Row[Any]]
+    models: dict[int, Row[Any]]
+    requests: dict[str, Row[Any]]
+    tasks: dict[str, list[Row[Any]]]  # that are done, by request
+    acknowledged: dict[str, bytes]  # by request: the entry that took it in
+
+
+def check(context: Context, connection: Connection, requests: Sequence[str] = ()) -> Checked:
     """Check settings, all data sets, all models and some requests against the log.
 
     All of them, because an alteration may change which of them a request concerns. Raise
     TamperedError at a difference. The connection has to see the rows that are relied on.
     """
     check_settings(context, connection)
+    rows: dict[str, dict[int, Row[Any]]] = {}
     try:
         log.last_head(context, connection)
     except EvidenceError as error:
@@ -70,18 +82,19 @@ def check(context: Context, connection: Connection, requests: Sequence[str] = ()
         _refuse(_missing(connection, thing, (row.name for row, _ in found)))
         _refuse(_differences(context, connection, thing, found))
         _refuse(seals.unsealed_files(context, connection, thing, found))
-    check_requests(context, connection, requests)
+        rows[thing] = {row.id: row for row, _ in found}
+    checked = Checked(rows["dataset"], rows["model"], {}, {}, {})
+    _check_requests(context, connection, requests, checked)
+    return checked
 
 
 def check_settings(context: Context, connection: Connection) -> None:
     """Check settings against their seals; see `check`."""
-    _check_sealed(connection)
     _refuse(seals.unsealed_settings(context, connection))
 
 
 def check_one(context: Context, connection: Connection, thing: str, name: str) -> None:
     """Check a "dataset" or "model" of a name against the log; see `check`."""
-    _check_sealed(connection)
     found = seals.newest(connection, thing, name=name)
     _refuse(_differences(context, connection, thing, found))
     _refuse(seals.unsealed_files(context, connection, thing, found))
@@ -89,17 +102,22 @@ def check_one(context: Context, connection: Connection, thing: str, name: str) -
 
 def check_requests(context: Context, connection: Connection, ids: Sequence[str]) -> None:
     """Check requests, and what was done for them, against the log; see `check`."""
-    if not ids:
-        return
-    _check_sealed(connection)
+    _check_requests(context, connection, ids, Checked({}, {}, {}, {}, {}))
+
+
+def _check_requests(
+    context: Context, connection: Connection, ids: Sequence[str], checked: Checked
+) -> None:
+    """Check requests and their tasks; put the rows, and their first entries, into `checked`."""
     for some in in_parts(ids):
-        said = _said(context, connection, log_entry.c.subject.in_(some))
-        done: dict[str, list[dict[str, Any]]] = {}
+        said = _said(context, connection, log_entry.c.subject.in_(some), checked)
         order = select(task).where(task.c.request_id.in_(some), task.c.state == "done")
         for row in connection.execute(order.order_by(task.c.target, task.c.target_id)):
-            done.setdefault(row.request_id, []).append(entries.task(row._asdict()))
+            checked.tasks.setdefault(row.request_id, []).append(row)
         for row in connection.execute(select(request).where(request.c.id.in_(some))):
-            facts = consistency.facts_of_request(context, row, done.get(row.id, []))
+            checked.requests[row.id] = row
+            done = [entries.task(each._asdict()) for each in checked.tasks.get(row.id, ())]
+            facts = consistency.facts_of_request(context, row, done)
             about = said.get(("request", row.id))
             if about is None:
                 raise _tampered(f"request {row.id!r}: the log does not know of it")
@@ -166,18 +184,15 @@ def _last_entries(thing: str, only_one: bool) -> Select[Any]:
     return query.where(table.c.name == bindparam("wanted")) if only_one else query
 
 
-def _said(context: Context, connection: Connection, where: Any) -> Any:
+def _said(context: Context, connection: Connection, where: Any, checked: Checked) -> Any:
     """Return the bodies of entries, if they were written with the workspace's keys."""
     said: Any = {}
     for row in connection.execute(select(log_entry).where(where).order_by(log_entry.c.position)):
         _refuse(log.altered(context, row))
         consistency.note(said, row.position, row.body)
+        if row.kind == "request-acknowledged":
+            checked.acknowledged[row.subject] = row.body
     return said
-
-
-def _check_sealed(connection: Connection) -> None:
-    if not seals.sealed(connection):
-        raise _tampered("it could not be sealed when it was opened, as it does not hold")
 
 
 def _refuse(messages: Iterable[str]) -> None:

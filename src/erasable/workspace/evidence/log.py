@@ -172,8 +172,13 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
     hexadecimal), time and envelope (all of it, signed; DSSE). Raise TamperedError if the log does
     not continue the last signed head, or has forged entries.
     """
+    return sign(context, connection)[0]
+
+
+def sign(context: Context, connection: Connection) -> tuple[dict[str, Any], MerkleTree]:
+    """Do as `head`; return the leaves, too, from which proofs are made."""
     frontier = _frontier(context, connection)
-    _refuse_forged(context, connection, frontier)
+    leaves = _refuse_forged(context, connection, frontier)
     payload = {
         "workspace": context.ledger.get(connection, "workspace"),
         "size": frontier.size,
@@ -182,7 +187,7 @@ def head(context: Context, connection: Connection) -> dict[str, Any]:
     }
     envelope = seal(context.keys.signer, pack(payload), HEAD_TYPE)
     context.ledger.set(connection, "signed_head", envelope)
-    return {**payload, "envelope": envelope}
+    return {**payload, "envelope": envelope}, leaves
 
 
 def check_unbroken(context: Context, connection: Connection) -> None:
@@ -244,7 +249,9 @@ def verify_since(context: Context, kept: Any) -> list[str]:
         return _against(context, connection, leaves, signed)
 
 
-def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFrontier) -> None:
+def _refuse_forged(
+    context: Context, connection: Connection, frontier: MerkleFrontier
+) -> MerkleTree:
     """Check the log against the last signed head, and later entries against their seals."""
     leaves = tree(connection)
     messages = []
@@ -257,22 +264,22 @@ def _refuse_forged(context: Context, connection: Connection, frontier: MerkleFro
         messages.append(f"its last signed head: {error}")
     if signed is not None:
         messages += _against(context, connection, leaves, signed)
-    if seals.sealed(connection):
-        since = log_entry.c.position >= (0 if signed is None else signed["size"])
-        for row in connection.execute(select(log_entry).where(since)):
-            messages += altered(context, row)
+    since = log_entry.c.position >= (0 if signed is None else signed["size"])
+    for row in connection.execute(select(log_entry).where(since)):
+        messages += altered(context, row)
     if messages:
         raise TamperedError(
             f"the ledger was tampered with: {messages[0]}; expected the log as erasable wrote it; "
             "nothing was signed, run `erasable log verify`, and restore the ledger from a backup"
         )
+    return leaves
 
 
-def altered(context: Context, row: Any, *, is_sealed: bool = True) -> list[str]:
+def altered(context: Context, row: Any) -> list[str]:
     """Tell whether an entry differs from its leaf or its seal."""
     if leaf_hash(row.body) != row.leaf:
         return [f"entry {row.position} of the log was altered: it is not what its leaf is"]
-    if is_sealed and row.seal != seals.of_entry(context.keys, row.position, row.leaf):
+    if row.seal != seals.of_entry(context.keys, row.position, row.leaf):
         return [f"entry {row.position} of the log was not written with the workspace's keys"]
     return []
 
@@ -315,7 +322,6 @@ def _since_restored(context: Context, connection: Connection) -> str:
 def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, list[str]]:
     """Hash every entry anew; return the leaves and the faults."""
     found, leaves, expected = [], [], 0
-    is_sealed = seals.sealed(connection)
     rows = connection.execute(select(log_entry).order_by(log_entry.c.position))
     for row in rows:
         if row.position != expected:
@@ -325,7 +331,7 @@ def _recomputed(context: Context, connection: Connection) -> tuple[MerkleTree, l
             found.append(missing)
         expected = row.position + 1
         leaves.append(leaf_hash(row.body))
-        found += altered(context, row, is_sealed=is_sealed)
+        found += altered(context, row)
         try:
             body = unpack(row.body, "it")
         except EvidenceError:

@@ -17,10 +17,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from erasable.core.errors import EvidenceError
 from erasable.workspace.evidence.context import Context
-from erasable.workspace.evidence.formats import pack, unpack
+from erasable.workspace.evidence.formats import pack
 from erasable.workspace.identity.keys import Keys
+from erasable.workspace.ledger import rows
 from erasable.workspace.ledger.engine import settings
 from erasable.workspace.ledger.schema import (
     SEAL,
@@ -28,15 +28,13 @@ from erasable.workspace.ledger.schema import (
     dataset,
     dataset_version,
     fragment,
-    log_entry,
     model,
     model_version,
 )
 
 MARK = {"sealed": True}
-"""Marks the first entry of a log in which every entry has a seal."""
+"""The body of the first entry of a log."""
 
-LATER = "log-sealed"  # the entry of a log whose earlier entries were sealed long after
 _NAMESPACE = "evidence-seal/exact"  # so that no seal is the token of an identity or of a text
 
 TABLES = {"dataset": (dataset, dataset_version), "model": (model, model_version)}
@@ -77,9 +75,10 @@ def newest(
     """Return the rows of data sets or models, by default of all, each with its newest version."""
     only = "name" if name is not None else "id" if id is not None else None
     wanted = {} if only is None else {"wanted": name if only == "name" else id}
-    rows, versions = _newest(thing, only)
+    one, versions = _newest(thing, only)
     found = {getattr(row, f"{thing}_id"): row for row in connection.execute(versions, wanted)}
-    return [(row, found.get(row.id)) for row in connection.execute(rows, wanted)]
+    owners = _ROWS[thing](connection) if one is None else connection.execute(one, wanted)
+    return [(row, found.get(row.id)) for row in owners]
 
 
 def unsealed_files(
@@ -106,17 +105,6 @@ def unsealed_settings(context: Context, connection: Connection) -> list[str]:
         for name in sorted(SEALED)
         if found.get(f"{SEAL}{name}") != made.get(name)
     ]
-
-
-def sealed(connection: Connection) -> bool:
-    """Tell whether every entry of the log has a seal, as the log itself says."""
-    first = connection.execute(_FIRST).scalar()
-    try:
-        if first is not None and unpack(first, "it").get("sealed") is True:
-            return True
-    except EvidenceError:
-        pass  # verify_log says so
-    return connection.execute(_SEALEDLATER).first() is not None
 
 
 # -- how they are made and kept --------------------------------------------------------------------
@@ -152,6 +140,7 @@ def _of_models(context: Context, connection: Connection, found: Newest) -> dict[
     return made
 
 
+_ROWS = {"dataset": rows.datasets, "model": rows.models}
 _THINGS = {"dataset": (_of_datasets, "data set"), "model": (_of_models, "model")}
 _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 
@@ -161,19 +150,17 @@ _SETTINGS = [*SEALED, *(f"{SEAL}{name}" for name in SEALED)]
 # Each statement is made once: every transaction that takes requests in, and every model of a batch,
 # needs them, and making and compiling one takes longer than the query.
 
-_FIRST = select(log_entry.c.body).where(log_entry.c.position == 0)
-_SEALEDLATER = select(log_entry.c.position).where(log_entry.c.kind == LATER).limit(1)
-
 
 @cache
-def _newest(thing: str, only: str | None) -> tuple[Select[Any], Select[Any]]:
+def _newest(thing: str, only: str | None) -> tuple[Select[Any] | None, Select[Any]]:
+    """Return the queries for a row, unless for all, and for newest versions."""
     table, versions = TABLES[thing]
     at = (versions.c[f"{thing}_id"] == table.c.id) & (versions.c.number == table.c.version)
-    rows, current = select(table).order_by(table.c.name), select(versions).join(table, at)
+    current = select(versions).join(table, at)
     if only is None:
-        return rows, current
+        return None, current
     one = table.c[only] == bindparam("wanted")
-    return rows.where(one), current.where(one)
+    return select(table).where(one), current.where(one)
 
 
 @cache

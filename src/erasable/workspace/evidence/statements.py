@@ -18,7 +18,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from erasable.workspace.evidence.formats import stamp
-from erasable.workspace.ledger.engine import Ledger
+from erasable.workspace.ledger.engine import Ledger, settings
+from erasable.workspace.ledger.treatments import UNCOVERED
 from erasable.workspace.store.artifacts import ArtifactStore
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -37,15 +38,16 @@ _PACKAGES = ("erasable", "numpy", "scipy", "scikit-learn", "numba", "pyarrow")
 
 def unreached(ledger: Ledger, store: ArtifactStore, connection: Connection) -> list[str]:
     """Return the places beyond the workspace that may still hold a record or a token."""
+    kept = settings(connection, ("published", "published_before"))
     published = [
         f"copies that were made of versions of {each['to']}"
         if each["delete_superseded"]
         else f"earlier versions of {each['to']}"
-        for each in ledger.get(connection, "published", [])
+        for each in kept.get("published", ())
     ]
     left = [
         f"versions of {to}, where it is published no longer"
-        for to in ledger.get(connection, "published_before", [])
+        for to in kept.get("published_before", ())
     ]
     return [*OUT_OF_REACH, *ledger.backend.unreached, *store.unreached, *published, *left]
 
@@ -103,7 +105,7 @@ def statement(
             "records": request.matched or 0,
             "datasets": changed,
             "models": models,
-            "not_covered": [one["name"] for one in models if one["treatment"] == "not covered"],
+            "not_covered": [one["name"] for one in models if one["treatment"] in UNCOVERED],
             "software": software(),
             **common,
         },

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 from urllib.parse import unquote
@@ -17,9 +19,6 @@ from urllib.parse import unquote
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.errors import InvalidIdsError
 
-KINDS = ("id", "integer", "email", "exact")
-
-_TYPE = re.compile(r"(?:[A-Za-z0-9_.-]+/)?(id|integer|email|exact)")
 _LONGEST_TYPE = 64  # characters, as the ledger keeps them
 _WHOLE = re.compile(r"(-?[1-9][0-9]*|-?0)(?:\.0+)?")  # a number as a program prints it
 _PADDED = re.compile(r"([+-]?)0*([0-9]+)(?:\.0+)?")  # a number as a person may write it
@@ -28,7 +27,7 @@ _TOO_LARGE = 10**_MOST_DIGITS
 
 
 def check_type(type: str) -> str:
-    """Return a type: one of `KINDS`, or a namespace, a slash and a kind, such as "staff/email".
+    """Return a type: one of `TYPES`, or a namespace, a slash and a type, such as "staff/email".
 
     Raise InvalidParameterError for any other text.
     """
@@ -36,9 +35,28 @@ def check_type(type: str) -> str:
         return type
     shown = repr(type[:_LONGEST_TYPE]) if isinstance(type, str) else f"a {type.__class__.__name__}"
     raise errors.InvalidParameterError(
-        f"{shown} is no type of identity; expected one of {', '.join(KINDS)}, alone or after a "
+        f"{shown} is no type of identity; expected one of {', '.join(TYPES)}, alone or after a "
         f"namespace, as in 'staff/id', in {_LONGEST_TYPE} characters; name such a type"
     )
+
+
+def declared(text: str) -> tuple[str, str | None]:
+    """Return the type and the region of a column of identities, such as "phone:DE".
+
+    The region is that of numbers without a country code. Raise InvalidParameterError for a type or
+    region that there is not, and for a region of another type.
+    """
+    type, colon, region = text.partition(":") if isinstance(text, str) else (text, "", "")
+    if not colon:
+        return check_type(type), None
+    if not TYPES[kind_of(type)].has_region:
+        raise errors.InvalidParameterError(
+            f"{text[:_LONGEST_TYPE]!r} names a region; expected one for the type phone alone"
+        )
+    from erasable.workspace.identity import phone_numbers  # late: its tables take 0.1 s
+
+    phone_numbers.check_region(region)
+    return type, region
 
 
 def kind_of(type: str) -> str:
@@ -60,16 +78,18 @@ def may_be_one_person(type: str, other: str) -> bool:
     return type != other and type.rpartition("/")[0] == other.rpartition("/")[0]
 
 
-def canonical(type: str, value: Any) -> str:
+def canonical(type: str, value: Any, region: str | None = None) -> str:
     """Return the canonical spelling of an identity.
 
     For "id", a whole number, also as text that a program printed ("17.0"), becomes its digits, and
     other text is stripped, so "007" stays. For "integer", digits may be padded: "007" becomes "7".
     For "email", one address is stripped and case folded; "mailto:", a name before it and quotation
-    marks go, and a domain is as people read it ("xn--bcher-kva.de" is "b\u00fccher.de"). In these
-    three, full-width and other compatible letters become the ordinary ones (NFKC), and characters
-    that do not show go. For "exact", text stays as it is, composed. Raise InvalidIdsError if the
-    value is missing, empty, a boolean, does not suit the type, or is several addresses.
+    marks go, and a domain is as people read it ("xn--bcher-kva.de" is "b\u00fccher.de"). For
+    "phone", a number becomes that of E.164; without a country code it is of `region`, two letters.
+    In these four, full-width and other compatible letters become the ordinary ones (NFKC), and
+    characters that do not show go. For "exact", text stays as it is, composed. Raise
+    InvalidIdsError if the value is missing, empty, a boolean, does not suit the type, or is several
+    addresses.
 
     >>> [canonical("id", value) for value in (17, "17", 17.0, " 17.0 ", "007")]
     ['17', '17', '17', '17', '007']
@@ -77,9 +97,14 @@ def canonical(type: str, value: Any) -> str:
     'alice@x.com'
     >>> canonical("email", "Alice <mailto:alice@\uff58.com>"), canonical("id", "17\u200b")
     ('alice@x.com', '17')
+    >>> canonical("phone", "0170 123-4567", "DE"), canonical("phone", "tel:+49-170-1234567")
+    ('+491701234567', '+491701234567')
     """
+    known = TYPES[kind_of(type)]
     # The id of a record is not a person's: two that differ stay apart.
-    return _spelled(type, value, _FORMER if is_record_type(check_type(type)) else _SPELLINGS)
+    if is_record_type(type) and known.before is not None:
+        return _spelled(type, value, known.before)
+    return _spelled(type, value, partial(known.spell, region=region) if region else known.spell)
 
 
 def former(type: str, value: Any) -> str | None:
@@ -91,10 +116,11 @@ def former(type: str, value: Any) -> str | None:
     >>> former("id", "17\u200b") == "17\u200b", former("id", "17"), former("email", "Al <al@x.org>")
     (True, None, 'al <al@x.org>')
     """
-    if not isinstance(value, str):
+    spell = TYPES[kind_of(type)].before
+    if not isinstance(value, str) or spell is None:
         return None
     try:
-        before = _spelled(type, value, _FORMER)
+        before = _spelled(type, value, spell)
     except InvalidIdsError:
         return None
     try:
@@ -103,16 +129,16 @@ def former(type: str, value: Any) -> str | None:
         return before
 
 
-def _spelled(type: str, value: Any, spellings: _Spellings) -> str:
-    kind = kind_of(type)
+def _spelled(type: str, value: Any, spell: Callable[[str], str | None]) -> str:
+    known = TYPES[kind_of(type)]
     if isinstance(value, str):
-        spelled = spellings[kind](_composed(value, type))
-    elif kind == "email":
+        spelled = spell(_composed(value, type))
+    elif not known.takes_numbers:
         raise _unfit(type, value, "text")
     else:
-        spelled = _digits(value, type)
+        spelled = spell(_digits(value, type))
     if spelled is None:
-        raise _unfit(type, value, "one address" if kind == "email" else "a whole number")
+        raise _unfit(type, value, known.expected)
     if not spelled:
         raise InvalidIdsError(
             f"an identity of type {type!r} is empty; expected text or a whole number; "
@@ -211,6 +237,7 @@ def _unpunycoded(label: str) -> str:
     try:
         read = label.removeprefix("xn--").encode("ascii").decode("punycode")
         read.encode()
+        read = "".join(filter(_shows, read))  # Persian and Indic domains hold joiners
     except (UnicodeError, OverflowError):
         return label
     # "xn--x-" is no other spelling of "x"
@@ -224,20 +251,73 @@ _SEVERAL = re.compile(r"@.*@|[\s,;<>]", re.DOTALL)
 BLANK = r"^[\s\p{Z}\p{Cf}\p{Cc}" + "".join(f"{first}-{last}" for first, last in _UNSEEN) + "]*$"
 """Regular expression (RE2) of text without a visible character, which identifies no person."""
 
-_Spellings = dict[str, Callable[[str], str | None]]
 
-_FORMER: _Spellings = {
-    "id": _spell_id,
-    "integer": _spell_integer,
-    "email": _spell_email,
-    "exact": str,
+def _spell_phone(text: str, region: str | None = None) -> str | None:
+    plain = _plain(text).strip()
+    if not plain:
+        return ""
+    from erasable.workspace.identity import phone_numbers  # late: its tables take 0.1 s
+
+    return phone_numbers.spell(plain, region)
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityType:
+    """A type of identities: when two values are one."""
+
+    name: str
+    # from composed text: "" if it is empty, None if it is no identity of the type
+    spell: Callable[..., str | None]
+    same: str  # what is the same identity, for the documentation
+    expected: str  # of a value, in messages
+    before: Callable[[str], str | None] | None = None  # how earlier versions spelled it
+    takes_numbers: bool = True
+    has_region: bool = False  # whether a column may say how its values are read
+
+
+TYPES = {
+    each.name: each
+    for each in (
+        IdentityType(
+            "id",
+            lambda text: _spell_id(_plain(text)),
+            '17, "17", 17.0; other text if equal without surrounding blanks',
+            "text or a whole number",
+            before=_spell_id,
+        ),
+        IdentityType(
+            "integer",
+            lambda text: _spell_integer(_plain(text)),
+            'as `id`, and "007" is 7',
+            "a whole number",
+            before=_spell_integer,
+        ),
+        IdentityType(
+            "email",
+            _spell_address,
+            "`Alice@X.com`, `alice@x.com`, `mailto:alice@x.com` and `Alice <alice@x.com>`, with or "
+            "without surrounding blanks; `a@xn--bcher-kva.de` and `a@bücher.de`; several addresses "
+            "in one value are refused",
+            "one address",
+            before=_spell_email,
+            takes_numbers=False,
+        ),
+        IdentityType(
+            "phone",
+            _spell_phone,
+            "`+49 170 1234567`, `tel:+49-170-1234567` and, with `phone:DE`, `0170/1234567`: one "
+            "number of E.164, with or without surrounding blanks; numbers with other extensions "
+            "are others",
+            "a telephone number with its country code, as in +49 170 1234567 (a column may name "
+            "the country of others, as in phone:DE)",
+            has_region=True,
+        ),
+        IdentityType("exact", str, "only equal values", "text or a whole number", before=str),
+    )
 }
-_SPELLINGS: _Spellings = {
-    "id": lambda text: _spell_id(_plain(text)),
-    "integer": lambda text: _spell_integer(_plain(text)),
-    "email": _spell_address,
-    "exact": str,
-}
+"""The types of identities, by name."""
+
+_TYPE = re.compile(rf"(?:[A-Za-z0-9_.-]+/)?(?:{'|'.join(TYPES)})")
 
 
 def _digits(value: Any, type: str) -> str:

@@ -94,9 +94,9 @@ class Keys:
         place = Path(path).resolve()
         return cls._read(Disk(place.parent, private=True), place.name)
 
-    def token(self, type: str, value: Any) -> str:
+    def token(self, type: str, value: Any, region: str | None = None) -> str:
         """Return the token of an identity; for errors see `canonical`."""
-        return self._hash(type, canonical(type, value))
+        return self._hash(type, canonical(type, value, region))
 
     def former_token(self, type: str, value: Any) -> str | None:
         """Return the token that earlier versions made of an identity, None if it is the same."""
@@ -112,30 +112,32 @@ class Keys:
         keyed.update(spelled.encode())
         return keyed.hexdigest()[:_TOKEN]
 
-    def tokens(self, type: str, values: Sequence[Any]) -> list[str | None]:
+    def tokens(
+        self, type: str, values: Sequence[Any], region: str | None = None
+    ) -> list[str | None]:
         """Return the tokens of many identities; each is hashed once, and None stays None."""
         check_type(type)
         kinds = set(map(_class, values))
         if len(kinds - {_NONE}) <= 1:
-            return self._tokens(type, values)
+            return self._tokens(type, values, region)
         # A dictionary would take True for the 1 that it has seen.
         found: list[str | None] = [None] * len(values)
         for kind in kinds - {_NONE}:
             places = [place for place, value in enumerate(values) if _class(value) is kind]
-            of_kind = self._tokens(type, [values[place] for place in places])
+            of_kind = self._tokens(type, [values[place] for place in places], region)
             for place, token in zip(places, of_kind, strict=True):
                 found[place] = token
         return found
 
-    def _tokens(self, type: str, values: Sequence[Any]) -> list[str | None]:
+    def _tokens(self, type: str, values: Sequence[Any], region: str | None) -> list[str | None]:
         known: dict[Any, str | None]
         try:
             known = dict.fromkeys(values)
         except TypeError:  # such as a list, which has no hash; `token` refuses it
-            return [None if value is None else self.token(type, value) for value in values]
+            return [None if value is None else self.token(type, value, region) for value in values]
         for value in known:
             if value is not None:
-                known[value] = self.token(type, value)
+                known[value] = self.token(type, value, region)
         return list(map(known.__getitem__, values))
 
     @cached_property

@@ -6,7 +6,7 @@ because the default would tell spellings of one identity apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ _TELEPHONE = "|".join(
         r"^\s*\(?[0-9]{3}\)?[ .-]+[0-9]{3}[ .-]+[0-9]{4}\s*$",  # (555) 010-4477
     )
 )
+_NATIONAL = rf"{_TELEPHONE}|^\s*0[0-9]{{6,14}}\s*$"
 _INVISIBLE = r"[\p{Cf}\p{Cc}]"
 
 
@@ -71,10 +72,23 @@ class Looks:
 
 def addresses_among(values: Iterable[Any]) -> list[Any]:
     """Return the values that look like addresses, or hold one."""
-    texts = [value for value in values if isinstance(value, str) and _may_be_one(value)]
+    return _among(filter(_may_be_one, _texts(values)), _ADDRESS)
+
+
+def telephones_among(values: Iterable[Any]) -> list[Any]:
+    """Return the values that look like telephone numbers, with or without separators."""
+    return _among(filter(is_unicode, _texts(values)), _NATIONAL)
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str))
+
+
+def _among(values: Iterable[str], pattern: str) -> list[Any]:
+    texts = list(values)
     if not texts:
         return []
-    found = pc.match_substring_regex(_plain(pa.chunked_array([texts], pa.string())), _ADDRESS)
+    found = pc.match_substring_regex(_plain(pa.chunked_array([texts], pa.string())), pattern)
     return [text for text, looks in zip(texts, found.to_pylist(), strict=True) if looks]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -10,48 +11,54 @@ from sqlalchemy import Connection, Engine
 from erasable.core.errors import LedgerError, WorkspaceDiskError
 
 
-class Backend:
-    """Base of the databases of a ledger; a method of the base that does nothing is optional."""
+class Backend(ABC):
+    """Base of the databases of a ledger."""
 
     url: str  # without a password
     # Its transactions begin as those of a ledger have to: a reader sees one state; a writer, with
     # the execution option "erasable_writes", is the only one, and others wait.
     engine: Engine
     upgrades_itself: bool  # whether opening the ledger brings its tables up to date
-    # Places beside the tables that keep deleted rows, and that `rewrite` and `empty_log` do not
+    # Places beside the tables that keep deleted rows, and that `purge` and `empty_log` do not
     # reach.
     unreached: tuple[str, ...] = ()
 
     @property
+    @abstractmethod
     def is_read_only(self) -> bool:
         """Whether nothing can be written: it is a copy, or the role may only read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_rights(self, connection: Connection) -> None:
         """Refuse a role that lacks a right on the tables, unless it may read all of them."""
 
+    @abstractmethod
     def check_making(self, connection: Connection) -> None:
         """Refuse a role that may not make the tables."""
 
+    @abstractmethod
     def refuse_reader(self) -> None:
         """Refuse a role that may only read."""
 
+    @abstractmethod
     def make_room(self, connection: Connection) -> None:
         """Make the schema or file of the tables, before the first migration."""
 
+    @abstractmethod
     def configure_columns(self, connection: Connection) -> None:
-        """Bring the tables into the state that `rewrite` relies on, after the last migration."""
+        """Bring the tables into the state that `purge` relies on, after the last migration."""
 
+    @abstractmethod
     def explained(self) -> AbstractContextManager[None]:
         """Turn errors of the database inside the block into ours."""
-        raise NotImplementedError
 
-    def rewrite(self, pause: Callable[[float], None]) -> None:
-        """Write the tables anew, without what was deleted; `pause` waits for others."""
-        raise NotImplementedError
+    @abstractmethod
+    def purge(self, pause: Callable[[float], None]) -> None:
+        """Leave nothing in the tables' files of what was deleted; `pause` waits for others."""
 
+    @abstractmethod
     def empty_log(self, pause: Callable[[float], None]) -> None:
-        """Empty the write-ahead log, where that is within reach; see `rewrite`."""
+        """Empty the write-ahead log, where that is within reach; see `purge`."""
 
 
 def disk_failure(message: str) -> WorkspaceDiskError:

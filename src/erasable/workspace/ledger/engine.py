@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, bindparam, select, text
 
@@ -33,6 +35,7 @@ _SETTING = select(meta.c.value).where(meta.c.name == bindparam("wanted"))
 _SETTINGS = select(meta.c.name, meta.c.value).where(
     meta.c.name.in_(bindparam("wanted", expanding=True))
 )
+_Read = TypeVar("_Read")
 _CHANGE = meta.update().where(meta.c.name == bindparam("wanted")).values(value=bindparam("new"))
 
 
@@ -211,12 +214,12 @@ class Ledger:
             self.set(connection, f"{SEAL}{name}", self.sealer(name, value))
 
     def purge(self) -> None:
-        """Write the tables anew, and empty the write-ahead log: deleted rows are gone.
+        """Purge the tables, and empty the write-ahead log: deleted rows are gone.
 
         `unreached` names the copies that stay. Raise WorkspaceBusyError if another process works on
         the ledger, or reads an old state of it, for too long.
         """
-        self.backend.rewrite(self.pause)
+        self.backend.purge(self.pause)
         self.checkpoint()
 
     def pause(self, seconds: float) -> None:
@@ -228,6 +231,24 @@ class Ledger:
     def checkpoint(self) -> None:
         """Empty the write-ahead log; see `purge`."""
         self.backend.empty_log(self.pause)
+
+
+def once(read: Callable[[Connection], _Read]) -> Callable[[Connection], _Read]:
+    """Have a function read once in each transaction of `Ledger.reading`, which sees one state.
+
+    In a transaction that may write, it reads each time. What it returns must not be changed.
+    """
+    found = WeakKeyDictionary[Connection, _Read]()  # a connection has one such transaction
+
+    @wraps(read)
+    def read_once(connection: Connection) -> _Read:
+        if connection.get_execution_options().get("erasable_writes", False):
+            return read(connection)
+        if connection not in found:
+            found[connection] = read(connection)
+        return found[connection]
+
+    return read_once
 
 
 def setting(connection: Connection, name: str, default: Any = None) -> Any:

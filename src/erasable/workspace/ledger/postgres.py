@@ -316,7 +316,7 @@ class Postgres(Backend):
         for table, alter in changes.items():
             connection.exec_driver_sql(f'ALTER TABLE "{self.schema}"."{table}" {", ".join(alter)}')
 
-    def rewrite(self, pause: Callable[[float], None]) -> None:
+    def purge(self, pause: Callable[[float], None]) -> None:
         """Write every table anew, so that no deleted row is left.
 
         Raise WorkspaceBusyError if a transaction that began before is open for another half minute.
@@ -329,6 +329,9 @@ class Postgres(Backend):
             with crash_point("commit", self.url):
                 for table in self._tables(alone):
                     self._rewrite_table(alone, table, deleted_before, until, pause)
+
+    def empty_log(self, pause: Callable[[float], None]) -> None:
+        """Leave the write-ahead log to the server's administrator; see `UNREACHED`."""
 
     # -- parts of these ----------------------------------------------------------------------------
 

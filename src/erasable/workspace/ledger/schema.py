@@ -209,7 +209,7 @@ measurement = _table(
     Column("id", _SERIAL, primary_key=True),
     Column("model_id", ForeignKey("model.id")),
     Column("dataset_id", ForeignKey("dataset.id")),
-    Column("kind", Words(16), nullable=False),  # fit, delete, refit, retrain, update, rewrite
+    Column("kind", Words(16), nullable=False),  # see `Treatment.measured_as`
     Column("n_records", Whole(), nullable=False),
     Column("n_deleted", Whole(), nullable=False),
     Column("seconds", Real(), nullable=False),
@@ -258,7 +258,7 @@ task = _table(
     Column("target", Words(8), primary_key=True),  # dataset, model
     Column("target_id", Whole(), primary_key=True, autoincrement=False),
     Column("state", Words(16), nullable=False),  # failed, done
-    Column("treatment", Words(16)),  # rewritten, deleted, refitted, retrained, retired, ...
+    Column("treatment", Words(16)),  # of `erasable.workspace.ledger.treatments`
     Column("exactness", Words(32)),
     Column("n_records", Whole()),  # of this request
     Column("seconds", Real()),  # of the whole batch on this target

@@ -15,10 +15,12 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
 from erasable.workspace.ledger.backend import Backend, damaged_ledger, disk_failure
+from erasable.workspace.ledger.unused_bytes import CannotClearError, clear, open_handle
 from erasable.workspace.store.crash_points import crash_point
 from erasable.workspace.store.disk import may_write
 
 _WAIT = 30.0  # seconds that a transaction waits for another
+_FREE = 0.5  # of the pages: from there on the file is written anew, and is shorter
 _PRAGMAS = (
     f"PRAGMA busy_timeout = {int(_WAIT * 1000)}",
     "PRAGMA journal_mode = WAL",
@@ -63,16 +65,41 @@ class Sqlite(Backend):
         for pragma in _PRAGMAS_OF_A_COPY if self.is_read_only else _PRAGMAS:
             connection.execute(pragma)
 
+    def check_rights(self, connection: Connection) -> None:
+        """Refuse nobody: the system refuses to open a file without the right to read it."""
+
+    def check_making(self, connection: Connection) -> None:
+        """Refuse nobody: the system refuses to make a file in a folder without the right to."""
+
+    def refuse_reader(self) -> None:
+        """Refuse nobody yet: SQLite refuses the first change of a copy for reading."""
+
+    def make_room(self, connection: Connection) -> None:
+        """Make nothing: SQLite has made the file when it opened it."""
+
+    def configure_columns(self, connection: Connection) -> None:
+        """Change nothing: SQLite keeps no samples of values, and sorts text by bytes."""
+
     def explained(self) -> Any:
         """Turn errors of SQLite inside the block into ours."""
         return _explained()
 
-    def rewrite(self, pause: Callable[[float], None]) -> None:
-        """Write the file anew.
+    def purge(self, pause: Callable[[float], None]) -> None:
+        """Overwrite what is left of deleted rows in unused bytes, or write the file anew.
 
-        Overwriting deleted rows is not enough: where SQLite moves rows between pages it leaves
-        copies in the unused middle of a page, which no later deletion reaches.
+        SQLite overwrites deleted rows, but where it moves rows between pages it leaves copies in
+        the unused middle of a page, which no later deletion reaches. To write the file anew takes
+        several times as long; it is done where many pages are free, too.
         """
+        until, is_clear = time.monotonic() + _WAIT, False
+        try:
+            while not is_clear and time.monotonic() < until:  # else others write all the time
+                self.empty_log(pause)
+                is_clear = self._clear_unused()
+        except CannotClearError:
+            pass
+        if is_clear:
+            return
         with _explained():
             raw = self.engine.raw_connection()
             try:
@@ -80,6 +107,35 @@ class Sqlite(Backend):
                     raw.cursor().execute("VACUUM")
             finally:
                 raw.close()
+
+    def _clear_unused(self) -> bool:
+        """Overwrite unused bytes; return False if others have written since the log was emptied."""
+        path = Path(self.url.removeprefix("sqlite:///"))
+        log = path.with_name(f"{path.name}-wal")
+        with _explained():
+            raw = self.engine.raw_connection()
+            cursor = raw.cursor()
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                if log.exists() and log.stat().st_size:
+                    return False
+                free, pages, version = (
+                    cursor.execute(f"PRAGMA {name}").fetchone()[0]
+                    for name in ("freelist_count", "page_count", "user_version")
+                )
+                if free > _FREE * pages:
+                    raise CannotClearError
+                query = "SELECT rootpage FROM sqlite_master WHERE rootpage > 0"
+                roots = [row[0] for row in cursor.execute(query)]
+                with crash_point("write", self.url):
+                    clear(open_handle(path), roots)
+                with crash_point("commit", self.url):
+                    # Other connections forget the pages that they keep in memory, as they were.
+                    cursor.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
+                    cursor.execute("COMMIT")
+            finally:
+                raw.invalidate()  # which rolls back, and forgets as well
+        return True
 
     def empty_log(self, pause: Callable[[float], None]) -> None:
         """Empty the log; raise WorkspaceBusyError if another reads an old state for too long."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from erasable.core.errors import (
     WorkspaceDiskError,
     WorkspaceServerError,
 )
-from erasable.workspace.ledger import schema
+from erasable.workspace.ledger import rows, schema
 from erasable.workspace.ledger.kinds import tampered
 from erasable.workspace.store.artifacts import StoredArtifact
 
@@ -79,9 +79,8 @@ class Version:
 
 def find_or_none(connection: Connection, name: str) -> Model | None:
     """Return the model of a name, None if there is none."""
-    query = select(*_columns(schema.model, Model)).where(schema.model.c.name == name)
-    row = connection.execute(query).first()
-    return None if row is None else Model(*row)
+    row = connection.execute(select(schema.model).where(schema.model.c.name == name)).first()
+    return None if row is None else Model(**row._asdict())
 
 
 def find(connection: Connection, name: str) -> Model:
@@ -95,8 +94,7 @@ def find(connection: Connection, name: str) -> Model:
 
 def every(connection: Connection) -> list[Model]:
     """Return all models, by name."""
-    query = select(*_columns(schema.model, Model)).order_by(schema.model.c.name)
-    return [Model(*row) for row in connection.execute(query)]
+    return [Model(**row._asdict()) for row in rows.models(connection)]
 
 
 def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
@@ -106,21 +104,17 @@ def models_of(connection: Connection, datasets: Sequence[int]) -> list[Model]:
 
 def current(connection: Connection, model: Model) -> Version | None:
     """Return the version of a model that is in use, None if there is none (any more)."""
-    query = select(*_columns(schema.model_version, Version)).where(
+    query = select(schema.model_version).where(
         schema.model_version.c.model_id == model.id,
         schema.model_version.c.number == model.version,
     )
     row = connection.execute(query).first() if model.version else None
     if row is None:
         return None
-    found = Version(*row)
+    found = Version(**row._asdict())
     if len(found.dataset_versions) != len(model.datasets):
         raise tampered("what does not belong there", schema.model_version.c.dataset_versions)
     return found
-
-
-def _columns(table: Any, kind: type) -> list[Any]:
-    return [getattr(table.c, field.name) for field in fields(kind)]
 
 
 AT_ONCE, REFRESH, NEVER = "at-once", "refresh", "never"

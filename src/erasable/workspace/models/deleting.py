@@ -36,6 +36,16 @@ from erasable.core.records import Records
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import get
 from erasable.workspace.evidence import commitments, ledger_checks
+from erasable.workspace.ledger.treatments import (
+    DELETED,
+    NOT_COVERED,
+    REFITTED,
+    RETIRED,
+    RETRAINED,
+    TREATMENTS,
+    UPDATED,
+    Treatment,
+)
 from erasable.workspace.models import estimates, recipes
 from erasable.workspace.models.catalogue import Model, Version
 from erasable.workspace.models.following import Arriving, carry_over, may_follow
@@ -103,7 +113,7 @@ def find_accelerator(context: Context, version: Version) -> tuple[MappedFile, Er
 class ModelOutcome:
     """A model after a change, before it is put in place."""
 
-    treatment: str
+    treatment: Treatment
     exactness: str
     data: bytes
     digest: str
@@ -119,12 +129,17 @@ class ModelOutcome:
 
 def outcome_of_training(model: Model, made: Made) -> ModelOutcome:
     """Describe the result of training a model again."""
-    treatment = "retrained" if model.kind == "command" else "refitted"
-    exactness = "trained again"
+    treatment = _training(model)
+    exactness = treatment.exactness
     if model.kind == "estimator":
         assert made.fitted is not None
         exactness = made.fitted.exactness
     return ModelOutcome(treatment, exactness, made.data, made.digest, made.algorithm, made.fitted)
+
+
+def _training(model: Model) -> Treatment:
+    """Return the treatment of a model that learns again."""
+    return RETRAINED if model.kind == "command" else REFITTED
 
 
 def open_accelerator(
@@ -145,7 +160,7 @@ def open_accelerator(
 
 
 def outcome_of_change(
-    loaded: Erasable, file: MappedFile | None = None, treatment: str = "deleted"
+    loaded: Erasable, file: MappedFile | None = None, treatment: Treatment = DELETED
 ) -> ModelOutcome:
     """Describe the result of changing a model that was loaded or has an accelerator."""
     return ModelOutcome(
@@ -186,15 +201,6 @@ _MANY, _SHARE = 20, 0.002
 """Of the records of a model: from there on most pages of its accelerator change, so that writing it
 takes longer than the deletion. It is left to the next deletion of few records, which needs it."""
 
-_KINDS = {
-    "deleted": "delete",
-    "refitted": "refit",
-    "retrained": "retrain",
-    "retired": "delete",
-    "corrected": "correct",
-    "updated": "update",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -203,11 +209,8 @@ class Prepared:
     model_id: int
     number: int  # of the version that it follows
     name: str
-    # "deleted", "updated", "corrected", "refitted", "retrained", "retired" or "not covered"
-    treatment: str
-    # "bitwise" or "converged", as its estimator says; "trained again" by a program; "gone";
-    # "unknown"
-    exactness: str
+    treatment: str  # the name of a row of `TREATMENTS`
+    exactness: str  # "bitwise" or "converged", as its estimator says; else that of the treatment
     n_deleted: int  # records that left, came, or have other values
     stored: StoredArtifact | None = None
     salt: str | None = None  # of the new version
@@ -219,24 +222,28 @@ class Prepared:
     seconds: float = 0.0
     reason: str = ""  # why it is retired
 
+    @property
+    def treated(self) -> Treatment:
+        """The treatment."""
+        return TREATMENTS[self.treatment]
+
 
 def foresee(
     context: Context, model: Model, version: Version | None, n_deleted: int
 ) -> tuple[str, str]:
     """Return the treatment and exactness that an erasure would give a model, as far as is known."""
     if version is None or model.kind == "uncovered":
-        return "not covered", "unknown"
+        return NOT_COVERED.name, NOT_COVERED.exactness
     if n_deleted >= version.n_records:
-        return "retired", "gone"
-    if model.kind == "entry":
-        return "refitted", "trained again"
-    if model.kind == "command":
-        return "retrained", "trained again"
+        return RETIRED.name, RETIRED.exactness
+    again = _training(model)
+    if model.kind != "estimator":
+        return again.name, again.exactness
     estimator = recipes.make(model.recipe)
     deletes = _deletes(estimator, version, n_deleted) or (
         is_own(estimator, version) and has_accelerator(context, version)
     )
-    return "deleted" if deletes else "refitted", estimator.exactness
+    return (DELETED if deletes else again).name, estimator.exactness
 
 
 def prepare_model(
@@ -261,7 +268,7 @@ def prepare_model(
         "n_deleted": n_deleted,
     }  # fmt: skip
     if version is None:
-        return Prepared(**common, treatment="not covered", exactness="unknown")
+        return Prepared(**common, treatment=NOT_COVERED.name, exactness=NOT_COVERED.exactness)
     common |= {"before": version.commitment, "dataset_versions": list(version.dataset_versions)}
     left, n_changed = version.n_records - n_deleted, n_deleted
     reader = reader or Reader(context)
@@ -278,8 +285,9 @@ def prepare_model(
             raise
         said = " ".join(str(error).split()).split("; ")[:2]  # and not to delete fewer
         return Prepared(
-            **common, treatment="retired", exactness="gone", algorithm=version.algorithm,
-            seconds=time.perf_counter() - began, reason="; ".join(said),
+            **common, treatment=RETIRED.name, exactness=RETIRED.exactness,
+            algorithm=version.algorithm, seconds=time.perf_counter() - began,
+            reason="; ".join(said),
         )  # fmt: skip
     stored = context.store.put(f"models/{model.name}", outcome.data)
     few = n_changed < _MANY or n_changed <= _SHARE * version.n_records
@@ -287,7 +295,7 @@ def prepare_model(
         outcome.keep(context, stored.key)
     salt, commitment = commitments.commit(outcome.digest)
     return Prepared(
-        **common, treatment=outcome.treatment, exactness=outcome.exactness, stored=stored,
+        **common, treatment=outcome.treatment.name, exactness=outcome.exactness, stored=stored,
         salt=salt, commitment=commitment, algorithm=outcome.algorithm, n_records=left,
         seconds=time.perf_counter() - began,
     )  # fmt: skip
@@ -301,7 +309,7 @@ def adopt(
     cause: str = "erase",
 ) -> None:
     """Put what was prepared in the place of the version before, in the caller's transaction."""
-    if prepared.treatment == "not covered":
+    if not prepared.treated.is_covered:
         return
     ledger_checks.check_one(context, connection, "model", prepared.name)
     if prepared.stored is None:
@@ -314,7 +322,8 @@ def adopt(
             n_records=prepared.n_records, seconds=prepared.seconds,
         )  # fmt: skip
         log_model(context, connection, "model-updated", prepared.name, now)
-    kind = _KINDS[prepared.treatment] if cause in ("erase", "correct") else "update"
+    is_request = cause in ("erase", "correct")
+    kind = (prepared.treated if is_request else UPDATED).measured_as
     estimates.note(
         connection, prepared.model_id, kind, prepared.n_records, prepared.n_deleted,
         prepared.seconds, now,

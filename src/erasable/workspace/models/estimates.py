@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy import Connection, insert, select
 
 from erasable.workspace.ledger.schema import fragment, measurement
+from erasable.workspace.ledger.treatments import ERASING, FITTED, REWRITTEN
 
 _NEWEST = 5
-_ERASING = ("delete", "refit", "retrain")
 
 
 def note(
@@ -41,10 +41,10 @@ def seconds_of_model(connection: Connection, model_id: int, n_deleted: int) -> f
         return 0.0
     query = select(measurement.c.seconds).where(measurement.c.model_id == model_id)
     query = query.order_by(measurement.c.id.desc())
-    erased = query.where(measurement.c.kind.in_(_ERASING)).limit(_NEWEST)
+    erased = query.where(measurement.c.kind.in_(ERASING)).limit(_NEWEST)
     seconds = list(connection.execute(erased).scalars())
     if not seconds:
-        fits = query.where(measurement.c.kind == "fit").limit(1)
+        fits = query.where(measurement.c.kind == FITTED.measured_as).limit(1)
         seconds = list(connection.execute(fits).scalars())
     return statistics.median(seconds) if seconds else None
 
@@ -58,7 +58,8 @@ def seconds_of_dataset(connection: Connection, dataset_id: int, n_deleted: int) 
     if n_deleted == 0:
         return 0.0
     query = select(measurement.c.seconds, measurement.c.n_deleted, measurement.c.dataset_id)
-    query = query.where(measurement.c.kind == "rewrite").order_by(measurement.c.id.desc())
+    query = query.where(measurement.c.kind == REWRITTEN.measured_as)
+    query = query.order_by(measurement.c.id.desc())
     rows = [row for row in connection.execute(query.limit(200)) if row.n_deleted]
     own = [row for row in rows if row.dataset_id == dataset_id][:_NEWEST] or rows[:_NEWEST]
     if not own:

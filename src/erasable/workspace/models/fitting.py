@@ -8,6 +8,7 @@ salt of its commitment.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import shlex
 import shutil
@@ -27,6 +28,7 @@ from erasable.workspace.data.gone_subjects import drop_unused
 from erasable.workspace.data.operation import Operation
 from erasable.workspace.evidence import commitments, ledger_checks
 from erasable.workspace.ledger import schema
+from erasable.workspace.ledger.treatments import FITTED
 from erasable.workspace.locking import Claim
 from erasable.workspace.models import (
     catalogue,
@@ -43,7 +45,7 @@ from erasable.workspace.models.model_columns import ModelColumns, refuse_empty_t
 from erasable.workspace.models.names import check_name
 from erasable.workspace.models.reading import Reader
 from erasable.workspace.models.training import Made, train
-from erasable.workspace.models.versions import log_model, new_version, retire_model
+from erasable.workspace.models.versions import log_model, new_version, next_number, retire_model
 
 _PART = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\s+|.""", re.DOTALL)
 _SIGNS = {
@@ -53,6 +55,7 @@ _SIGNS = {
 }  # fmt: skip
 _PLACES = {"hook": ("model",), "command": ("data", "out")}
 """Names in braces for each kind of command; the names of the other kind are mistakes."""
+_UNQUOTED = re.compile(r"[\w@%+=:,./{}-]+", re.ASCII)
 _BRACES = re.compile(r"\{(\w+)\}")
 _FIRST_SIGNS = {"~": "'~'", "#": "a comment"}  # where a word begins with them
 _EXPANDED = re.compile(r"(?:\\.|[^\\$`])*([$`])", re.DOTALL)  # in double quotes
@@ -91,6 +94,25 @@ def check_command(command: str, what: str) -> None:
             f"the {what} {command!r} cannot be run: its program {words[0]!r} is not there, or "
             "may not be executed; expected the path of a program, or the name of one in PATH"
         )
+
+
+def with_absolute_paths(command: str) -> str:
+    """Name the files of a command so that it runs in any folder; the rest stays as it is.
+
+    >>> with_absolute_paths("python no-such-file.py {data} {out}")
+    'python no-such-file.py {data} {out}'
+    """
+    words = shlex.split(command)
+    found = [str(Path(word).absolute()) if _names_file(word) else word for word in words]
+    if found == words:
+        return command
+    return " ".join(word if _UNQUOTED.fullmatch(word) else shlex.quote(word) for word in found)
+
+
+def _names_file(word: str) -> bool:
+    """Tell whether a word has a suffix or a folder, and is the path of a file from here."""
+    path = Path(word)
+    return bool(path.suffix or os.sep in word) and not path.is_absolute() and path.is_file()
 
 
 def _refuse_mistaken_place(command: str, what: str) -> None:
@@ -186,6 +208,7 @@ class Fit(Operation[FittedVersion]):
         preparing.check_choice(prepare)
         if hook is not None:
             check_command(hook, "hook")
+            hook = with_absolute_paths(hook)
         if estimator is None and params:
             raise InvalidParameterError(
                 "parameters were given without an estimator; expected both; name the estimator, too"
@@ -215,22 +238,23 @@ class Fit(Operation[FittedVersion]):
         recipe, chosen, target = self._recipe, self._features, self._target
         if before is None and recipe is None:
             catalogue.find(connection, self._name)  # says which models there are
-        if before is not None and before.kind == "uncovered":
+        is_another = before is not None and before.state == "retired" and recipe is not None
+        if before is not None and before.kind == "uncovered" and not is_another:
             raise WorkspaceError(
                 f"{self._name!r} is registered as trained elsewhere; expected another name"
             )
         found = [data.find(connection, each) for each in dict.fromkeys(self._datasets)]
-        if not found and before is not None:
+        if not found and before is not None and not is_another:
             found = [data.get(connection, each) for each in before.datasets]
         if not found:
             raise NotInWorkspaceError(
                 f"no data set was named for {self._name!r}; expected one or more; name them with "
                 "--dataset"
             )
-        if before is None:
+        if before is None or is_another:
             assert recipe is not None
             return _Plan(
-                None, recipe, found, chosen, target, self._hook, self._policy, prepares=self._auto
+                before, recipe, found, chosen, target, self._hook, self._policy, prepares=self._auto
             )
         asked, was_prepared = before.recipe.get(preparing.OF), preparing.OF in before.recipe
         decides_anew = was_prepared and (
@@ -279,7 +303,7 @@ class Fit(Operation[FittedVersion]):
         """See `Operation`."""
         context, name, plan, made = self.context, self._name, self._plan, self._made
         salt, commitment = commitments.commit(made.digest)
-        number = 1 if plan.before is None else plan.before.version + 1
+        number = 1 if plan.before is None else next_number(connection, plan.before.id)
         model_id = _put_model(context, connection, name, plan, "ready", made, number)
         new_version(
             context, connection, model_id, number, "fit", self._stored,
@@ -287,7 +311,9 @@ class Fit(Operation[FittedVersion]):
             commitment=commitment, algorithm=made.algorithm, n_records=made.n_records,
             seconds=made.seconds,
         )  # fmt: skip
-        estimates.note(connection, model_id, "fit", made.n_records, 0, made.seconds, context.now())
+        estimates.note(
+            connection, model_id, FITTED.measured_as, made.n_records, 0, made.seconds, context.now()
+        )
         log_model(context, connection, "model-fitted", name, context.now())
         self.vacated = [each.id for each in plan.concerned]
         for each in self.vacated:
@@ -329,10 +355,11 @@ class Register(Fit):
         self._recipe = {"kind": "uncovered"}
         if retrain is not None:
             check_command(retrain, "command")
-            self._recipe = recipes.parse_command(retrain)
+            self._recipe = recipes.parse_command(with_absolute_paths(retrain))
 
     def _look_up(self, connection: Connection) -> _Plan:
-        if catalogue.find_or_none(connection, self._name) is not None:
+        before = catalogue.find_or_none(connection, self._name)
+        if before is not None and before.state != "retired":
             raise WorkspaceError(f"there is a model {self._name!r} already; expected a new name")
         return super()._look_up(connection)
 
@@ -452,7 +479,7 @@ def _put_model(
     }  # fmt: skip
     if plan.before is not None:
         at = schema.model.c.id == plan.before.id
-        connection.execute(update(schema.model).where(at).values(**values))
+        connection.execute(update(schema.model).where(at).values(version=number, **values))
         return plan.before.id
     added = connection.execute(
         insert(schema.model).values(name=name, version=number, created_at=context.now(), **values)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from erasable.core.errors import ErasableError, TooFewRecordsError
 from erasable.core.estimator import Erasable
 from erasable.workspace.data.catalogue import DataSet
+from erasable.workspace.ledger.treatments import UPDATED, Treatment
 from erasable.workspace.models.model_columns import (
     ModelColumns,
     Tables,
@@ -37,7 +38,7 @@ class Arriving:
     come: Mapping[int, pa.Table] = field(default_factory=dict)
     # by data set: records with other values
     corrected: Mapping[int, pa.Table] = field(default_factory=dict)
-    treatment: str = "updated"  # "updated" or "corrected", if the model need not learn again
+    treatment: Treatment = UPDATED  # if the model need not learn again
 
     @property
     def n_come(self) -> int:

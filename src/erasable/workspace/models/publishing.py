@@ -25,6 +25,7 @@ from erasable.workspace.evidence import ledger_checks, log
 from erasable.workspace.evidence.formats import unpack
 from erasable.workspace.ledger.bulk import rows_in
 from erasable.workspace.ledger.schema import log_entry, task
+from erasable.workspace.ledger.treatments import FITTED
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
 from erasable.workspace.models.published import Published, every, is_due, record_published
@@ -180,7 +181,7 @@ def _register(
         disk.write(f"data/{MODEL}", data)
         disk.write(f"data/{DESIGN}", json.dumps(said).encode())
         disk.write(f"data/{_RECEIPTS}", json.dumps(receipts, indent=2).encode())
-        treatments = ",".join(sorted({each["treatment"] for each in receipts})) or "fitted"
+        treatments = ",".join(sorted({each["treatment"] for each in receipts})) or FITTED.name
         tags = {
             "erasable.algorithm": version.algorithm,
             "erasable.key": context.keys.key_id,

@@ -56,7 +56,9 @@ def open_model(context: Context, name: str) -> tuple[Model, Version, bytes]:
                 raise
 
 
-def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID) -> pa.Table:
+def predict(
+    context: Context, name: str, source: str, dialect: Dialect = UNSAID, *, proba: bool = False
+) -> pa.Table:
     """Predict for the records of a source; see `Workspace.predict`."""
     model, _, data = open_model(context, name)
     design = design_of(model)
@@ -74,7 +76,16 @@ def predict(context: Context, name: str, source: str, dialect: Dialect = UNSAID)
             f"{name!r} is a {type(fitted).__name__}, which does not predict; expected a "
             f"classifier, regressor or clusterer; write it with `erasable model export {name}`"
         )
-    found = {"prediction": pa.array(fitted.predict(design.given(table)).tolist())}
+    if proba and not hasattr(fitted, "predict_proba"):
+        raise WorkspaceError(
+            f"{name!r} is a {type(fitted).__name__}, which tells no probabilities; expected a "
+            "classifier that does; leave --proba out"
+        )
+    given = design.given(table)
+    found = {"prediction": pa.array(fitted.predict(given).tolist())}
+    if proba:
+        columns = zip(fitted.classes_.tolist(), fitted.predict_proba(given).T, strict=True)
+        found |= {f"probability_{label}": pa.array(values) for label, values in columns}
     if known.id_column in table.column_names:
         found = {known.id_column: table[known.id_column], **found}
     return pa.table(found)

@@ -7,7 +7,7 @@ the log, and with a model that the recipe makes of the records in the data.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +62,8 @@ def verify(
     with context.lock(reads=[locking.WHOLE] if names is None else locking.models(names)):
         with context.ledger.reading() as connection:
             ledger_checks.check(context, connection)
-            if names is None:
-                models = catalogue.every(connection)
-            else:
+            models: Iterable[Model] = catalogue.every(connection)
+            if names is not None:
                 models = [catalogue.find(connection, name) for name in dict.fromkeys(names)]
             found = [(model, catalogue.current(connection, model)) for model in models]
         verdicts = []

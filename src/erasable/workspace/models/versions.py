@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from erasable.workspace.context import Context
 from erasable.workspace.data.gone_subjects import drop_unused
@@ -15,6 +15,13 @@ from erasable.workspace.ledger import schema
 from erasable.workspace.models.catalogue import current, find
 from erasable.workspace.models.training import software
 from erasable.workspace.store.artifacts import StoredArtifact
+
+
+def next_number(connection: Connection, model_id: int) -> int:
+    """Return the number of the next version; one that was retired has kept its own."""
+    newest = select(func.max(schema.model_version.c.number))
+    found = connection.execute(newest.where(schema.model_version.c.model_id == model_id)).scalar()
+    return 1 + (found or 0)
 
 
 def new_version(

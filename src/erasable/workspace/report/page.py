@@ -10,14 +10,16 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from erasable.core import _pages
 from erasable.core._optional import needs
 from erasable.core.errors import TamperedError
 from erasable.workspace.audits import auditing as audits
 from erasable.workspace.context import Context
 from erasable.workspace.data import catalogue
 from erasable.workspace.evidence import consistency, log, suppressions
-from erasable.workspace.ledger.schema import measurement, model, task
+from erasable.workspace.ledger.schema import measurement, model
 from erasable.workspace.ledger.states import ANSWERED, OPEN, REFUSED
+from erasable.workspace.ledger.treatments import ERASING, FITTED, REWRITTEN
 from erasable.workspace.models import overview as of_models
 from erasable.workspace.requests import failures
 from erasable.workspace.requests.intake import Request, listing
@@ -49,7 +51,7 @@ def gather(context: Context) -> dict[str, Any]:
         with context.ledger.transaction() as connection:
             head = log.head(context, connection)
     with context.ledger.reading() as connection:
-        requests = listing(connection)
+        requests = listing(connection, None, now)
         entries = log.entries(connection, max(0, counts["log_size"] - _ENTRIES))
         return {
             "workspace": context.ledger.get(connection, "workspace"),
@@ -61,7 +63,6 @@ def gather(context: Context) -> dict[str, Any]:
             "n_requests": len(requests),
             "completed": [_shown(each, now) for each in requests if each.state in ANSWERED],
             "erased": _erased(connection),
-            "treatments": _treatments(connection),
             "models": _models(connection, counts),
             "datasets": catalogue.datasets(connection),
             "waiting": _waiting(connection, counts),
@@ -127,13 +128,8 @@ def _waiting(connection: Connection, counts: dict[str, Any]) -> list[dict[str, A
 def _erased(connection: Connection) -> int:
     """Count erased records, each once: requests of one batch may share some."""
     counted = select(func.coalesce(func.sum(measurement.c.n_deleted), 0))
-    return int(connection.execute(counted.where(measurement.c.kind == "rewrite")).scalar_one())
-
-
-def _treatments(connection: Connection) -> dict[str, int]:
-    counted = select(task.c.treatment, func.count()).where(task.c.target == "model")
-    rows = connection.execute(counted.group_by(task.c.treatment))
-    return {treatment: count for treatment, count in rows if treatment}
+    rewrites = counted.where(measurement.c.kind == REWRITTEN.measured_as)
+    return int(connection.execute(rewrites).scalar_one())
 
 
 def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,10 +143,8 @@ def _models(connection: Connection, counts: dict[str, Any]) -> list[dict[str, An
     found = []
     for each in of_models.models(connection):
         name = each["name"]
-        fits = [s for s, _ in costs.get((name, "fit"), [])]
-        erasures = [
-            pair for kind in ("delete", "refit", "retrain") for pair in costs.get((name, kind), [])
-        ]
+        fits = [s for s, _ in costs.get((name, FITTED.measured_as), [])]
+        erasures = [pair for kind in ERASING for pair in costs.get((name, kind), [])]
         found.append(
             {
                 **{
@@ -262,23 +256,30 @@ def _svg(figure: Any) -> str:
 _NONE = "\N{EN DASH}"
 
 
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
+        if value < limit:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value:.3g} s"
+
+
+_FILTERS: dict[str, Any] = {
+    "day": lambda at: _NONE if at is None else f"{at:%Y-%m-%d}",
+    "minute": lambda at: _NONE if at is None else f"{at:%Y-%m-%d %H:%M} UTC",
+    "seconds": _seconds,
+    "count": lambda n: _NONE if n is None else f"{n:,}",
+}
+
+
 def render(context: Context) -> str:
     """Return the page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     shown = gather(context)
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["day"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d}"
-    environment.filters["minute"] = lambda at: _NONE if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
-    environment.filters["seconds"] = _seconds
-    environment.filters["count"] = lambda n: _NONE if n is None else f"{n:,}"
-    return environment.get_template("page.html").render(
+    return _pages.render(
+        Path(__file__).with_name("page.html"),
+        "a report",
+        _FILTERS,
         **shown,
         due_dates=due_dates(shown["completed"]),
         costs=costs(shown["models"]),
@@ -289,12 +290,3 @@ def write(context: Context, path: str | os.PathLike[str]) -> None:
     """Write the page to a file of the user's, which is replaced; see `write_for_user`."""
     refuse_own(path, context.root)
     write_for_user(path, context.root, render(context).encode())
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    for limit, unit, factor in ((1e-3, "µs", 1e6), (1.0, "ms", 1e3)):
-        if value < limit:
-            return f"{value * factor:.3g} {unit}"
-    return f"{value:.3g} s"

@@ -37,6 +37,7 @@ from erasable.workspace.ledger.bulk import rows_in, update_in
 from erasable.workspace.ledger.schema import holding, identity, step
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import WAITING
+from erasable.workspace.ledger.treatments import CORRECTED, DELETED
 from erasable.workspace.models import catalogue, deleting
 from erasable.workspace.models.catalogue import NOT_THE_MODELS, Model, Version
 from erasable.workspace.models.following import Arriving
@@ -98,7 +99,7 @@ class Batch:
         self, connection: Connection, model: Model, version: Version | None, reader: Reader
     ) -> Arriving | None:
         """Return what a model is to learn of corrections; None if they do not concern it."""
-        if version is None or not self.corrections:
+        if version is None:
             return None
         used = dict(zip(model.datasets, version.dataset_versions, strict=True))
         concerned = [each for each in self.erasures if each.dataset.id in used]
@@ -115,7 +116,7 @@ class Batch:
         leave = any(each.ids_at(used[each.dataset.id]) for each in concerned)
         return Arriving(
             reader, version.dataset_versions, corrected=corrected,
-            treatment="deleted" if leave else "corrected",
+            treatment=DELETED if leave else CORRECTED,
         )  # fmt: skip
 
     def n_per_request(self, model: Model, version: Version | None) -> dict[str, int]:

@@ -34,9 +34,11 @@ from erasable.workspace.data.catalogue import DataSet
 from erasable.workspace.data.column_types import ColumnTypes, array_of, describe_type
 from erasable.workspace.data.dialects import UNSAID, Dialect
 from erasable.workspace.data.differences import same_rows
+from erasable.workspace.data.operation import Operation
 from erasable.workspace.data.sources import Source
 from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.locking import Claim
 from erasable.workspace.models import catalogue as of_models
 from erasable.workspace.models import deleting, recipes
 from erasable.workspace.models.catalogue import NEVER, Model, policy_of
@@ -44,6 +46,7 @@ from erasable.workspace.models.following import may_follow
 from erasable.workspace.models.model_columns import ids_and_groups, target_of, without_label
 from erasable.workspace.requests import intake, restoring
 from erasable.workspace.requests.intake import Request
+from erasable.workspace.store.artifacts import StoredArtifact
 
 _BESIDE = 200
 """Records with which a model is tried, beside those that are corrected."""
@@ -51,46 +54,73 @@ _FAR = 2.0**64
 """From there on squares exceed what float32 holds."""
 
 
-def acknowledge(
-    context: Context,
-    dataset: str,
-    source: str | None = None,
-    *,
-    ids: Sequence[Any] = (),
-    values: Mapping[str, Any] | None = None,
-    regulation: str = "gdpr",
-    hold: str | None = None,
-    received_at: datetime | None = None,
-    dialect: Dialect = UNSAID,
-) -> tuple[Request, list[str]]:
+class Correct(Operation[tuple[Request, list[str]]]):
     """Take in one correction of any number of records; see `Workspace.correct`."""
-    received, due = intake.times(context, regulation, hold, received_at)
-    if (source is None) == (not ids) or (source is None) != bool(values):
-        raise InvalidIdsError(
-            "a correction was given neither or both of a file, and ids with values; expected one "
-            "of them"
-        )
-    with context.lock(reads=locking.datasets([dataset])):
-        with context.ledger.reading() as connection:
-            ledger_checks.check_one(context, connection, "dataset", dataset)
-            known = catalogue.find(connection, dataset)
-        table = (
-            _given(known, ids, values or {}) if source is None else _read(known, source, dialect)
-        )
-        columns = table.column_names[1:]
-        with context.ledger.reading() as connection:
-            warnings, table = _check(context, connection, known, table)
-        stored = context.store.put("corrections", parquet_bytes(table, use_dictionary=False))
-        row = {
+
+    _known: DataSet
+    _stored: StoredArtifact
+
+    def __init__(
+        self,
+        context: Context,
+        dataset: str,
+        source: str | None = None,
+        *,
+        ids: Sequence[Any] = (),
+        values: Mapping[str, Any] | None = None,
+        regulation: str = "gdpr",
+        hold: str | None = None,
+        received_at: datetime | None = None,
+        dialect: Dialect = UNSAID,
+    ) -> None:
+        super().__init__(context)
+        received, due = intake.times(context, regulation, hold, received_at)
+        if (source is None) == (not ids) or (source is None) != bool(values):
+            raise InvalidIdsError(
+                "a correction was given neither or both of a file, and ids with values; expected "
+                "one of them"
+            )
+        self._dataset, self._source, self._dialect = dataset, source, dialect
+        self._ids, self._values = ids, values or {}
+        self._columns: list[str] = []
+        self._warnings: list[str] = []
+        self._row = {
             "regulation": regulation, "received_at": received, "due_at": due, "hold": hold,
-            "type": None, "changed_at": context.now(), "types": None, "tokens": None,
-            "condition": None, "values_key": stored.key, "values_sha256": stored.sha256,
-            "corrects": {"dataset": dataset, "columns": columns},
+            "type": None, "types": None, "tokens": None, "condition": None,
         }  # fmt: skip
-        with context.ledger.transaction() as connection:
-            ledger_checks.check(context, connection)
-            (request,) = intake.enter_requests(context, connection, [row])
-    return request, warnings
+
+    def claim(self, connection: Connection) -> Claim:
+        """See `Operation`."""
+        return Claim.of(reads=locking.datasets([self._dataset]))
+
+    def plan(self, connection: Connection) -> None:
+        """See `Operation`."""
+        ledger_checks.check_one(self.context, connection, "dataset", self._dataset)
+        self._known = catalogue.find(connection, self._dataset)
+
+    def prepare(self) -> None:
+        """See `Operation`."""
+        context, known = self.context, self._known
+        if self._source is None:
+            table = _given(known, self._ids, self._values)
+        else:
+            table = _read(known, self._source, self._dialect)
+        self._columns = table.column_names[1:]
+        with context.ledger.reading() as connection:
+            self._warnings, table = _check(context, connection, known, table)
+        self._stored = context.store.put("corrections", parquet_bytes(table, use_dictionary=False))
+
+    def commit(self, connection: Connection) -> tuple[Request, list[str]]:
+        """See `Operation`."""
+        context, stored = self.context, self._stored
+        ledger_checks.check(context, connection)
+        row = {
+            **self._row, "changed_at": context.now(),
+            "values_key": stored.key, "values_sha256": stored.sha256,
+            "corrects": {"dataset": self._dataset, "columns": self._columns},
+        }  # fmt: skip
+        (request,) = intake.enter_requests(context, connection, [row])
+        return request, self._warnings
 
 
 def lost_corrections(context: Context, listed: Sequence[Mapping[str, Any]]) -> list[str]:

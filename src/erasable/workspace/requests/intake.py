@@ -26,7 +26,14 @@ from erasable.workspace.evidence import entries, ledger_checks, log
 from erasable.workspace.identity import subjects
 from erasable.workspace.ledger.bulk import in_parts
 from erasable.workspace.ledger.schema import request as request_table
-from erasable.workspace.ledger.states import ANSWERED, COMPLETED, NO_MATCH, OPEN
+from erasable.workspace.ledger.states import (
+    ANSWERED,
+    COMPLETED,
+    NO_MATCH,
+    OPEN,
+    STATES,
+    WITHIN_OPEN,
+)
 from erasable.workspace.requests import regulations
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O, U
@@ -290,17 +297,25 @@ def find(connection: Connection, request_id: str) -> Request:
     return _as_request(row)
 
 
-def listing(connection: Connection, states: Sequence[str] | None = None) -> list[Request]:
-    """Return requests, those due first at the top; by default of every state of `Request`."""
+def listing(connection: Connection, states: Sequence[str] | None, now: datetime) -> list[Request]:
+    """Return requests, those due first at the top; with None of every state of `Request`."""
     query = select(*_COLUMNS).order_by(
         request_table.c.due_at.is_(None), request_table.c.due_at, request_table.c.received_at
     )
     if states is not None:
-        query = query.where(or_(*map(_in_state, states)))
+        known = [*(each.name for each in STATES), *WITHIN_OPEN]
+        if others := [each for each in states if each not in known]:
+            raise WorkspaceError(
+                f"there is no state {others[0]!r} of requests; expected some of: {', '.join(known)}"
+            )
+        query = query.where(or_(*(_in_state(each, now) for each in states)))
     return [_as_request(row) for row in connection.execute(query)]
 
 
-def _in_state(state: str) -> ColumnElement[bool]:
+def _in_state(state: str, now: datetime) -> ColumnElement[bool]:
+    if state in WITHIN_OPEN:
+        r = request_table.c
+        return r.state.in_(OPEN) & (r.due_at < now if state == "late" else r.hold.is_not(None))
     if state not in ANSWERED:
         return request_table.c.state == state
     found = request_table.c.matched > 0 if state == COMPLETED else request_table.c.matched == 0

@@ -17,6 +17,7 @@ from erasable.workspace.evidence import ledger_checks
 from erasable.workspace.identity import subjects, suppression
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.states import OPEN
+from erasable.workspace.ledger.treatments import REWRITTEN
 from erasable.workspace.models import deleting, estimates
 from erasable.workspace.requests import searching
 from erasable.workspace.requests.batches import (
@@ -102,9 +103,8 @@ def preview(
             )
             n = len(set(erasure.every_id()))
             matched.update(request for request, met in erasure.n_by_request().items() if met)
-            effects.append(
-                Effect("dataset", erasure.dataset.name, n, "rewritten", "bitwise", seconds)
-            )
+            name, how = erasure.dataset.name, REWRITTEN
+            effects.append(Effect("dataset", name, n, how.name, how.exactness, seconds))
         for row, version, ids in affected_models(connection, batch):
             n = sum(map(len, ids.values()))
             treatment, exactness = deleting.foresee(context, row, version, n)

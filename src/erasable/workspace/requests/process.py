@@ -10,7 +10,7 @@ the next one finishes. A request is completed only when nothing of its records i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +33,7 @@ from erasable.workspace.ledger.bulk import update_in
 from erasable.workspace.ledger.schema import request as request_table
 from erasable.workspace.ledger.schema import vacated
 from erasable.workspace.ledger.states import IN_PLACE, OPEN
+from erasable.workspace.ledger.treatments import TREATMENTS
 from erasable.workspace.locking.leases import Leases, OvertakenError
 from erasable.workspace.models import hooks
 from erasable.workspace.requests import external_updates, failures, steps
@@ -183,7 +184,7 @@ def carry_out(
                 break
             chosen = Choice(only, frozenset(out)) if is_whole else Choice([alone.pop(0)])
             claimed = set()
-        if any(each["treatment"] == "retired" for each in done.treatments):
+        if any(TREATMENTS[each["treatment"]].ends_model for each in done.treatments):
             _forget_leavers(context)  # who was only in data that no model needs any more
         if delivers and (failed is None or done.requests):
             updated = [each["model"] for each in done.treatments]
@@ -256,7 +257,8 @@ def _carry_out_once(
         pass  # no worker is at work any more for a process that has died
     with context.ledger.reading() as connection:
         done.warnings += log.clock_set_back(context, connection)
-    if _unfinished(context):
+        unfinished = _unfinished(connection)
+    if unfinished:
         done.requests += finish(context)
         done.n_resumed = len(done.requests)
     elif patience is None:
@@ -295,10 +297,7 @@ def _carry_out_once(
         unmatched = {request for request, count in matched.items() if count == 0} - needless
         done.n_needless = len(needless)
         done.n_unmatched = len(unmatched)
-        asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
-        with context.ledger.reading() as connection:
-            kept_out = suppression.suppressed(connection, asked)
-        done.n_kept_out = len(unmatched & {r for t in kept_out for r in batch.tokens[t]})
+        done.n_kept_out = _n_kept_out(context, batch, unmatched)
         done.requests += finish(context)
     done.n_records = sum(erasure.n_records for erasure in batch.erasures)
     done.n_corrected = sum(erasure.n_corrected for erasure in batch.erasures)
@@ -312,6 +311,16 @@ def _carry_out_once(
             }
         )  # fmt: skip
     return done
+
+
+def _n_kept_out(context: Context, batch: Batch, unmatched: Set[str]) -> int:
+    """Count the requests without a record of people who are suppressed already."""
+    asked = [token for token, by in batch.tokens.items() if not unmatched.isdisjoint(by)]
+    if not asked:
+        return 0
+    with context.ledger.reading() as connection:
+        kept_out = suppression.suppressed(connection, asked)
+    return len(unmatched & {request for token in kept_out for request in batch.tokens[token]})
 
 
 @contextmanager
@@ -458,7 +467,8 @@ def finish(context: Context) -> list[str]:
     with steps.phase("purging the disk"):
         context.clean()
         context.ledger.purge()
-    waiting = _unfinished(context)
+    with context.ledger.reading() as connection:
+        waiting = _unfinished(connection)
     if not waiting:
         return []
     with context.ledger.transaction() as connection:
@@ -470,7 +480,7 @@ def finish(context: Context) -> list[str]:
     return waiting
 
 
-def _unfinished(context: Context) -> list[str]:
-    with context.ledger.reading() as connection:
-        query = select(request_table.c.id).where(request_table.c.state.in_(IN_PLACE))
-        return list(connection.execute(query).scalars())
+def _unfinished(connection: Connection) -> list[str]:
+    """Return the requests that are in place and have no receipt yet."""
+    query = select(request_table.c.id).where(request_table.c.state.in_(IN_PLACE))
+    return list(connection.execute(query).scalars())

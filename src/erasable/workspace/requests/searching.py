@@ -15,11 +15,11 @@ from erasable.core.errors import InvalidIdsError
 from erasable.workspace.context import Context
 from erasable.workspace.data.catalogue import DataSet, all_datasets, record_type
 from erasable.workspace.identity.canonical import canonical, check_type, kind_of
-from erasable.workspace.identity.subjects import DEFAULT_TYPE, types_tried
+from erasable.workspace.identity.subjects import DEFAULT_TYPE, hashed, types_tried
 from erasable.workspace.ledger.bulk import values_held
 from erasable.workspace.ledger.schema import identity
 
-_ADDRESS = "email"
+_ADDRESS, _TELEPHONE = "email", "phone"
 
 
 def columns_searched(connection: Connection, types: Iterable[str]) -> list[dict[str, str]]:
@@ -53,7 +53,8 @@ def check_types(
     """Refuse identities that cannot be found, because no data set has their type.
 
     A type that is given has to be one of a data set, or of an identity known by a link; "id" is
-    always allowed. Without a type, what looks like an address needs a data set with addresses.
+    always allowed. Without a type, what looks like an address needs a data set with addresses, and
+    what looks like a telephone number, where there are some, a country code.
     Raise InvalidIdsError, or InvalidParameterError if there is no such type.
     """
     datasets = all_datasets(connection)
@@ -65,21 +66,41 @@ def check_types(
                 context, connection, values, [type], datasets, f"the type {type!r} was named"
             )
         return
-    from erasable.workspace.identity.value_formats import addresses_among  # late, as it takes Arrow
+    from erasable.workspace.identity.value_formats import (  # late, as it takes Arrow
+        addresses_among,
+        telephones_among,
+    )
 
+    types = types_tried(connection, None)
+    if any(kind_of(kind) == _TELEPHONE for kind in types):
+        _check_telephones(context, connection, telephones_among(values), types)
     addresses = addresses_among(values)
     if not addresses:
         return
     for value in addresses:
         canonical(_ADDRESS, value)  # "a@x.org, b@x.org" is two people, and would be found as none
     if not any(kind_of(kind) == _ADDRESS for kind in used):
-        kinds = [each for each in types_tried(connection, None) if kind_of(each) == _ADDRESS]
+        kinds = [each for each in types if kind_of(each) == _ADDRESS]
         n, several = len(addresses), len(addresses) > 1
         message = f"{n} of the identities look{'' if several else 's'} like an address"
         _check_known(
             context, connection, addresses, kinds, datasets, message if len(values) > 1 else
             "the identity looks like an address",
         )  # fmt: skip
+
+
+def _check_telephones(
+    context: Context, connection: Connection, values: Sequence[str], types: Sequence[str]
+) -> None:
+    """Refuse numbers without a country code that no other type knows: they would not be found."""
+    for value in values:
+        tried = hashed(context, value, types)
+        may_be_found = any(kind_of(kind) == _TELEPHONE for kind in tried.values())
+        if not may_be_found and not values_held(connection, identity.c.token, tried):
+            raise InvalidIdsError(
+                "an identity looks like a telephone number without a country code; expected one, "
+                "as in +49 170 1234567; name its type with --type if it is another identity"
+            )
 
 
 def _check_known(

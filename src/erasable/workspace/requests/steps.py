@@ -109,17 +109,21 @@ def _prepared_in_threads(
 ) -> Generator[deleting.Prepared | BatchFailure]:
     """Prepare models, in their order; what fails first among them is the same for any `n_jobs`."""
     held, readers, one_at_a_time = batch.held(), threading.local(), threading.Lock()
-    with context.ledger.reading() as connection:
-        ahead = batch.ahead(connection) if batch.corrections else None
+    ahead = None
+    if batch.corrections:
+        with context.ledger.reading() as connection:
+            ahead = batch.ahead(connection)
 
     def prepare(each: tuple[Model, Version | None, dict[int, list[Any]]]) -> Any:
         row, version, ids = each
         if not hasattr(readers, "own"):
             readers.own = Reader(context, held)
             readers.ahead = Reader(context, held, ahead)
+        arriving = None
         try:
-            with context.ledger.reading() as connection:
-                arriving = batch.arriving(connection, row, version, readers.ahead)
+            if batch.corrections:
+                with context.ledger.reading() as connection:
+                    arriving = batch.arriving(connection, row, version, readers.ahead)
         except NOT_THE_MODELS:
             raise
         except ErasableError as error:

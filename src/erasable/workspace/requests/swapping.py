@@ -14,6 +14,7 @@ from erasable.workspace.identity import suppression
 from erasable.workspace.ledger.bulk import delete_in
 from erasable.workspace.ledger.schema import failure, holding, identity, measurement, step, task
 from erasable.workspace.ledger.schema import request as request_table
+from erasable.workspace.ledger.treatments import REWRITTEN, of_request
 from erasable.workspace.models import deleting, hooks
 from erasable.workspace.requests import answering, searching
 from erasable.workspace.requests.batches import Batch
@@ -36,7 +37,7 @@ def swap(context: Context, connection: Connection, batch: Batch) -> dict[str, in
         deleting.adopt(context, connection, prepared, now, cause)
         tasks += _model_tasks(batch, row, prepared, counts, matched)
     for row, prepared, _ in batch.prepared:
-        if prepared.treatment == "retired":
+        if prepared.treated.ends_model:
             hooks.discard(context, connection, row.name)
         elif row.hook:
             hooks.add(context, connection, row.name)
@@ -108,8 +109,8 @@ def _dataset_tasks(
             tasks.append(
                 {
                     "request_id": request, "target": "dataset", "target_id": erasure.dataset.id,
-                    "state": "done", "exactness": "bitwise",
-                    "treatment": "corrected" if batch.corrects(request) else "rewritten",
+                    "state": "done", "exactness": REWRITTEN.exactness,
+                    "treatment": of_request(REWRITTEN, corrects=batch.corrects(request)).name,
                     "n_records": count, "seconds": erasure.seconds, "before": None, "after": None,
                 }
             )  # fmt: skip
@@ -123,22 +124,17 @@ def _model_tasks(
     counts: dict[str, int],
     matched: dict[str, int],
 ) -> list[dict[str, Any]]:
-    def treatment(request: str) -> str:
-        """Of a model that need not learn again: the same update may delete and correct."""
-        if prepared.treatment not in ("deleted", "corrected"):
-            return prepared.treatment
-        return "corrected" if batch.corrects(request) else "deleted"
-
-    uncovered = prepared.treatment == "not covered"
+    treated = prepared.treated
     return [
         {
             "request_id": request, "target": "model", "target_id": row.id, "state": "done",
-            "treatment": treatment(request), "exactness": prepared.exactness,
+            "treatment": of_request(treated, corrects=batch.corrects(request)).name,
+            "exactness": prepared.exactness,
             "n_records": count, "seconds": prepared.seconds,
             "before": prepared.before, "after": prepared.commitment,
         }
         for request, count in counts.items()
-        if count or (uncovered and matched[request])
+        if count or (matched[request] and not treated.is_covered)
     ]  # fmt: skip
 
 
@@ -158,7 +154,7 @@ def _searched(connection: Connection, batch: Batch) -> dict[str, list[dict[str, 
 def _measured(erasure: erasing.Erasure, now: Any) -> dict[str, Any]:
     return {
         "dataset_id": erasure.dataset.id,
-        "kind": "rewrite",
+        "kind": REWRITTEN.measured_as,
         "n_records": sum(each.part.n_records for each in erasure.found),
         "n_deleted": len(set(erasure.every_id())),
         "seconds": erasure.seconds,

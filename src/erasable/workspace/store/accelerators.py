@@ -90,7 +90,8 @@ def settle_all(
         if now is None or not settled:
             disk.remove_folder(folder)
         elif folder != folder_of(now):
-            disk.remove_folder(folder_of(now))
+            if disk.path(folder_of(now)).exists():
+                disk.remove_folder(folder_of(now))
             disk.rename(folder, folder_of(now))
         else:
             continue

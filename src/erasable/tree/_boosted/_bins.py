@@ -20,7 +20,7 @@ from erasable.core.ids import shorten
 from erasable.core.passes import Block, Pass, run
 from erasable.core.row_arrays import PerLiveRow, Written, padded
 from erasable.core.tape import Tape
-from erasable.ensemble._boosting._bin_kernels import (
+from erasable.tree._boosted._bin_kernels import (
     copy_columns,
     find_codes,
     find_edges,
@@ -28,7 +28,7 @@ from erasable.ensemble._boosting._bin_kernels import (
     hash_edges,
     lose,
 )
-from erasable.ensemble._boosting._layout import Bins
+from erasable.tree._boosted._layout import Bins
 
 _TOGETHER = 8
 _NOT_COUNTED: Ints = np.empty(0, dtype=np.int64)

@@ -6,17 +6,18 @@ functions of the live records, so that they seldom change.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from erasable.core.arrays import Floats, Ints
 from erasable.core.weighted import power_below
-from erasable.ensemble._boosting import _loss_kernels as kernels
-from erasable.ensemble._boosting._loss_kernels import LossTables
+from erasable.tree._boosted import _loss_kernels as kernels
+from erasable.tree._boosted._loss_kernels import LossTables
 
 LATTICE, FINER = 0.25, 0.125
 """Units are so many times the learning rate, or less: in log-odds, and in spreads of a target."""
@@ -37,38 +38,43 @@ _REACH = 16.0
 """Log-odds at which probabilities are as good as 0."""
 
 
-class Loss(Protocol):
-    """What a loss has to be able to do."""
+@dataclass(frozen=True, eq=False)
+class Loss(ABC):
+    """Base of the losses."""
 
-    unit: float
-    start: Ints
-    """Where predictions start, in units: one number for each tree of a round."""
+    hessian_one: ClassVar[float]
+    """Code of a Hessian of 1."""
+
+    unit: float  # of predictions; a power of two
+    start: Ints  # (n_outputs,); where predictions start, in units: one for each tree of a round
 
     @property
+    @abstractmethod
     def tables(self) -> LossTables:
         """What kernels need, which find gradients, Hessians and losses."""
 
     @property
-    def scales(self) -> tuple[float, ...]:
-        """What all whole numbers depend on: all is learned anew where it is another."""
-
-    def most(self, learning_rate: float) -> int:
-        """Return the largest value of a leaf, in units."""
-
-    @property
-    def hessian_one(self) -> float:
-        """Code of a Hessian of 1."""
-
-    @property
+    @abstractmethod
     def loss_one(self) -> float:
         """Code of a loss of 1."""
 
-    def step(self, learning_rate: float) -> float:
-        """Return how many units a leaf gets of gradient 1 by Hessian 1, both as codes."""
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """What all whole numbers depend on: all is learned anew where it is another."""
+        return (self.unit,)
 
     @property
     def offset(self) -> float:
-        """Return what is added to gains, which are squares of gradients by Hessians."""
+        """What is added to gains, which are squares of gradients by Hessians."""
+        return OFFSET * 4.0**kernels.GRADIENT_BITS / self.hessian_one
+
+    def most(self, learning_rate: float) -> int:
+        """Return the largest value of a leaf, in units."""
+        return MOST_VALUE
+
+    def step(self, learning_rate: float) -> float:
+        """Return how many units a leaf gets of gradient 1 by Hessian 1, both as codes."""
+        return learning_rate * (self.hessian_one * 2.0**-kernels.GRADIENT_BITS) / self.unit
 
 
 def _unit_of(learning_rate: float, part: float) -> float:
@@ -91,20 +97,14 @@ def _tables(unit: float) -> LossTables:
 
 
 @dataclass(frozen=True, eq=False)
-class LogLoss:
+class LogLoss(Loss):
     """Of classes: one tree a round for two, otherwise one for each.
 
     >>> LogLoss.of(np.array([3, 1]), 0.2).start * LogLoss.of(np.array([3, 1]), 0.2).unit
     array([-1.])
     """
 
-    unit: float  # in log-odds
-    start: Ints  # (n_outputs,)
-    tables: LossTables
-
     hessian_one = float(1 << kernels.HESSIAN_BITS)
-    loss_one = float(1 << kernels.LOSS_BITS)
-    offset = OFFSET * 2.0 ** (2 * kernels.GRADIENT_BITS - kernels.HESSIAN_BITS)
 
     @classmethod
     def of(cls, counts: Ints, learning_rate: float) -> Self:
@@ -123,38 +123,29 @@ class LogLoss:
             tried = -tables.powers[::coarse]
             places = np.searchsorted(tried, -counts / n)
             start = -coarse * np.minimum(places, tried.size - 1)
-        return cls._made(unit, start)
+        return cls(unit, start.astype(np.int64))
 
     @classmethod
     def with_start(cls, start: Any, learning_rate: float) -> Self:
         """Make it with a known start."""
-        return cls._made(_unit_of(learning_rate, LATTICE), np.asarray(start, np.int64))
-
-    @classmethod
-    def _made(cls, unit: float, start: Ints) -> Self:
-        kind = kernels.LOGISTIC if start.size == 1 else kernels.SOFTMAX
-        return cls(unit, start.astype(np.int64), _tables(unit)._replace(kind=kind))
+        return cls(_unit_of(learning_rate, LATTICE), np.asarray(start, np.int64))
 
     @property
-    def scales(self) -> tuple[float, ...]:
-        """See `Loss.scales`."""
-        return (self.unit,)
+    def tables(self) -> LossTables:
+        """See `Loss.tables`."""
+        kind = kernels.LOGISTIC if self.start.size == 1 else kernels.SOFTMAX
+        return _tables(self.unit)._replace(kind=kind)
 
-    def most(self, learning_rate: float) -> int:
-        """See `Loss.most`."""
-        return MOST_VALUE
-
-    def step(self, learning_rate: float) -> float:
-        """See `Loss.step`."""
-        return learning_rate * 2.0 ** (kernels.HESSIAN_BITS - kernels.GRADIENT_BITS) / self.unit
+    @property
+    def loss_one(self) -> float:
+        """See `Loss.loss_one`."""
+        return float(1 << kernels.LOSS_BITS)
 
 
 @dataclass(frozen=True, eq=False)
-class Squares:
-    """Of numbers, half their squared error."""
+class Squares(Loss):
+    """Of numbers, half their squared error; the unit is in what targets are in."""
 
-    unit: float  # in what targets are in; a power of two
-    start: Ints  # (1,)
     spread: int  # exponent of the spread of the targets, in units
 
     hessian_one = 256.0
@@ -164,15 +155,6 @@ class Squares:
         """See `Loss.tables`."""
         none = np.empty(0, dtype=np.int64)
         return LossTables(kernels.SQUARES, self.unit, none, none, none, np.empty(0))
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """See `Loss.scales`."""
-        return (self.unit,)
-
-    def most(self, learning_rate: float) -> int:
-        """See `Loss.most`."""
-        return MOST_VALUE
 
     def step(self, learning_rate: float) -> float:
         """See `Loss.step`."""
@@ -199,11 +181,9 @@ def _rates(unit: float) -> LossTables:
 
 
 @dataclass(frozen=True, eq=False)
-class Poisson:
+class Poisson(Loss):
     """Of numbers from 0 on, half the deviance of Poisson; predictions are logarithms of rates."""
 
-    unit: float  # of logarithms
-    start: Ints  # (1,)
     scale: float  # the rate whose logarithm is 0: the power of two below the mean of the targets
     noise: float  # a power of two below the variance of the targets, by the square of the scale
 
@@ -242,14 +222,10 @@ class Poisson:
         """See `Loss.most`: one step multiplies a rate by ``e**2`` at most."""
         return max(1, int(LONGEST * learning_rate / self.unit))
 
-    def step(self, learning_rate: float) -> float:
-        """See `Loss.step`."""
-        return learning_rate * 2.0 ** (kernels.RATE_BITS - kernels.GRADIENT_BITS) / self.unit
-
     @property
     def offset(self) -> float:
         """See `Loss.offset`."""
-        return OFFSET * self.noise * 2.0 ** (2 * kernels.GRADIENT_BITS - kernels.RATE_BITS)
+        return self.noise * super().offset
 
     @property
     def loss_one(self) -> float:

@@ -13,7 +13,7 @@ from erasable.core._function_kernels import expose
 from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core._tape_kernels import exponential, log
 from erasable.core.arrays import Floats, Words
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._layout import (
     ALL_VALUES,
     BEST,
     COUNT_BITS,

@@ -11,26 +11,25 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Ints, Ints32
-from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, value_of
-from erasable.ensemble._boosting._grow_kernels import add_to, first_of
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._decide_kernels import decide_node, goes_left, value_of
+from erasable.tree._boosted._grow_kernels import add_to, first_of
+from erasable.tree._boosted._layout import (
     ALL_VALUES,
     BEST,
     COUNT_MASK,
     DEPTH,
     EDGE,
-    FEATURE,
     FIRST,
     GAP,
     GAPS_LEFT,
-    LEFT,
     N_CANDIDATES,
     Bins,
     BoostingRules,
     TreeArrays,
     Whole,
 )
-from erasable.ensemble._boosting._loss_kernels import Given, LossTables, find_pairs, sum_losses
+from erasable.tree._boosted._loss_kernels import Given, LossTables, find_pairs, sum_losses
+from erasable.tree._layout import FEATURE, LEFT
 
 SAME, VALUES, SPLITS = range(3)
 """What records that leave or come change of a tree: nothing, values of leaves, or splits."""

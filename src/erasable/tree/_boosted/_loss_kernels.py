@@ -15,15 +15,14 @@ from erasable.core._function_kernels import expose
 from erasable.core._jit import inlined, kernel, subroutine
 from erasable.core._tape_kernels import log
 from erasable.core.arrays import Floats, Ints, Ints32, Words
-from erasable.ensemble._boosting._layout import COUNT_BITS, Whole
+from erasable.tree._boosted._layout import COUNT_BITS, Whole
 from erasable.tree._hash_kernels import mix64
+from erasable.tree._layout import WEIGHT_BITS
 
 GRADIENT_BITS = 16
 """A gradient of 1 is ``2**16``."""
 HESSIAN_BITS = 10
 """A Hessian of 1 is ``2**10``; that of the log loss is 1/4 at most."""
-WEIGHT_BITS = 16
-"""The largest weight is between ``2**15`` and ``2**16``."""
 LOSS_BITS = 20
 _G, _W = np.int64(GRADIENT_BITS), np.int64(WEIGHT_BITS)
 _HALF = np.int64(1 << 15)

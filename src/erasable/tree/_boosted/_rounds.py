@@ -20,33 +20,26 @@ from erasable.core.arrays import Floats, Ints, Ints32
 from erasable.core.persistent import Persistent, attributes_of
 from erasable.core.row_arrays import padded
 from erasable.core.tape import Tape
-from erasable.ensemble._boosting._bins import Binned
-from erasable.ensemble._boosting._decide_kernels import factors_of
-from erasable.ensemble._boosting._flat import FlatBoostedTree
-from erasable.ensemble._boosting._grow_kernels import grow
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._bins import Binned
+from erasable.tree._boosted._decide_kernels import factors_of
+from erasable.tree._boosted._flat import FlatBoostedTree
+from erasable.tree._boosted._grow_kernels import grow
+from erasable.tree._boosted._layout import (
     N_CODES,
     N_FIELDS,
     BoostingRules,
     BoostingScratch,
     TreeArrays,
 )
-from erasable.ensemble._boosting._loss_kernels import Given, losses_of, pairs_of
-from erasable.ensemble._boosting._losses import Loss
-from erasable.ensemble._boosting._walk_kernels import OFTEN, SPLITS, VALUES, add_values, move_rows
+from erasable.tree._boosted._loss_kernels import Given, losses_of, pairs_of
+from erasable.tree._boosted._losses import Loss
+from erasable.tree._boosted._walk_kernels import OFTEN, SPLITS, add_values, move_rows
 
 
-class BoostedTree(NamedTuple):
-    """A tree for deletions, and for everything else."""
-
-    tree: TreeArrays
-    flat: FlatBoostedTree
-
-
-def room_for(n_nodes: int, n_candidates: int) -> TreeArrays:
+def empty_tree(n_nodes: int, n_candidates: int) -> TreeArrays:
     """Return arrays for so many nodes and candidates.
 
-    >>> room_for(3, 5).lefts.shape
+    >>> empty_tree(3, 5).lefts.shape
     (5, 2)
     """
     return TreeArrays(
@@ -86,8 +79,9 @@ def _copy(tree: TreeArrays, to: TreeArrays) -> None:
 class Trees(Persistent):
     """Trees in order; of all but the last ones, which are cut off, everything stays where it is."""
 
-    flats: list[FlatBoostedTree] = field(default_factory=list)
-    _all: TreeArrays = field(default_factory=lambda: room_for(0, 0))
+    # as the model has them; None of those that nobody has asked for since they changed
+    flats: list[FlatBoostedTree | None] = field(default_factory=list)
+    _all: TreeArrays = field(default_factory=lambda: empty_tree(0, 0))
     _ends: Ints = field(default_factory=lambda: np.zeros((1, 2), dtype=np.int64))
     _high: tuple[int, int] = (0, 0)
 
@@ -104,21 +98,17 @@ class Trees(Persistent):
         """Return one of the trees, of which each array is a view."""
         return part_of(self._all, *self._ends[i : i + 2].tolist())
 
-    def copy(self, i: int) -> BoostedTree:
+    def copy(self, i: int) -> TreeArrays:
         """Return a copy of one of the trees."""
-        tree = self.tree(i)
-        copied = room_for(tree.keys.size, tree.factors.size)
-        _copy(tree, copied)
-        return BoostedTree(copied, self.flats[i])
+        return TreeArrays._make(each.copy() for each in self.tree(i))
 
-    def append(self, grown: BoostedTree) -> None:
+    def append(self, tree: TreeArrays) -> None:
         """Copy a tree behind the others."""
         n = len(self)
-        self._make_room(grown.tree)
-        sizes = grown.tree.keys.size, grown.tree.factors.size
-        self._ends[n + 1] = self._ends[n] + sizes
-        self.flats.append(grown.flat)
-        _copy(grown.tree, self.tree(n))
+        self._make_room(tree)
+        self._ends[n + 1] = self._ends[n] + (tree.keys.size, tree.factors.size)
+        self.flats.append(None)
+        _copy(tree, self.tree(n))
 
     def cut(self, n: int) -> None:
         """Drop all trees but the first n."""
@@ -143,7 +133,7 @@ class Trees(Persistent):
             self._ends = np.concatenate([self._ends, np.zeros_like(self._ends)])
         wanted = nodes + tree.keys.size, tries + tree.factors.size
         if wanted[0] > self._all.keys.size or wanted[1] > self._all.factors.size:
-            self._move(room_for(*(2 * most for most in wanted)))
+            self._move(empty_tree(*(2 * most for most in wanted)))
 
     def _move(self, to: TreeArrays) -> None:
         ends = self._ends[len(self)].tolist()
@@ -153,7 +143,7 @@ class Trees(Persistent):
     def _kept_attributes(self) -> dict[str, Any]:
         nodes, tries = self._ends[len(self)].tolist()
         if (nodes, tries) != (self._all.keys.size, self._all.factors.size):
-            self._move(room_for(nodes, tries))
+            self._move(empty_tree(nodes, tries))
         return attributes_of(self)
 
 
@@ -215,7 +205,7 @@ class Boosted(Persistent):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def learn(self, start: int = 0, kept: dict[int, BoostedTree] | None = None) -> None:
+    def learn(self, start: int = 0, kept: dict[int, TreeArrays] | None = None) -> None:
         """Learn all rounds from `start` on; of that round, the trees `kept` are known."""
         loss, plan = self.loss, self.plan
         if not loss.start.size:  # of one class
@@ -239,10 +229,10 @@ class Boosted(Persistent):
             for k in range(n_outputs):
                 if k in known:
                     grown = known[k]
-                    add_values(self.binned.bins, grown.tree, learned, raws[k])
+                    add_values(self.binned.bins, grown, learned, raws[k])
                 else:
                     grown = grower.grow(pairs[k], self._key(t, k), raws[k])
-                add_values(self.binned.bins, grown.tree, held_out, raws[k])
+                add_values(self.binned.bins, grown, held_out, raws[k])
                 self.trees.append(grown)
             self.losses.append(losses_of(loss.tables, self.given, raws, held_out))
         self.trees.overwrite()
@@ -325,7 +315,7 @@ class Boosted(Persistent):
 
     def _move_rows(
         self, moving: Ints, use: NDArray[np.uint8], n_gone: int
-    ) -> tuple[int, dict[int, BoostedTree]]:
+    ) -> tuple[int, dict[int, TreeArrays]]:
         """Follow rows, of which the first leave, round by round.
 
         Return the first round that changes, and its trees that stay.
@@ -351,15 +341,9 @@ class Boosted(Persistent):
                 self.losses[t] += int(losses[t])
         kept = {}
         for k, change in enumerate(changes.tolist() if first < n else []):
-            i = first * n_outputs + k
-            if change == VALUES:
-                self.trees.flats[i] = self._flattened(self.trees.tree(i))
             if change != SPLITS:
-                kept[k] = self.trees.copy(i)
+                kept[k] = self.trees.copy(first * n_outputs + k)
         return first, kept
-
-    def _flattened(self, tree: TreeArrays) -> FlatBoostedTree:
-        return FlatBoostedTree.of(tree, self.binned.edges, self.binned.bins.categorical)
 
     def erase(self, rows: Ints) -> None:
         """Overwrite what is kept of rows."""
@@ -367,6 +351,16 @@ class Boosted(Persistent):
         self.given.erase(rows)
         for raws in self.before:
             raws[rows] = 0
+
+    def flats(self) -> list[FlatBoostedTree]:
+        """Return the trees as the model has them."""
+        edges, categorical = self.binned.edges, self.binned.bins.categorical
+        found = [
+            FlatBoostedTree.of(self.trees.tree(i), edges, categorical) if flat is None else flat
+            for i, flat in enumerate(self.trees.flats)
+        ]
+        self.trees.flats[:] = found
+        return found
 
     @property
     def n_rounds(self) -> int:
@@ -398,14 +392,13 @@ class _Grower:
             hashes=np.zeros(N_CODES, dtype=np.uint64),
             lowest=np.zeros(rules.sample, dtype=np.uint64),
         )
-        self.tree = room_for(n_nodes, tries)
+        self.tree = empty_tree(n_nodes, tries)
         self.report = np.zeros(2, dtype=np.int64)
 
-    def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> BoostedTree:
+    def grow(self, pairs: Ints, key: np.uint64, raws: Ints32) -> TreeArrays:
         """Grow a tree, which the next one overwrites, and add what it says to `raws`."""
         work, tree, binned = self.work, self.tree, self.binned
         work.rows[:] = self.learned
         tree.keys[0] = key
         grow(binned.bins, pairs, self.rules, _factors(), work, tree, raws, self.report)
-        own = part_of(tree, (0, 0), self.report.tolist())
-        return BoostedTree(own, FlatBoostedTree.of(own, binned.edges, binned.bins.categorical))
+        return part_of(tree, (0, 0), self.report.tolist())

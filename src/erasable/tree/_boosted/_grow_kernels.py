@@ -13,16 +13,14 @@ import numpy as np
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Ints32
-from erasable.ensemble._boosting._decide_kernels import decide_node, goes_left, survey, value_of
-from erasable.ensemble._boosting._layout import (
+from erasable.tree._boosted._decide_kernels import decide_node, goes_left, survey, value_of
+from erasable.tree._boosted._layout import (
     BEST,
     DEPTH,
     EDGE,
-    FEATURE,
     FIRST,
     GAP,
     GAPS_LEFT,
-    LEFT,
     N_CANDIDATES,
     N_CODES,
     Bins,
@@ -32,6 +30,7 @@ from erasable.ensemble._boosting._layout import (
     Whole,
 )
 from erasable.tree._hash_kernels import LEFT_SIDE, RIGHT_SIDE, child_key
+from erasable.tree._layout import FEATURE, LEFT
 
 _TOGETHER = 16
 """Features whose sums are in the cache together."""

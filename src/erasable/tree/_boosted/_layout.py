@@ -25,10 +25,10 @@ ALL_VALUES = np.int64(254)
 COUNT_BITS = np.int64(28)
 COUNT_MASK = np.int64((1 << 28) - 1)
 
-FEATURE, EDGE, GAPS_LEFT, LEFT, FIRST, N_CANDIDATES, BEST, DEPTH = range(8)
+# Columns of `TreeArrays.nodes`, beside `FEATURE` and `LEFT` of trees of all kinds: a node's split
+# (-1 in a leaf), its left child (the right one is the next), its candidates, and which won.
+EDGE, GAPS_LEFT, FIRST, N_CANDIDATES, BEST, DEPTH = 1, 2, 4, 5, 6, 7
 N_FIELDS = 8
-"""Of a node: its split (-1 in a leaf), its left child (the right one is the next), its candidates,
-and which of them won."""
 
 
 class Bins(NamedTuple):

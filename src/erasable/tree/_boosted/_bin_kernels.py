@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from erasable.core._jit import kernel, subroutine
 from erasable.core.arrays import Floats, Ints, Words
-from erasable.ensemble._boosting._layout import GAP
+from erasable.tree._boosted._layout import GAP
 from erasable.tree._hash_kernels import mix64
 
 _SLOTS = 4096

@@ -1,0 +1,3 @@
+from erasable.tree._decision import DecisionTreeClassifier, DecisionTreeRegressor
+
+__all__ = ["DecisionTreeClassifier", "DecisionTreeRegressor"]

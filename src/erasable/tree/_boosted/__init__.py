@@ -1,0 +1,1 @@
+"""Trees of gradient boosting: bins, losses, growth, and the rounds."""
