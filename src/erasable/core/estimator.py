@@ -471,8 +471,8 @@ class Erasable(Model):
         ExportError
             scikit-learn has no such estimator, or none that predicts the same.
         DetachedError
-            The model was loaded without records, and needs them: a part of it would have to be
-            fitted again, or boosting splits at text, of which it keeps hashes.
+            The model was loaded without records, and boosting splits at text, of which it keeps
+            hashes.
         NotFittedError
             The model is not fitted.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.neighbors import KernelDensity
@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
-from erasable.core._column_choice import Columns, is_empty, positions
+from erasable.core._column_choice import Columns, positions
 from erasable.core.estimator import Erasable
 from erasable.core.params import as_encoded, decode_param, encoded_parts
 from erasable.export._neighbors import warn_of_records
@@ -72,7 +72,7 @@ def _width_before(source: Source, place: int, step: Any) -> int:
 
 def _encoded(source: Source, parameter: str) -> dict[str, Any]:
     """Return what followed the names of the parts at `fit`, as plain values."""
-    return encoded_parts(source.model.state()["params"][parameter])
+    return encoded_parts(source.state["params"][parameter])
 
 
 # -- column transformers ---------------------------------------------------------------------------
@@ -80,33 +80,33 @@ def _encoded(source: Source, parameter: str) -> dict[str, Any]:
 
 def column_transformer(source: Source) -> ColumnTransformer:
     """Export the transformers, with the positions of their columns."""
-    model, state = source.model, source.model.state()
-    there = Columns(model.n_features_in_, state["feature_names"])
-    places: dict[str, Any] = {}
-    for name, (_, columns) in _encoded(source, "transformers").items():
-        chosen = decode_param(columns)
-        found = state.get("selected", {}).get(name)
-        places[name] = positions(chosen, there, name) if found is None else found.tolist()
-    parts = [
-        (name, _part(source, part, places[name]), places[name])
-        for name, part, _ in model.transformers
-        if not is_empty(places[name])
-    ]
-    used = {place for each in places.values() for place in each}
-    left = [place for place in range(model.n_features_in_) if place not in used]
-    rest = _part(source, model.remainder, left) if left else "drop"
-    parts = [
-        (name, part, columns[0] if _reads_texts(part) else columns) for name, part, columns in parts
-    ]
-    return _fitted(source, parts, rest)
+    model = source.model
+    there = Columns(model.n_features_in_, source.state["feature_names"])
+    selected, parts, used = source.state.get("selected", {}), [], set()
+    given = {name: part for name, part, _ in model.transformers}
+    for name, (encoded, chosen) in _encoded(source, "transformers").items():
+        columns = selected.get(name)
+        if columns is None:
+            columns = positions(decode_param(chosen), there, name)
+        columns = list(map(int, columns))
+        used.update(columns)
+        if columns:
+            part = _part(source, given[name], encoded, len(columns))
+            parts.append((name, part, columns[0] if _reads_texts(part) else columns))
+    n_left = model.n_features_in_ - len(used)
+    rest = source.state["params"]["remainder"]
+    return _fitted(
+        source, parts, _part(source, model.remainder, rest, n_left) if n_left else "drop"
+    )
 
 
-def _part(source: Source, part: Any, columns: list[int]) -> Any:
+def _part(source: Source, part: Any, encoded: Any, width: int) -> Any:
+    """Export a part, which gets so many columns; `encoded` is what it was at `fit`."""
     if is_word(part):
-        return part
+        return encoded
     if isinstance(part, Erasable):
         return source.part(part)
-    return made_ready(part, len(columns))
+    return made_ready(as_encoded(part, encoded), width)
 
 
 def _reads_texts(part: Any) -> bool:
@@ -129,12 +129,12 @@ class _Stub(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Return what the part would return, but for the values."""
-        zeros = np.zeros((len(X), self.width))
-        return csr_array(zeros) if _makes_sparse(self.part) else zeros
+        zeros = np.zeros((X.shape[0], self.width))
+        return csr_array(zeros) if _makes_sparse(self.part, issparse(X)) else zeros
 
 
-def _makes_sparse(part: Any, given: bool = False) -> bool:
-    """Tell whether a fitted estimator of scikit-learn makes a sparse table."""
+def _makes_sparse(part: Any, given: bool) -> bool:
+    """Tell whether a fitted estimator makes a sparse table, of a sparse one if `given` is true."""
     if isinstance(part, Pipeline):
         for _, step in part.steps:
             given = _makes_sparse(step, given)
@@ -160,10 +160,13 @@ def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> Col
     made = ColumnTransformer(
         [(name, stub(name, part), columns) for name, part, columns in parts],
         remainder=stub("remainder", rest),
-        sparse_threshold=model.state()["params"].get("sparse_threshold", 1.0),
+        sparse_threshold=source.state["params"].get("sparse_threshold", 1.0),
         verbose_feature_names_out=source.at_fit("verbose_feature_names_out"),
     )
-    made.fit(np.zeros((1, model.n_features_in_)))
+    row: Any = np.zeros((1, model.n_features_in_))
+    if source.held is not None and issparse(source.held.records.matrix):
+        row = csr_array(row)  # without records, tables are dense
+    made.fit(row)
     made.transformers, made.remainder = parts, rest
     made.transformers_ = [
         (name, part.part if isinstance(part, _Stub) else part, columns)

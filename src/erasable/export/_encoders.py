@@ -68,7 +68,7 @@ def ordinal(source: Source) -> OrdinalEncoder:
 def imputer(source: Source) -> SimpleImputer:
     """Export what gaps are filled with, and which columns have any."""
     model, params = source.model, source.shared(SimpleImputer)
-    fills, state = model.statistics_, model.state()
+    fills, state = model.statistics_, source.state
     n_values, gap = state["n_values"], params["missing_values"]
     gap = params["missing_values"] = np.nan if gap is None else gap
     empty = n_values == 0

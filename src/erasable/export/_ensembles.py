@@ -19,7 +19,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import Bunch
 
 from erasable.core._column_choice import has_names
-from erasable.core.errors import DetachedError, ExportError
+from erasable.core.errors import ExportError
 from erasable.core.estimator import Erasable
 from erasable.export._compositions import warn_of_held
 from erasable.export._source import Source, set_names
@@ -29,12 +29,6 @@ def _members(source: Source) -> list[Any]:
     """Export the members."""
     found = []
     for each in source.model.estimators_:
-        if each is None:
-            name = type(source.model).__name__
-            raise DetachedError(
-                f"members of this {name} have not been fitted again since it was loaded; expected "
-                "that; load it with its records, or with trusted=True if the file is your own"
-            )
         if isinstance(each, Erasable):
             found.append(source.part(each))
         else:
@@ -141,7 +135,7 @@ def _n_outputs(member: Any) -> int:
 
 
 def _voting(source: Source, theirs: type[Any], members: list[Any]) -> Any:
-    parts = source.model.state()["members"]
+    parts = source.state["members"]
     names = [f"shard{number}" for number in parts]
     made = theirs(
         [*zip(names, members, strict=True)],

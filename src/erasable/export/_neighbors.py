@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def warn_of_records(source: Source, name: str) -> None:
             f"the exported {name} holds the values of records, and is to be protected, and "
             "replaced after a deletion, as they are; pass records=True to say that you know",
             ExportWarning,
-            stacklevel=2,
+            stacklevel=6,  # of the caller of `to_sklearn`
         )
 
 
@@ -32,18 +31,14 @@ def _records(source: Source) -> tuple[Floats, dict[str, Any]]:
     What the model learns behind a scaler of a pipeline, it keeps unscaled.
     """
     warn_of_records(source, type(source.model).__name__)
-    state = source.model.state()
-    kept, places = state["records"], dict(_places(source.model.ids_))
+    kept, scaling = dict(source.state["records"]), source.state.get("map")
+    places = {one: place for place, one in enumerate(source.model.ids_.tolist())}
     order = np.argsort([places[one] for one in kept.pop("ids").tolist()])
     rows = kept.pop("X")[order]
     targets = {name: part if name == "classes" else part[order] for name, part in kept.items()}
-    if "map" in state:
-        rows = (rows - state["map"]["shift"]) / state["map"]["scale"]
+    if scaling is not None:
+        rows = (rows - scaling["shift"]) / scaling["scale"]
     return rows, targets
-
-
-def _places(ids: NDArray[Any]) -> Iterator[tuple[Any, int]]:
-    return zip(ids.tolist(), range(ids.size), strict=True)
 
 
 def _params(source: Source, theirs: type[Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,12 @@ class Source:
         return {
             name: self.at_fit(name) for name in own if name in other and name not in _NOT_EXPORTED
         }
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What the model has learned, a copy."""
+        found: dict[str, Any] = self.model.state()
+        return found
 
     @property
     def names(self) -> NDArray[Any] | None:

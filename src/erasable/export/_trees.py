@@ -60,7 +60,7 @@ class _Nodes:
     """How nodes of a tree become those of scikit-learn."""
 
     def __init__(self, source: Source) -> None:
-        self.state = source.model.state()
+        self.state = source.state
         self.classifies = "classes" in self.state
         names = ("criterion", *(("class_weight",) if self.classifies else ()))
         self.settings = {name: source.at_fit(name) for name in names}
@@ -190,7 +190,7 @@ def _labels(source: Source) -> NDArray[Any] | None:
 
 def boosting(source: Source, theirs: type[Any]) -> Any:
     """Export the rounds; see `_predictor` for splits at categories."""
-    model, state, labels = source.model, source.model.state(), _labels(source)
+    model, state, labels = source.model, source.state, _labels(source)
     if labels is not None and labels.size < 2:
         raise ExportError(
             "the model knows one class, for which scikit-learn's boosting predicts probabilities "
@@ -261,7 +261,7 @@ def _texts(source: Source, coded: NDArray[np.bool_]) -> Iterator[tuple[int, Hash
     for feature in np.flatnonzero(coded).tolist() if table.dtype == object else ():
         cells = set(table[:, feature].tolist())
         texts = sorted(cell for cell in cells if isinstance(cell, str))
-        if any(not isinstance(cell, str) and cell == cell for cell in cells) and texts:
+        if texts and any(_is_number(cell) for cell in cells):
             raise ExportError(
                 f"column {feature} holds text and numbers; expected one of these, as encoders of "
                 "scikit-learn do; make them text"
@@ -269,6 +269,10 @@ def _texts(source: Source, coded: NDArray[np.bool_]) -> Iterator[tuple[int, Hash
         if texts:
             hashes = Features(["text"], np.array([True])).column(of_objects(texts), 0)
             yield feature, dict(zip(hashes.tolist(), texts, strict=True))
+
+
+def _is_number(cell: Any) -> bool:
+    return not (isinstance(cell, str) or cell is None or cell != cell)
 
 
 def _compared(flats: list[FlatBoostedTree], feature: int, texts: Hashed) -> Hashed:
