@@ -27,7 +27,7 @@ CHECKED := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/checked-kernel
 # Tests start hundreds of interpreters, each of which would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test check docs soak neural boosting exits cluster-kills wheel compatibility bench clean
+.PHONY: help setup demo test check docs soak neural boosting serving exits cluster-kills wheel compatibility bench clean
 .DELETE_ON_ERROR:
 
 help:
@@ -38,6 +38,7 @@ help:
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (an hour and more)"
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
+	@echo "make serving  the tests of exported models in ONNX, SHAP and skops, which need these"
 	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"
@@ -84,7 +85,7 @@ soak: setup
 
 # What cannot be cut in four is run in one of the quarters.
 QUARTER_1 := neural
-QUARTER_2 := boosting wheel exits
+QUARTER_2 := boosting serving wheel exits
 QUARTER_3 := compatibility
 QUARTER_4 := cluster-kills
 
@@ -103,6 +104,10 @@ neural: setup $(VENV)/.installed-neural
 # XGBoost and LightGBM, which nothing else needs.
 boosting: setup $(VENV)/.installed-boosting
 	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py
+
+# What explains and serves exported models, which nothing else needs.
+serving: setup $(VENV)/.installed-serving
+	$(BIN)/pytest -n $(WORKERS) tests/export/test_tools.py
 
 # In virtual environments of their own: with nothing but what the wheel requires, and with the
 # command line, too.
@@ -151,6 +156,10 @@ $(VENV)/.installed-neural: $(VENV)/.installed
 
 $(VENV)/.installed-boosting: $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --editable '.[boosting]'
+	@touch $@
+
+$(VENV)/.installed-serving: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --editable '.[serving]'
 	@touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
