@@ -205,6 +205,19 @@ def test_else_the_file_is_written_anew(
     _rows(backend)
 
 
+def test_a_file_with_reserved_bytes_is_not_changed(tmp_path: Path) -> None:
+    """Pages have checksums there, or are encrypted."""
+    backend, _ = _filled(tmp_path)
+    backend.engine.dispose()
+    path = tmp_path / "ledger.db"
+    content = path.read_bytes()
+    path.write_bytes(content[:20] + b"\x08" + content[21:])
+    before = path.read_bytes()
+    with path.open("r+b") as file, pytest.raises(unused_bytes.CannotClearError):
+        unused_bytes.clear(file.fileno(), [2])
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("damage", [b"\0" * 4096, b"\xff" * 4096, b"\x05\x00\x08" + b"\x90" * 4093])
 def test_nothing_of_an_unknown_layout_is_changed(tmp_path: Path, damage: bytes) -> None:
     backend, _ = _filled(tmp_path)

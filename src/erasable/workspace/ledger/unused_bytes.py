@@ -68,40 +68,41 @@ def clear(handle: int, roots: Iterable[int]) -> int:
 def _unused(handle: int, roots: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """Yield the unused parts of the pages of trees, and free pages, with their offsets."""
     head = os.pread(handle, 100, 0)
-    if len(head) < 100 or head[:16] != b"SQLite format 3\0" or _number(head, 52):  # autovacuum
+    # Autovacuum, and bytes that pages reserve for extensions, such as checksums, are not known here.
+    if len(head) < 100 or head[:16] != b"SQLite format 3\0" or _number(head, 52) or head[20]:
         raise CannotClearError
     size = int.from_bytes(head[16:18], "big")
-    pages = _Pages(handle, size if size > 1 else _LARGEST, reserved=head[20])
+    pages = _Pages(handle, size if size > 1 else _LARGEST)
     waiting = list(roots)
     while waiting:
         number = waiting.pop()
         page = pages.read(number)
-        yield from pages.parts(number, page, _gaps(page, pages.usable))
+        yield from pages.parts(number, page, _gaps(page))
         waiting += _children(page)
     trunk = _number(head, 32)
     while trunk:
         page = pages.read(trunk)
         following, n = struct.unpack_from(">II", page)
-        if 8 + 4 * n > pages.usable:
+        if 8 + 4 * n > pages.size:
             raise CannotClearError
-        yield from pages.parts(trunk, page, [(8 + 4 * n, pages.usable)])
+        yield from pages.parts(trunk, page, [(8 + 4 * n, pages.size)])
         for leaf in struct.unpack_from(f">{n}I", page, 8):
-            yield from pages.parts(leaf, pages.read(leaf), [(0, pages.usable)])
+            yield from pages.parts(leaf, pages.read(leaf), [(0, pages.size)])
         trunk = following
 
 
 class _Pages:
     """The pages of a file, each of which is read once."""
 
-    def __init__(self, handle: int, size: int, reserved: int) -> None:
-        self._handle, self._size, self.usable = handle, size, size - reserved
+    def __init__(self, handle: int, size: int) -> None:
+        self._handle, self.size = handle, size
         self._left = os.fstat(handle).st_size // size
 
     def read(self, number: int) -> bytes:
         """Return a page; raise CannotClearError if there is none, or the pages are a circle."""
         self._left -= 1
-        page = os.pread(self._handle, self._size, (number - 1) * self._size) if number > 1 else b""
-        if self._left < 0 or len(page) != self._size:
+        page = os.pread(self._handle, self.size, (number - 1) * self.size) if number > 1 else b""
+        if self._left < 0 or len(page) != self.size:
             raise CannotClearError
         return page
 
@@ -110,23 +111,24 @@ class _Pages:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield parts of a page with their offsets in the file."""
         for begin, end in gaps:
-            yield (number - 1) * self._size + begin, page[begin:end]
+            yield (number - 1) * self.size + begin, page[begin:end]
 
 
-def _gaps(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
+def _gaps(page: bytes) -> Iterator[tuple[int, int]]:
     """Yield where the unused parts of the page of a tree begin and end."""
     kind, block, n, start = struct.unpack_from(">BHHH", page)
+    whole = len(page)
     begin, start = (12 if kind in _INTERIOR else 8) + 2 * n, start or _LARGEST
-    if kind not in (*_INTERIOR, *_LEAVES) or not begin <= start <= usable:
+    if kind not in (*_INTERIOR, *_LEAVES) or not begin <= start <= whole:
         raise CannotClearError
     yield begin, start
     end = start
     while block:
-        if not end <= block <= usable - 4:  # blocks are in order
+        if not end <= block <= whole - 4:  # blocks are in order
             raise CannotClearError
         following, size = struct.unpack_from(">HH", page, block)
         end = block + size
-        if size < 4 or end > usable:
+        if size < 4 or end > whole:
             raise CannotClearError
         yield block + 4, end
         block = following
