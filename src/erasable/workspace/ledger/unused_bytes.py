@@ -68,7 +68,7 @@ def clear(handle: int, roots: Iterable[int]) -> int:
 def _unused(handle: int, roots: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """Yield the unused parts of the pages of trees, and free pages, with their offsets."""
     head = os.pread(handle, 100, 0)
-    # Autovacuum, and bytes that pages reserve for extensions, such as checksums, are not known here.
+    # Neither autovacuum nor bytes that pages reserve, such as for checksums, are known here.
     if len(head) < 100 or head[:16] != b"SQLite format 3\0" or _number(head, 52) or head[20]:
         raise CannotClearError
     size = int.from_bytes(head[16:18], "big")
