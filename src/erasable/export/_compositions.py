@@ -165,6 +165,7 @@ def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> Col
     )
     made.fit(np.zeros((1, model.n_features_in_)))
     made.transformers, made.remainder = parts, rest
+    made._remainder = (made._remainder[0], rest, made._remainder[2])
     made.transformers_ = [
         (name, part.part if isinstance(part, _Stub) else part, columns)
         for name, part, columns in made.transformers_
