@@ -411,6 +411,39 @@ def test_kernels_are_saved_in_a_temporary_folder_of_the_user_alone(tmp_path: Pat
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.skipif(os.name == "nt", reason="no modes of folders")
+def test_a_temporary_folder_that_is_removed_is_made_for_the_user_alone_again(
+    tmp_path: Path,
+) -> None:
+    """Otherwise, no later process may use it."""
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    removed = "import used, shutil, erasable.core._kernel_folders as folders"
+    gone = f"{NOT_THERE}; {removed}; shutil.rmtree(folders.temporary())"
+    assert used(tmp_path, gone).stdout.split() == ["4.0", "1", "True"]
+    (made,) = tmp_path.glob("erasable-kernels-*")
+    assert made.stat().st_mode & 0o777 == 0o700
+    assert used(tmp_path, NOT_THERE).stdout.split() == ["4.0", "0", "True"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80\x05\x8c\x02\xe3", b"Iname\n.", b"\x80\x05\x8d" + b"\x7f" * 8],
+    ids=["empty", "not UTF-8", "not a number", "too long"],
+)
+def test_damaged_files_of_the_cache_are_compiled_again(
+    tmp_path: Path, suffix: str, content: bytes
+) -> None:
+    (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
+    assert used(tmp_path, "").stdout.split() == ["4.0", "1", "True"]
+    (damaged,) = (each for each in saved(tmp_path) if each.suffix == suffix)
+    damaged.write_bytes(content)
+    assert used(tmp_path, "").stdout.split() == ["4.0", "1", "True"]
+    assert used(tmp_path, "").stdout.split() == ["4.0", "0", "True"]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_long_wait_names_the_temporary_folder(tmp_path: Path) -> None:
     (tmp_path / "used.py").write_text(KERNEL.format(make="kernel"))
     soon = "from erasable.core import _jit; _jit.PATIENCE = 0.0"

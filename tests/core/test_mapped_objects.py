@@ -23,6 +23,7 @@ from erasable.core.mapped.objects import put_together, take_apart
 from erasable.core.mapped.texts import Texts, as_array, as_texts
 from erasable.core.persistent import UnsavableError
 from erasable.core.row_arrays import Slot, buffer_of
+from erasable.ensemble._allotment import Shards
 from erasable.utils._checks.compare import trained
 from erasable.utils._checks.data_sets import FAST
 from law_instances import first_instances, other_instances
@@ -213,6 +214,16 @@ def test_what_is_foreign_is_refused(value: Any) -> None:
 def test_no_other_class_is_made(name: str) -> None:
     with pytest.raises(UnsavableError):
         put_together(["instance", 0, name, []], [])
+
+
+def test_an_object_of_another_version_is_refused() -> None:
+    """Its class has a field that the file does not have."""
+    told, arrays = take_apart(Shards({}, np.zeros(1, np.int32), None))
+    assert put_together(told, arrays).slice is None
+    *_, pairs = told
+    assert pairs.pop() == ["slice", None]
+    with pytest.raises(UnsavableError, match=r"Shards' has no 'slice'"):
+        put_together(told, arrays)
 
 
 def test_many_objects_are_kept_by_what_differs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,16 @@ from sklearn.naive_bayes import GaussianNB
 
 from ensemble.learners import table
 from erasable.core.digest import state_root
-from erasable.ensemble import BaggingClassifier, ShardedClassifier
+from erasable.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    ShardedClassifier,
+)
 from erasable.ensemble._own_members import _Changes
 from erasable.naive_bayes import GaussianNB as OurNB
+from erasable.pipeline import make_pipeline
+from erasable.preprocessing import StandardScaler
+from erasable.tree import DecisionTreeClassifier
 from interruptions import interrupt
 
 MODELS = {
@@ -53,6 +61,27 @@ def test_an_interrupted_deletion_is_done_or_not_done(name: str) -> None:
         at += STEP
     assert at > 10 * STEP
     assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize(
+    "last", [DecisionTreeClassifier(), HistGradientBoostingClassifier(max_iter=2), OurNB()]
+)
+def test_a_copy_whose_first_deletion_is_interrupted_deletes(last: Any) -> None:
+    """Members that have their records by then are given them again."""
+    X, y, ids, _ = table(GaussianNB(), 30)
+    model = ShardedClassifier(make_pipeline(StandardScaler(), last), 2, random_state=5)
+    kept = pickle.dumps(model.fit(X, y, ids=ids))
+    expected = model.fit(X[3:], y[3:], ids=ids[3:]).digest()
+    at = 0
+    while True:
+        copy = pickle.loads(kept)
+        if not interrupt(lambda copy=copy: copy.delete(ids[:3]), at):
+            break
+        if copy.ids_.size == 30:
+            copy.delete(ids[:3])
+        assert copy.digest() == expected
+        at += 13 * STEP
+    assert at > 100 * STEP
 
 
 @pytest.mark.parametrize("name", MODELS)

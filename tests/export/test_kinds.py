@@ -234,6 +234,14 @@ def _from_file(model: Any) -> Any:
     return erasable.load(file)
 
 
+@pytest.mark.parametrize(("n", "scale"), [(2, 1.0), (1, 1e-20), (1, 0.0)])
+def test_new_rows_are_whitened_where_the_records_have_little_variance(n: int, scale: float) -> None:
+    """scikit-learn divides by 2e-16 there."""
+    X = scale * np.outer(RNG.normal(size=40), [1.0, 2.0, 0.0])
+    model = PCA(n, whiten=True).fit(X)
+    compare(model, model.to_sklearn(), RNG.normal(size=(9, 3)))
+
+
 def test_sparse_regression() -> None:
     model = Ridge().fit(csr_array(COUNTS), NUMBERS)
     compare(model, model.to_sklearn(), csr_array(COUNTS[:9]))

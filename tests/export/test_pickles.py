@@ -74,6 +74,7 @@ def models() -> list[tuple[Any, Any, Any]]:
     )
     return [
         (make_pipeline(columns, LogisticRegression()), FRAME, Y),
+        (ColumnTransformer([("one", "passthrough", [0])], remainder=StandardScaler()), X, Y),
         (make_pipeline(TfidfVectorizer(), LogisticRegression()), TEXTS, Y),
         (make_pipeline(FunctionTransformer(np.abs), StandardScaler()), X, Y),
         (RandomForestClassifier(3, random_state=0), X, Y),

@@ -12,6 +12,7 @@ import pytest
 from sklearn.tree import export_text
 
 from erasable import load
+from erasable.compose import ColumnTransformer
 from erasable.core.errors import DetachedError, ExportError
 from erasable.ensemble import (
     ExtraTreesClassifier,
@@ -142,6 +143,18 @@ def test_boosting_of_classes(labels: list[str]) -> None:
     exported, new = model.to_sklearn(), RNG.normal(size=(99, 4))
     np.testing.assert_allclose(exported.predict_proba(new), model.predict_proba(new), rtol=1e-12)
     np.testing.assert_array_equal(exported.predict(new), model.predict(new))
+
+
+def test_columns_that_a_pipeline_does_not_scale_keep_their_thresholds() -> None:
+    """A mean of two decimals is often next to a decimal."""
+    rows = RNG.integers(-30, 31, size=(200, 2)) / 10.0
+    columns = ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough")
+    model = make_pipeline(columns, HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=1))
+    model.fit(rows, np.sin(9.0 * rows[:, 1]))
+    values = np.arange(-31, 32) / 10.0
+    for each in (np.nextafter(values, -9.0), values, np.nextafter(values, 9.0)):
+        asked = np.column_stack([np.full(each.size, 0.03), each])
+        np.testing.assert_allclose(model.to_sklearn().predict(asked), model.predict(asked))
 
 
 def test_boosting_of_one_class_is_refused() -> None:

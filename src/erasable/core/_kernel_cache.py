@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import pickle
 import re
 import secrets
 from collections.abc import Iterator
@@ -87,8 +86,8 @@ class KernelCache(NullCache):
     runs the code of the other: a crash at best.
 
     numba also reads an index whole before it compares the source: an index of an earlier version,
-    with a type that no longer exists, raises. numba's source is the kernel's own file;
-    `fingerprint` covers the modules it imports.
+    with a type that no longer exists, raises, and so does a damaged file. numba's source is the
+    kernel's own file; `fingerprint` covers the modules it imports.
     """
 
     def __init__(self, function: Any) -> None:
@@ -199,17 +198,23 @@ def _read_only(locator: Any) -> Any:
 
 def _shared(file: Any, function: Any) -> Any:
     """Let processes and versions share an index; see `KernelCache`."""
-    pattern, load = file._data_name_pattern, file._load_index
+    pattern, load, load_data = file._data_name_pattern, file._load_index, file._load_data
     file._source_stamp = fingerprint(function.__code__.co_filename) or file._source_stamp
 
     def load_index() -> Any:
         try:
             return load()
-        except (OSError, AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+        except Exception:  # a damaged pickle may raise anything
             return {}
 
+    def load_kernel(name: str) -> Any:
+        try:
+            return load_data(name)
+        except Exception as error:
+            raise OSError(f"{name} is missing or damaged") from error
+
     file._data_name = lambda number: pattern.format(number=secrets.randbits(60))
-    file._load_index = load_index
+    file._load_index, file._load_data = load_index, load_kernel
     return file
 
 

@@ -76,11 +76,8 @@ def packed(kernel: bytes) -> bytes:
 
 
 def _unpacked(path: Path) -> Any:
-    """Load a file of numba that was compressed; OSError if it is damaged."""
-    try:
-        return pickle.loads(zlib.decompress(path.read_bytes()))
-    except (zlib.error, pickle.UnpicklingError, EOFError) as error:
-        raise OSError(f"{path} is damaged") from error
+    """Load a file of numba that was compressed."""
+    return pickle.loads(zlib.decompress(path.read_bytes()))
 
 
 def shipped_keys(key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -104,7 +101,6 @@ def temporary() -> Path:
     return Path(tempfile.gettempdir(), f"erasable-kernels-{user}")
 
 
-@cache
 def _make_temporary() -> Path | None:
     """Make a folder that its user alone can write to; None where that fails."""
     try:
@@ -152,8 +148,10 @@ class _Locator:
         return found if folder.is_dir() else None
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, where anything may be written."""
+        """Make the folder, and the one that it is in, where anything may be written."""
         if self._make:
+            if _make_temporary() is None:
+                raise OSError(f"{self._root} may be written to by others")
             self._root.mkdir(parents=True, exist_ok=True)
 
     def get_cache_path(self) -> str:

@@ -485,13 +485,17 @@ class Erasable(Model):
         - Trees compare values that are rounded to float32 with thresholds in float64. Rows of
           float32 values come to the same leaves. Others may not if a value is within rounding (6e-8
           of itself) of a threshold; behind a scaler of a pipeline, this goes for scaled values.
-          Values beyond 3e38 are refused. The impurity of a regression tree's nodes is what the
-          splits below take away; ``n_node_samples`` are weights, rounded.
+          Values beyond 3e38 are refused, and those below 1e-45 become 0. The impurity of a
+          regression tree's nodes is what the splits below take away; ``n_node_samples`` are
+          weights, rounded.
         - Boosting does the same in float64. It splits at a category by comparing it with numbers,
           and does not count records in its nodes.
         - k-means here rounds rows to 26 bits of the records' range, and compares exactly; distances
           agree to 1e-8 of the largest value. Two nearest records or centroids at the same distance
-          may come in another order.
+          may come in another order. `KMeans` raises ValueError for rows of float32; pass float64.
+        - `NearestCentroid` subtracts squares, and loses the digits of columns that are far from 0,
+          such as timestamps; scale them first.
+        - Steps of a pipeline keep float32, where rows are float32, and agree to 1e-6.
         - `None` is a gap here; pass NaN to scikit-learn's encoders and imputers.
         - A row that is impossible in every class of a naive Bayes classifier (with ``alpha=0`` or
           ``var_smoothing=0``) gets NaN.

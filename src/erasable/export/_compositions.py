@@ -168,6 +168,7 @@ def _fitted(source: Source, parts: list[tuple[str, Any, Any]], rest: Any) -> Col
         row = csr_array(row)  # without records, tables are dense
     made.fit(row)
     made.transformers, made.remainder = parts, rest
+    made._remainder = (made._remainder[0], rest, made._remainder[2])
     made.transformers_ = [
         (name, part.part if isinstance(part, _Stub) else part, columns)
         for name, part, columns in made.transformers_

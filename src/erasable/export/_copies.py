@@ -52,12 +52,17 @@ def _center(source: Source) -> dict[str, Any]:
 
 
 def _directions(source: Source) -> dict[str, Any]:
-    """Return the components; scikit-learn divides one without variance by a very small number."""
+    """Return the components, longer or shorter where scikit-learn divides by another number.
+
+    It divides by the deviation, and by at least the distance of 1.0 to the next number.
+    """
     components = source.model.components_
     if source.at_fit("whiten"):
         deviations = np.sqrt(source.model.explained_variance_)
-        least = np.finfo(np.float64).eps * max(float(deviations.max()), 2.0**-960)
-        components[deviations < least] = 0.0
+        eps = np.finfo(np.float64).eps
+        least = eps * max(float(deviations.max()), 2.0**-960)
+        own = np.where(deviations < least, 1.0, deviations)
+        components *= (np.maximum(deviations, eps) / own)[:, None]
     return {"components_": components}
 
 

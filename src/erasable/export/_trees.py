@@ -36,7 +36,7 @@ _HASHES = 2.0**52
 
 
 def _behind(thresholds: Floats, features: Ints, scaling: dict[str, Floats] | None) -> Floats:
-    """Return thresholds for scaled values, at or a little above that of the unscaled one.
+    """Return thresholds for scaled values, a little above that of the unscaled one.
 
     A value that equals the threshold stays below it, whatever the last bits of its scaled value.
     """
@@ -44,7 +44,16 @@ def _behind(thresholds: Floats, features: Ints, scaling: dict[str, Floats] | Non
         return thresholds
     shift, scale = scaling["shift"][features], scaling["scale"][features]
     scaled: Floats = (thresholds - shift) / scale
-    return scaled + (np.abs(scaled) + np.abs(shift / scale)) * _UP
+    above = scaled + (np.abs(scaled) + np.abs(shift / scale)) * _UP
+    return np.where(_are_scaled(features, scaling), above, scaled)
+
+
+def _are_scaled(features: Ints, scaling: dict[str, Floats] | None) -> NDArray[np.bool_]:
+    """Tell which of some features are scaled; a pipeline may let others through."""
+    if scaling is None:
+        return np.zeros(features.size, dtype=np.bool_)
+    scaled: NDArray[np.bool_] = (scaling["shift"] != 0.0) | (scaling["scale"] != 1.0)
+    return scaled[features]
 
 
 def _zeros(model: Any, labels: NDArray[Any] | None) -> tuple[Floats, NDArray[Any]]:
@@ -151,11 +160,11 @@ class _Nodes:
         features = flat.features[flat.features >= 0].astype(np.int64)
         scaling = self.state.get("map")
         thresholds = _behind(flat.thresholds, features, scaling)
-        if scaling is None:
-            return thresholds
         # What is compared is rounded to float32.
         with np.errstate(over="ignore"):
-            return np.maximum(thresholds, thresholds.astype(np.float32).astype(np.float64))
+            rounded = thresholds.astype(np.float32).astype(np.float64)
+        scaled = _are_scaled(features, scaling)
+        return np.where(scaled, np.maximum(thresholds, rounded), thresholds)
 
 
 def decision_tree(source: Source, theirs: type[Any]) -> Any:
@@ -372,9 +381,9 @@ def _ends(at: float, feature: int, scaling: dict[str, Floats] | None) -> tuple[f
 
     Behind scalers, whose last bits may be others, they are a little apart.
     """
-    if scaling is None or abs(at) == np.finfo(np.float64).max:
-        return float(np.nextafter(at, -np.inf)), at
     places = np.array([feature])
+    if scaling is None or abs(at) == np.finfo(np.float64).max or not _are_scaled(places, scaling):
+        return float(np.nextafter(at, -np.inf)), at
     high = float(_behind(np.array([at]), places, scaling)[0])
     scaled = (at - float(scaling["shift"][feature])) / float(scaling["scale"][feature])
     return scaled - (high - scaled), high

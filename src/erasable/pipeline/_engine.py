@@ -258,7 +258,10 @@ class Engine(KeptTables):
                     f"{step.n_features_in_}; take the file from a backup, or fit and save again"
                 )
             step._held = reads
-            step._accelerator = None  # an existing accelerator reads the former table
+            # An accelerator of an attachment that was interrupted reads the former table.
+            if step._accelerator is not None and not isinstance(step, Nested):
+                step._restore(step._state())  # what it has learned may be in the accelerator alone
+            step._accelerator = None
             if isinstance(step, Nested):
                 self._attach(step)
             # A step that is not loaded from an untrusted file is fitted again, before it makes the

@@ -11,6 +11,7 @@ import base64
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,9 @@ class _Together:
 
     def _make_instance(self, number: int, name: str, pairs: list[Any]) -> Any:
         kind = class_of(name)
+        lacking = _field_names(kind) - {attribute for attribute, _ in pairs}
+        if lacking:
+            raise UnsavableError(f"{name!r} has no {min(lacking)!r}; expected all of its fields")
         made = self._made[number] = object.__new__(kind)
         for attribute, value in pairs:
             object.__setattr__(made, attribute, self.make(value))
@@ -335,6 +339,12 @@ def class_of(name: str) -> Any:
         raise UnsavableError(f"{name!r} is no class")
     _name_of(found)
     return found
+
+
+def _field_names(kind: type) -> set[str]:
+    """Return the names of the fields of a data class of which files keep all."""
+    chosen = issubclass(kind, Persistent) or not is_dataclass(kind)
+    return set() if chosen else {each.name for each in fields(kind)}
 
 
 def _name_of(kind: type) -> str:
