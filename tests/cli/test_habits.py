@@ -10,6 +10,7 @@ import pytest
 from cli.running import erasable, rows_of, told
 from erasable.core.errors import WorkspaceError
 from erasable.workspace import Workspace
+from naming import named
 
 
 @pytest.fixture
@@ -30,6 +31,14 @@ def test_init_takes_the_folder_as_an_argument(tmp_path: Path) -> None:
     assert erasable("init", "shop", folder=tmp_path).exit_code == 0
     assert Workspace.open(tmp_path / "shop").datasets() == []
     assert not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("given", [("",), ("--workspace", "")], ids=named)
+def test_init_refuses_a_folder_without_a_name(tmp_path: Path, given: tuple[str, ...]) -> None:
+    result = erasable("init", *given, folder=tmp_path)
+    assert result.exit_code == 2
+    assert "the name of the folder is empty" in result.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_status_and_requests_show_what_is_late(folder: Path) -> None:

@@ -87,8 +87,11 @@ class Context:
         """Make a workspace in a folder, which is made too.
 
         Without an address, the ledger is a file in the folder; without a location, data and models
-        are in the folder. Raise WorkspaceError if one of the three is in use.
+        are in the folder. Raise WorkspaceError if one of the three is in use, or the folder has no
+        name, as where a variable of the shell is not set.
         """
+        if not os.fspath(root):
+            raise WorkspaceError("the name of the folder is empty; expected one; '.' is this one")
         context = cls(root)
         context._refuse_unfinished()
         known = Location.read(context.disk)

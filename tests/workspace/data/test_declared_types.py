@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from erasable.core.errors import InvalidIdsError, SourceError
+from erasable.core.errors import DialectWarning, InvalidIdsError, SourceError
 from erasable.workspace import Workspace
 from erasable.workspace.data.catalogue import find, read_version
 
@@ -63,6 +63,16 @@ def test_others_have_the_types_of_their_cells(workspace: Workspace, tmp_path: Pa
     plain = Workspace.create(tmp_path / "plain")
     source = write(tmp_path / "d.csv")
     assert add(workspace, source, {"x": "text"}) == {**add(plain, source, {}), "x": "string"}
+
+
+@pytest.mark.parametrize("types", [{"x": "number"}, {"zip": "text", "x": "number", "y": "number"}])
+def test_a_declared_number_shows_the_decimal_mark(
+    workspace: Workspace, tmp_path: Path, types: dict[str, str]
+) -> None:
+    source = write(tmp_path / "d.csv", "id;who;zip;x;y\n1;a;007;1,5;1\n2;b;008;2,75;NA\n")
+    with pytest.warns(DialectWarning, match="decimal commas"):
+        assert add(workspace, source, types)["x"] == "double"
+    assert values(workspace, "x") == [1.5, 2.75]
 
 
 def test_later_files_follow_them(workspace: Workspace, tmp_path: Path) -> None:

@@ -64,7 +64,9 @@ def test_what_is_no_number_is_refused(value: object) -> None:
     ("value", "region", "plain"),
     [
         ("491701234567", "DE", None), (491701234567, "DE", None), ("0491 7012345", "DE",
-        "+494917012345"),
+        "+494917012345"), ("49 170 1234567", "DE", None), ("(49) 170/1234567", "DE", None),
+        ("Tel. 49 170 1234567", "DE", None), ("49-170-1234567 ext. 7", "DE", None),
+        ("1 212 555 0123", "US", "+12125550123"), ("(212) 555-0123", "US", "+12125550123"),
         ("12125550123", "US", "+12125550123"), ("3912345678", "IT", "+393912345678"),
         ("447911123456", "GB", "+447911123456"), ("+491701234567", "DE", "+491701234567"),
     ],
@@ -78,6 +80,33 @@ def test_digits_that_may_lack_a_plus_are_refused(
         return
     with pytest.raises(InvalidIdsError, match="country code"):
         canonical("phone", value, region)
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ("+49 170 1234567 (mobil)", None), ("0170 1234567 mobil", "DE"), ("+49 17O 1234567", None),
+        ("0170 12345-67 or so", "DE"), ("+49 30 123456 ext 5 ext 6", None),
+        ("030 123456 home ext. 7", "DE"), ("+49 170 l234567", None), ("+49 (O)170 1234567", None),
+    ],
+    ids=named,
+)  # fmt: skip
+def test_letters_that_are_not_digits_are_refused(text: str, region: str | None) -> None:
+    with pytest.raises(InvalidIdsError, match="expected a telephone number"):
+        canonical("phone", text, region)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("1-800-FLOWERS", "+18003569377"), ("Tel.: 1-800-FLOWERS ext 7", "+18003569377;ext=7"),
+        ("+1 800 FLOWERS", "+18003569377"), ("(212) 555-0123 x5", "+12125550123;ext=5"),
+        ("212-555-0123 #12", "+12125550123;ext=12"), ("Home: 212-555-0123", "+12125550123"),
+    ],
+    ids=named,
+)  # fmt: skip
+def test_letters_of_numbers_and_of_extensions_are_read(text: str, plain: str) -> None:
+    assert canonical("phone", text, "US") == plain
 
 
 def test_a_number_within_a_city_is_refused() -> None:

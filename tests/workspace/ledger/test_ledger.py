@@ -43,6 +43,17 @@ def test_migrations_make_the_schema(tmp_path: Path) -> None:
     assert [d for d in differences if "alembic_version" not in str(d)] == []
 
 
+@pytest.mark.parametrize("name", ["a?b", "a?mode=ro&b=1", "a#b", "a%20b%3f", "a;b", "ä b"])
+def test_a_folder_has_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    ledger = make(folder)
+    ledger.purge()
+    ledger.close()
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert (folder / "ledger.db").stat().st_size > 0
+
+
 def test_the_newest_migration_is_the_one_that_is_checked() -> None:
     migrations = Path(room.__file__).parent / "migrations"
     assert ScriptDirectory(str(migrations)).get_current_head() == engine.REVISION

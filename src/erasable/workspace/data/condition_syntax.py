@@ -93,12 +93,13 @@ class _Marked:
         while self._mark in text:
             self._mark += "_"
         self._shifts: list[tuple[int, int]] = []  # where SQL was put in, and where the text goes on
-        self.sql, end = "", 0
+        parts, n, end = list[str](), 0, 0
         for start, stop, sql in self._changes(text):
-            self.sql += text[end:start] + sql
-            self._shifts.append((len(self.sql), stop))
+            parts += [text[end:start], sql]
+            n += start - end + len(sql)
+            self._shifts.append((n, stop))
             end = stop
-        self.sql += text[end:]
+        self.sql = "".join([*parts, text[end:]])
 
     def column(self, word: str) -> str | None:
         """Return the name that a word stands for, if any."""

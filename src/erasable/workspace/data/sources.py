@@ -145,7 +145,10 @@ class Source:
         if self.kind != "csv" or None not in astuple(self.dialect):
             return self
         if types is not None and types.is_partial:
-            text_columns, types = [*text_columns, *types.types], None
+            # A declared number may show the decimal mark, as one that is found may.
+            declared = types.types.items()
+            kept = [name for name, kind in declared if not pa.types.is_floating(kind)]
+            text_columns, types = [*text_columns, *kept], None
         known = (types.dialect if types is not None else UNSAID).over(self._usual)
         dialect, remarks = settle_dialect(
             Path(self.place), self.dialect, known, text_columns,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from erasable.core.errors import ErasableError, WorkspaceBusyError
@@ -43,7 +43,9 @@ class Sqlite(Backend):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine: Engine = create_engine(url)
+        self._path = Path(url.removeprefix("sqlite:///"))
+        # As a text it would end at a "?", as in the name of a folder.
+        self.engine: Engine = create_engine(URL.create("sqlite", database=str(self._path)))
         event.listen(self.engine, "do_connect", self._connect)
         event.listen(self.engine, "connect", self._open)
         event.listen(self.engine, "begin", _begin)
@@ -51,7 +53,7 @@ class Sqlite(Backend):
     @property
     def is_read_only(self) -> bool:
         """Whether the file is a read-only copy, such as an auditor's."""
-        path = Path(self.url.removeprefix("sqlite:///"))
+        path = self._path
         return path.exists() and not (may_write(path) and may_write(path.parent))
 
     def _connect(self, dialect: Any, record: Any, arguments: Any, parameters: Any) -> Any:
@@ -110,8 +112,7 @@ class Sqlite(Backend):
 
     def _clear_unused(self) -> bool:
         """Overwrite unused bytes; return False if others have written since the log was emptied."""
-        path = Path(self.url.removeprefix("sqlite:///"))
-        log = path.with_name(f"{path.name}-wal")
+        log = self._path.with_name(f"{self._path.name}-wal")
         with _explained():
             raw = self.engine.raw_connection()
             cursor = raw.cursor()
@@ -128,7 +129,7 @@ class Sqlite(Backend):
                 query = "SELECT rootpage FROM sqlite_master WHERE rootpage > 0"
                 roots = [row[0] for row in cursor.execute(query)]
                 with crash_point("write", self.url):
-                    clear(open_handle(path), roots)
+                    clear(open_handle(self._path), roots)
                 with crash_point("commit", self.url):
                     # Other connections forget the pages that they keep in memory, as they were.
                     cursor.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
