@@ -41,6 +41,12 @@ def test_init_refuses_a_folder_without_a_name(tmp_path: Path, given: tuple[str, 
     assert not any(tmp_path.iterdir())
 
 
+def test_a_path_is_opened(folder: Path) -> None:
+    with pytest.raises(WorkspaceError, match=r"expected Workspace\.open"):
+        Workspace(folder)  # type: ignore[arg-type]
+    assert len(Workspace.open(folder).datasets()) == 1
+
+
 def test_status_and_requests_show_what_is_late(folder: Path) -> None:
     assert erasable("status", "--check", folder=folder).exit_code == 0
     late = ("request", "patient-1", "--received", "2020-01-01")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from erasable.core import errors  # InvalidParameterError is slow to import: when it is raised
 from erasable.core.display import Listing, facts
-from erasable.core.errors import LedgerError, WorkspaceBusyError
+from erasable.core.errors import LedgerError, WorkspaceBusyError, WorkspaceError
 from erasable.workspace.context import Context
 from erasable.workspace.evidence import consistency, log, receipts
 from erasable.workspace.identity.canonical import declared
@@ -75,6 +75,11 @@ class Workspace:
     """
 
     def __init__(self, context: Context) -> None:
+        if not isinstance(context, Context):
+            raise WorkspaceError(
+                f"a workspace was made of {type(context).__name__}; expected "
+                "Workspace.open(path), or Workspace.create(path) for a new one"
+            )
         self.context = context
 
     def __repr__(self) -> str:
