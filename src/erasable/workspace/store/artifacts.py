@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ class StoredArtifact:
     sha256: str  # of its bytes, hexadecimal
 
 
-class ArtifactStore:
+class ArtifactStore(ABC):
     """Base of stores of artifacts: `LocalStore`, or `erasable.workspace.store.objects`.
 
     An artifact that `put` has returned survives a power loss. There is no other way to change one
@@ -53,21 +54,21 @@ class ArtifactStore:
         self.write(key, data)
         return StoredArtifact(key, hashlib.sha256(data).hexdigest())
 
+    @abstractmethod
     def write(self, key: str, data: bytes | memoryview) -> None:
         """Keep bytes under a given key, that of another store."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open(self, stored: StoredArtifact) -> bytes:
         """Read an artifact and check its bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def delete(self, key: str) -> None:
         """Delete an artifact for good, if it is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def list(self) -> Iterator[str]:
         """List all keys, those of unfinished files too."""
-        raise NotImplementedError
 
 
 class LocalStore(ArtifactStore):
