@@ -6,6 +6,7 @@ cannot afford.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ class Curve:
     frontier: Callable[[], Frontier]
 
 
-class Budget(BaseEstimator):
+class Budget(BaseEstimator, ABC):
     """Base of the budgets: a subclass has a `choose` method.
 
     Examples
@@ -68,6 +69,7 @@ class Budget(BaseEstimator):
     True
     """
 
+    @abstractmethod
     def choose(self, curve: Curve) -> Ints:
         """Choose rows of the forget set.
 
@@ -85,7 +87,6 @@ class Budget(BaseEstimator):
         InvalidParameterError, InvalidInputError
             A budget out of range, or a target that cannot be reached.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement choose()")
 
     def most(self, n: int) -> int:
         """Return the largest number of `n` records that it takes, as far as known without scores.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ def by_score(scores: Floats, weights: Floats | None = None, **more: Any) -> Rank
     return Ranking(scores, order, weights, **more)
 
 
-class Score(BaseEstimator):
+class Score(BaseEstimator, ABC):
     """Base of the scores: a subclass has a `rank` method.
 
     Attributes
@@ -68,6 +69,7 @@ class Score(BaseEstimator):
         """Whether it scores `Records`."""
         return False
 
+    @abstractmethod
     def rank(self, sets: Sets, seed: int) -> Ranking:
         """Score the forget set.
 
@@ -81,7 +83,6 @@ class Score(BaseEstimator):
         -------
         Ranking
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement rank()")
 
     def rank_first(self, sets: Sets, seed: int, n_first: int) -> Ranking:
         """Score the forget set, of which `n_first` records leave at most.
