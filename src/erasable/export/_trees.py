@@ -38,7 +38,7 @@ _HASHES = 2.0**52
 def _behind(thresholds: Floats, features: Ints, scaling: dict[str, Floats] | None) -> Floats:
     """Return thresholds for scaled values, a little above that of the unscaled one.
 
-    A value that equals the threshold stays below it, whatever the last bits of its scaled value.
+    The margin covers the rounding of scaled values, so a value equal to the threshold goes left.
     """
     if scaling is None:
         return thresholds

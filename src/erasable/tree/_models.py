@@ -45,9 +45,11 @@ class ModelOfTrees(Weighted):
     def _flats(self) -> list[Any]:
         """Return the trees."""
         self._check_fitted()
-        flats: list[Any]
-        flats = self._kept_flats if self._accelerator is None else self._accelerator.flats()
-        return flats
+        if self._accelerator is None:
+            kept: list[Any] = self._kept_flats
+            return kept
+        grown: list[Any] = self._accelerator.flats()
+        return grown
 
     def _state(self) -> dict[str, Any]:
         trees = to_arrays(self._kind_of_trees, self._flats())

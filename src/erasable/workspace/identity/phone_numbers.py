@@ -27,7 +27,7 @@ def check_region(region: str) -> None:
 
 
 def spell(text: str, region: str | None) -> str | None:
-    """Return a number as E.164 has it, with its extension, or None if it is none.
+    """Return a telephone number in E.164, with its extension; None if the text is no such number.
 
     Whether a number is in use is not asked: that changes, and its spelling must not. Digits that
     are a number of the region, and another with "+" before them, are refused. Letters stand for
