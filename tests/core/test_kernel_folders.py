@@ -89,6 +89,24 @@ def test_kernels_of_a_wheel_are_not_compiled(folder: Path) -> None:
     assert not list((folder / "empty").rglob("*.nbc"))
 
 
+NOT_WRITABLE = """
+from numba.core import caching
+def fail(*given):
+    raise OSError
+caching._CacheLocator.ensure_cache_path = fail
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no modes of folders")
+@pytest.mark.parametrize(("more", "n_compiled"), [("", "0"), ("folders.LEVELS = {}", "2")])
+def test_a_container_without_a_writable_folder(folder: Path, more: str, n_compiled: str) -> None:
+    """Kernels of the wheel are used; others are kept in a temporary folder."""
+    before = f"{NOT_WRITABLE}\n{more}"
+    assert used(folder, "empty", before, TMPDIR=str(folder)) == ["2.5", n_compiled]
+    assert used(folder, "empty", before, TMPDIR=str(folder)) == ["2.5", "0"]
+    assert not (folder / "empty").exists()
+
+
 @pytest.mark.parametrize(
     "before",
     [
