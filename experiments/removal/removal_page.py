@@ -21,6 +21,7 @@ WORDS = HERE / "words"
 DOCS = ROOT / "docs" / "papers"
 PAPER = "removal"
 NAMES = ("gaussians", "sms", "jigsaw", "cifar")
+_Filled: Any = importlib.import_module("page").Filled
 
 
 def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
@@ -31,17 +32,16 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 
 def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
     """Return the page."""
-    filled: Any = importlib.import_module("page").Filled
     facts = {
         f"{name}_{key}": value
         for name, result in results.items()
         for key, value in _facts(result).items()
     }
-    head = filled(facts, commands=_commands(results), short=_short(results))
+    head = _Filled(facts, commands=_commands(results), short=_short(results))
     parts = [(words / "head.md").read_text(encoding="utf-8").format_map(head)]
     for name, result in results.items():
         there = (words / f"{name}.md").read_text(encoding="utf-8")
-        parts.append(there.format_map(filled(fillings(name, result))))
+        parts.append(there.format_map(filled(name, result)))
     return "\n".join(parts)
 
 
@@ -85,7 +85,13 @@ def _short(results: dict[str, dict[str, Any]]) -> str:
     return str(report.markdown(head, rows)) if notes else ""
 
 
-def fillings(name: str, result: dict[str, Any]) -> dict[str, str]:
+def filled(name: str, result: dict[str, Any], paper: str = PAPER) -> dict[str, str]:
+    """Return `fillings`, which say of other names that they were not measured."""
+    made: dict[str, str] = _Filled(fillings(name, result, paper))
+    return made
+
+
+def fillings(name: str, result: dict[str, Any], paper: str = PAPER) -> dict[str, str]:
     """Return what stands for the names in the words about an experiment."""
     made = _facts(result)
     made["settings"] = "\n".join(f"- {what}: {value}" for what, value in result["settings"].items())
@@ -93,7 +99,7 @@ def fillings(name: str, result: dict[str, Any]) -> dict[str, str]:
         if key != "short":
             made[f"note_{key}"] = report.markdown(given["head"], given["rows"])
     for number, given in result["figures"].items():
-        file = figures.file_of(name, number, PAPER)
+        file = figures.file_of(name, number, paper)
         made[f"figure_{number}"] = f"![{given['title']}](figures/{file})\n*{given['title']}.*"
     return made
 
