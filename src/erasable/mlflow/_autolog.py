@@ -86,6 +86,11 @@ def autolog(
         Show no messages of MLflow.
     extra_tags : dict of str to str, default=None
         Tags of every run.
+
+    Examples
+    --------
+    >>> autolog(log_training_score=False)
+    >>> autolog(disable=True)
     """
     patched = {Erasable}.union(*(cls.__mro__ for _, cls, _ in all_estimators()))
     for cls in patched:

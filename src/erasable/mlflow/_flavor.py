@@ -182,6 +182,20 @@ def log_model(
         See `save_model`.
     mlflow.exceptions.MlflowException
         MLflow refuses an argument, or cannot be reached.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from erasable.linear_model import Ridge
+    >>> model = Ridge().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+    ...     wards = mlflow.create_experiment("wards", f"file://{folder}/files")
+    ...     with mlflow.start_run(experiment_id=wards):
+    ...         info = log_model(model, name="ridge")
+    ...     load_model(info.model_uri).digest() == model.digest()
+    True
+    >>> mlflow.set_tracking_uri(None)
     """
     return mlflow.models.Model.log(
         artifact_path=artifact_path, flavor=importlib.import_module(_MODULE),
@@ -229,6 +243,17 @@ def load_model(
         MLflow has no model of the flavour erasable there.
     mlflow.exceptions.MlflowException
         There is no such model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from erasable.linear_model import Ridge
+    >>> X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(Ridge().fit(X, y), f"{folder}/ridge")
+    ...     model = load_model(f"{folder}/ridge", records=(X, y))
+    >>> model.delete([1]).action
+    'updated'
     """
     root = Path(mlflow.artifacts.download_artifacts(artifact_uri=model_uri, dst_path=dst_path))
     flavors = mlflow.models.Model.load(str(root / _MLMODEL)).flavors
