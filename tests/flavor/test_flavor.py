@@ -262,15 +262,16 @@ def test_neither_erasable_nor_its_list_of_estimators_imports_mlflow() -> None:
 
 
 def test_the_flavor_of_scikit_learn_takes_a_model_whose_types_are_trusted(tmp_path: Path) -> None:
-    """Its default is skops, which trusts types of scikit-learn alone."""
+    """Its newer versions write by skops, which trusts types of scikit-learn alone."""
     skops = pytest.importorskip("skops.io", reason="skops is not installed: extra serving")
     import mlflow.sklearn as theirs
 
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     with pytest.raises(mlflow.exceptions.MlflowException, match=r"erasable\.pipeline\._pipeline"):
-        theirs.save_model(model, tmp_path / "refused")
+        theirs.save_model(model, tmp_path / "refused", serialization_format="skops")
     types = skops.get_untrusted_types(data=skops.dumps(model))
-    theirs.save_model(model, tmp_path / "skops", skops_trusted_types=types)
+    by_skops = {"serialization_format": "skops", "skops_trusted_types": types}
+    theirs.save_model(model, tmp_path / "skops", **by_skops)
     theirs.save_model(model, tmp_path / "pickled", serialization_format="cloudpickle")
     theirs.save_model(model.to_sklearn(), tmp_path / "exported")
     for name in ("skops", "pickled"):

@@ -60,8 +60,8 @@ def autolog(
       digest before a change is the digest after the call before it, so that runs can be followed.
       Calls with ``digest=False`` have none.
 
-    No id and no value of a record is logged. A digest confirms a guess, though, to those who know
-    all other records; see the page on digests.
+    No id and no value of a record is logged. With the digest before a deletion, though, those who
+    know the parameters and all other records can test a guess of the deleted one.
 
     Calls that erasable and scikit-learn make themselves, such as the fits of an audit, of a search
     or of a member, are not logged; nor are those of transformers of columns and of text outside of
