@@ -266,13 +266,22 @@ def load_model(
 
 
 def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
-    """Load a model for `mlflow.pyfunc`, from the folder of its data within that of the model.
+    """Load a model for `mlflow.pyfunc`, which calls it."""
+    return Served(*open_data(path))
 
-    Serving from a registry means trusting it: MLflow runs the code that the folder names.
+
+def open_data(path: str | os.PathLike[str]) -> tuple[Erasable, str]:
+    """Load the model of a folder of data for pyfunc, and the name of the function to serve it by.
+
+    Serving from a registry means trusting it: MLflow runs the code that the folder names. A model
+    that was published before there was a flavour has no other digest than that in its file.
     """
-    root = Path(path).parents[1]
-    known = mlflow.models.Model.load(str(root / _MLMODEL)).flavors[FLAVOR_NAME]
-    return Served(_load(root, known, None, trusted=True), known["predict_fn"])
+    file = Path(path).parents[1] / _MLMODEL
+    flavors = mlflow.models.Model.load(str(file)).flavors if file.is_file() else {}
+    known = flavors.get(FLAVOR_NAME)
+    if known is None:
+        return load(Path(path, MODEL), trusted=True), "predict"
+    return _load(file.parent, known, None, trusted=True), known["predict_fn"]
 
 
 class Served:

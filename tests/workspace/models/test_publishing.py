@@ -33,12 +33,13 @@ from erasable.naive_bayes import GaussianNB
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.evidence.envelope import peek
-from erasable.workspace.models import served
 from erasable.workspace.models.mlflow_registry import LOADER
+from erasable.workspace.models.published import DESIGN, MODEL
 
 mlflow = pytest.importorskip("mlflow")
 flavor = pytest.importorskip("erasable.mlflow")
 package = pytest.importorskip("erasable.mlflow._flavor").package
+served = pytest.importorskip("erasable.workspace.models.served")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
@@ -383,9 +384,9 @@ def data(workspace: Workspace, tmp_path: Path) -> Path:
     """The folder that is registered for a model."""
     folder = tmp_path / "data"
     folder.mkdir()
-    workspace.export("risk", folder / served.MODEL)
+    workspace.export("risk", folder / MODEL)
     said = {"features": workspace.model("risk")["features"], "target": "sick", "documents": False}
-    (folder / served.DESIGN).write_text(json.dumps(said))
+    (folder / DESIGN).write_text(json.dumps(said))
     return folder
 
 
@@ -429,6 +430,7 @@ def test_a_published_model_that_is_another_is_refused(data: Path, tmp_path: Path
     package(data, tmp_path / "saved", LOADER)
     other = GaussianNB().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
     assert flavor.load_model(str(tmp_path / "saved")).digest() != other.digest()
-    other.save(tmp_path / "saved" / "data" / "data" / served.MODEL)
-    with pytest.raises(ArtifactError, match="with which it was saved"):
-        flavor.load_model(str(tmp_path / "saved"))
+    other.save(tmp_path / "saved" / "data" / "data" / MODEL)
+    for load in (flavor.load_model, mlflow.pyfunc.load_model):
+        with pytest.raises(ArtifactError, match="with which it was saved"):
+            load(str(tmp_path / "saved"))
