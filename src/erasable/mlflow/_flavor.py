@@ -289,7 +289,7 @@ class Served:
 
     def __init__(self, model: Any, predict_fn: str) -> None:
         self._model = model
-        self._function = getattr(model, predict_fn)
+        self._predict_fn = predict_fn
 
     def get_raw_model(self) -> Any:
         """Return the estimator."""
@@ -301,9 +301,10 @@ class Served:
         A DataFrame may have more columns than a model of named columns needs, in any order. A model
         of texts takes the one column of a DataFrame.
         """
-        if isinstance(model_input, pd.DataFrame):
-            return self._function(self._columns(model_input))
-        return self._function(model_input)
+        given = model_input
+        if isinstance(given, pd.DataFrame):
+            given = self._columns(given)
+        return getattr(self._model, self._predict_fn)(given)
 
     def _columns(self, frame: pd.DataFrame) -> Any:
         takes = get_tags(self._model).input_tags

@@ -1,4 +1,4 @@
-"""Versions of registered models in MLflow; no other module calls MLflow.
+"""Versions of registered models in MLflow; no other module of a workspace calls MLflow.
 
 The law kept here: a version that another made is neither changed nor deleted; errors of MLflow
 become one line without a credential.
