@@ -54,7 +54,7 @@ def unstable_bound(
 
     Examples
     --------
-    >>> unstable_bound(10**6, 2, 5, 10, epsilon=0.125, gamma=0.2)
+    >>> round(unstable_bound(10**6, 2, 5, 10, epsilon=0.125, gamma=0.2), 4)
     0.0048
     """
     _check(n=n, d=d, k=k, n_iter=n_iter, epsilon=epsilon, gamma=gamma, n_deleted=n_deleted)
