@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, mannwhitneyu, norm
+from scipy.stats import binom, binomtest, mannwhitneyu, norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from erasable.audit._deletion_statistics import largest_delta
 from erasable.audit._sample_sizes import (
     detectable_rate,
     discernible_area,
@@ -262,3 +263,33 @@ def test_a_leak_of_few_records_stands_out_by_its_rate() -> None:
     assert stands_out(member[0], others[0], pair, rates=(0.01,))
     assert not stands_out(member[0], others[0], (member[0], others[0]), rates=(0.01,))
     assert not stands_out(member[0], others[0], pair, rates=())
+
+
+def arms(n: int, apart: float) -> tuple[Any, Any]:
+    source = np.random.default_rng(3)
+    return source.normal(apart, 1.0, (n, 5)), source.normal(0.0, 1.0, (n, 5))
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.2, 0.6), (0.5, 0.5), (0.05, 0.9)])
+def test_the_bound_on_delta_holds_as_often_as_it_says(p: float, q: float) -> None:
+    """Count, for all outcomes of two binomials, how likely a bound is below the true ratio."""
+    n, level, wrong = 12, 0.05, 0.0
+    # Signals by which the first halves set the direction, and the second halves are near or far.
+    first = np.array([1.0] * n), np.array([-1.0] * n)
+    for a in range(n + 1):
+        for b in range(n + 1):
+            near = [np.r_[np.ones(count), -np.ones(n - count)] for count in (b, a)]
+            sides = [np.r_[half, each][:, None] for half, each in zip(first, near, strict=True)]
+            bound = largest_delta(sides[0], sides[1], level)
+            if bound < p / q:
+                wrong += binom.pmf(a, n, p) * binom.pmf(b, n, q)
+    assert wrong <= level
+
+
+def test_the_bound_on_delta_tells_arms_apart_and_equal_ones_not() -> None:
+    assert largest_delta(*arms(100, 3.0), 0.05) < 0.15
+    assert largest_delta(*arms(100, 0.0), 0.05) == 1.0
+    # By hand, of four models each, all of which are where they belong.
+    sides = np.ones((8, 1)), -np.ones((8, 1))
+    low = 0.025 ** (1 / 4)
+    assert largest_delta(*sides, 0.05) == pytest.approx(min(1.0, (1 - low) / low))

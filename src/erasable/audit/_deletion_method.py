@@ -18,6 +18,7 @@ from erasable.audit._deletion_statistics import (
     divergences,
     example_accuracy,
     example_areas,
+    largest_delta,
     mean_distances,
 )
 from erasable.audit._deletion_verdicts import (
@@ -110,7 +111,9 @@ def audit_deletion_method(
     -------
     AuditReport
         Its verdict is "found" if the method does not delete completely, "not found" if nothing was
-        found and the control was, and "cannot tell" otherwise.
+        found and the control was, and "cannot tell" otherwise. ``parameters["delta_at_most"]``
+        bounds the delta for which the method may be a delta-deletion of these records, as Ginart
+        et al. define it (1 where nothing is shown).
 
     Raises
     ------
@@ -123,7 +126,8 @@ def audit_deletion_method(
     References
     ----------
     Hayes et al., "Inexact unlearning needs more careful evaluations to avoid a false sense of
-    privacy", 2024; Georgiev et al., "Attribute-to-delete", 2024, section E.1.
+    privacy", 2024; Georgiev et al., "Attribute-to-delete", 2024, section E.1; Ginart, Guan, Valiant
+    and Zou, "Making AI Forget You", 2019, definition A.6.
 
     See Also
     --------
@@ -199,16 +203,24 @@ def audit_deletion_method(
             questions, (learned.models(slice(n_models)), arms[1]), None, attacks, {}, source,
             "control, deleted nothing: ", only="deleted",
         )[0]  # fmt: skip
+    own = questions.groups["deleted"]
+    delta = largest_delta(arms[0].signals[:, own], arms[1].signals[:, own], level)
     verdict, sentence = verdict_of_method(len(questions.deleted), p_value, control_p, level)
+    if delta < 1.0:
+        notes.append(
+            f"Some models are at least {1.0 / delta:.2g} times as likely to come from this method "
+            "as from training without the records, with the probability that the level says: the "
+            f"delta of an approximate deletion (Ginart et al., A.6) is at most {delta:.2g}."
+        )
     return AuditReport(
         "deletion", verdict, sentence, UNSAID_OF_METHOD, judged="method", access="recipe and data",
         attack=f"{' and '.join(attacks)}, {n_models} models against {n_retrained}", level=level,
         plan=plan, groups=groups, exposed=most_exposed(questions.deleted, exposed),
         notes=tuple(notes),
         parameters={
-            "p_value": p_value, "p_value_of_control": control_p, "n_models": n_models,
-            "n_retrained": n_retrained, "share": share, "n_exchanges": n_exchanges,
-            "random_state": random_state,
+            "p_value": p_value, "p_value_of_control": control_p, "delta_at_most": delta,
+            "n_models": n_models, "n_retrained": n_retrained, "share": share,
+            "n_exchanges": n_exchanges, "random_state": random_state,
         },
         seconds=time.perf_counter() - start,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
+from erasable.audit._statistics import clopper_pearson
 from erasable.core.arrays import Floats, Ints
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "divergences",
     "example_accuracy",
     "example_areas",
+    "largest_delta",
     "mean_distances",
     "uniform_ranks",
 ]
@@ -102,6 +104,23 @@ def example_areas(deleted: Floats, retrained: Floats, source: np.random.Generato
         areas.append(np.sign(a[:, np.newaxis] - b[np.newaxis]).mean(axis=(0, 1)) / 2 + 0.5)
     found: Floats = (areas[0] + areas[1]) / 2
     return found
+
+
+def largest_delta(deleted: Floats, retrained: Floats, level: float) -> float:
+    """Bound the delta for which a method may be a delta-deletion, with probability 1 - `level`.
+
+    Of a delta-deletion no event is 1 / delta times as likely as of retraining. The event is that a
+    model is nearer to those that deleted than to the others, by the first half of each arm; it is
+    counted in the second half. The bound is 1 where that shows nothing. Ginart, Guan, Valiant and
+    Zou, "Making AI Forget You", 2019, definition A.6.
+    """
+    halves = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in (deleted, retrained)]
+    means = [half[0].mean(axis=0) for half in halves]
+    middle, apart = (means[0] + means[1]) / 2, means[0] - means[1]
+    near = [((half[1] - middle) * apart).mean(axis=1) > 0.0 for half in halves]
+    intervals = [clopper_pearson(int(each.sum()), len(each), level) for each in near]
+    low, high = intervals[0][0], intervals[1][1]
+    return min(1.0, high / low) if low > 0.0 else 1.0
 
 
 # -- KLoM ------------------------------------------------------------------------------------------
