@@ -99,6 +99,7 @@ cluster-kills: setup
 # documentation are run once more for what it adds.
 neural: setup $(VENV)/.installed-neural
 	$(BIN)/pytest -n $(WORKERS) tests/neural docs/how-to/networks.md src/erasable/neural
+	$(BIN)/pytest -n 0 tests/test_gallery.py -k network_audit
 	$(BIN)/python tests/check.py Embedding $(WORKERS)
 
 # XGBoost and LightGBM, which nothing else needs.

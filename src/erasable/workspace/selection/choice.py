@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from erasable.core.display import Listing, facts
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
 from erasable.selection import (
@@ -313,6 +314,12 @@ class ChosenRecords:
     # positions of those held and chosen, for each of `worth`
     rows: dict[str, Any] = field(repr=False)
     metric: Callable[[Any], float] = field(repr=False)  # the utility of some rows
+
+    def _repr_html_(self) -> str:
+        chosen = f"chosen {len(self.ids):,} of {self.n_records:,} records"
+        compared = {"features": ", ".join(self.features), "scaled": self.scaled}
+        tables = [Listing(each)._repr_html_() for each in (self.worth, self.balance) if each]
+        return "".join([facts(chosen, compared), *tables])
 
     def draw(
         self, path: str | os.PathLike[str], *, format: str | None = None, seed: int = 0
