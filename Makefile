@@ -104,7 +104,7 @@ neural: setup $(VENV)/.installed-neural
 
 # XGBoost and LightGBM, which nothing else needs.
 boosting: setup $(VENV)/.installed-boosting
-	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py
+	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py docs/how-to/boosting-libraries.md
 
 # What explains and serves exported models, which nothing else needs.
 serving: setup $(VENV)/.installed-serving
