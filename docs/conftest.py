@@ -10,7 +10,7 @@ import pytest
 from command_blocks import lay_out
 
 # Notebooks are run by tests/test_gallery.py; what makes pages of them needs the extra `docs`.
-collect_ignore_glob = ["gallery/*.py", "notebooks.py"]
+collect_ignore_glob = ["gallery/*.py", "notebooks.py", "reference.py"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
