@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,11 @@ def says_patient(names: Names) -> None:
     for path in names["paths"].values():
         assert len(path) == 9
         assert abs(path[1] - path[0]) < abs(path[8] - path[0]) / 3
+    predicate = json.loads(b64decode(json.loads(names["receipt"])["envelope"]["payload"]))[
+        "predicate"
+    ]
+    assert (predicate["outcome"], predicate["records"]) == ("erased", 8)
+    assert names["leaving"] not in json.dumps(predicate)
     assert names["by_visit"] > names["by_patient"] + 0.02
 
 
@@ -45,6 +52,7 @@ def says_customer(names: Names) -> None:
     )
     assert after["mean of hours"] != before["mean of hours"]
     assert (before["countries"], after["countries"]) == ("AT, CH, DE, LI", "AT, CH, DE")
+    assert names["learned"](names["model"])["countries"] == "AT, CH, DE, LI"  # one has come
     assert np.median(names["deletions"]) < np.median(names["fits"])
 
 

@@ -96,6 +96,18 @@ changes[changes["before"] != changes["after"]]
 print(equality(model))
 
 # %% [markdown]
+# ## A customer comes
+#
+# The pipeline learns new customers in the same way, and with them their country:
+
+# %%
+newcomer = gaps.loc[["c0018"]].assign(country="LI").set_axis(["c5000"])
+model.add(newcomer, ["stays"], ids=newcomer.index)
+
+# %%
+print(learned(model)["countries"])
+
+# %% [markdown]
 # ## What it costs
 #
 # A hundred customers leave, one after another. Each deletion is followed by a prediction.
