@@ -31,7 +31,7 @@ axes.spines.right: False
 axes.prop_cycle: cycler('color', ['00796b', 'e08214', '7f8c8d', '5e3c99', 'b2182b', '2166ac'])
 """
 PANDAS = re.compile(r"<style scoped>.*?</style>\n| border=\"1\" class=\"dataframe\"", re.DOTALL)
-QUIET = {"extra_arguments": ["--log-level=ERROR"]}
+QUIET = {"extra_arguments": ["--log-level=ERROR"], "record_timing": False}
 DOWNLOADS = "Download it as a [notebook]({0}.ipynb) or as a [script]({0}.py).\n\n"
 
 

@@ -102,12 +102,12 @@ def confidence(model):
 
 never = [confidence(recipe(*kept, seed)) for seed in range(100, 139)]
 figure, axes = plt.subplots(figsize=(7, 3))
-axes.hist(never, bins=12, color="#b0bec5", label="39 networks that never had them")
+axes.hist(never, bins=12, color="#b0bec5", label="39 trained without them")
 colors = ("#b2182b", "#e08214", "#00796b")
 for color, (name, model) in zip(colors, claims.items(), strict=True):
     axes.axvline(confidence(model), color=color, linewidth=2, label=name)
 axes.set(xlabel="mean probability of the right class, deleted records", ylabel="networks")
-axes.legend(frameon=False, fontsize=8)
+axes.legend(frameon=False, fontsize=8, loc=(0.6, 0.5))
 plt.show()
 
 # %% [markdown]
