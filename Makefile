@@ -109,7 +109,7 @@ boosting: setup $(VENV)/.installed-boosting
 
 # What explains and serves exported models, which nothing else needs.
 serving: setup $(VENV)/.installed-serving
-	$(BIN)/pytest -n $(WORKERS) tests/export/test_tools.py
+	$(BIN)/pytest -n $(WORKERS) tests/export/test_tools.py tests/test_copies.py tests/flavor
 
 # In virtual environments of their own: with nothing but what the wheel requires, and with the
 # command line, too.

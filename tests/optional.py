@@ -1,4 +1,4 @@
-"""What is tested only where an optional dependency is installed: `make neural` installs torch."""
+"""What is tested only where an optional dependency is installed: torch (`make neural`), MLflow."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 TORCH = find_spec("torch") is not None
+_NEEDS = {"mlflow": find_spec("mlflow") is not None, "neural": TORCH}
+"""Packages of erasable that cannot be imported without another one, and whether that is there."""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out what cannot be imported; its tests say themselves why. A plugin of pytest."""
-    of_torch = "neural" in collection_path.parts and collection_path.suffix == ".py"
-    return True if of_torch and not TORCH and collection_path.name[:5] != "test_" else None
+    lacks = any(name in collection_path.parts and not there for name, there in _NEEDS.items())
+    is_module = collection_path.suffix == ".py" and collection_path.name[:5] != "test_"
+    return True if lacks and is_module else None

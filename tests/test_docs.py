@@ -51,6 +51,24 @@ def test_every_public_object_is_in_the_reference() -> None:
     assert "erasable.cluster.KMeans" in _missing_from(without)
 
 
+def _tests_missing_from(page: str) -> list[str]:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    return [
+        name
+        for path, name in named
+        if f"def {name}(" not in (ROOT / path).read_text(encoding="utf-8")
+    ]
+
+
+def test_every_erratum_names_a_test_that_exists() -> None:
+    page = (PAGES / "papers" / "errata.md").read_text(encoding="utf-8")
+    rows = [row for row in re.findall(r"^\| .*", page, re.M) if not row.startswith("| as printed")]
+    assert len(rows) == 18
+    assert all("::" in row for row in rows)
+    assert _tests_missing_from(page) == []
+    assert _tests_missing_from(page.replace("::test_half_of", "::test_all_of")) != []
+
+
 @pytest.mark.parametrize("page", command_blocks.pages(), ids=lambda page: page.stem)
 def test_commands_print_what_the_page_shows(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest

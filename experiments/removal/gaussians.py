@@ -176,7 +176,7 @@ def _one_dimension(found: Any, quick: bool) -> dict[str, Any]:
             exact = f"{100 * populations.exact_half(name, mu):.1f}"
             row = [f"mu {mu:g}, `{name}`", asked, exact, spread(told, 1, 100)]
             rows.append([*row, _within(told, asked), spread(found[title][name], 1, 100)])
-    head = ["data, score", "asked", "exact", "by `frontier_`", "within 1.5", "p1 known"]
+    head = ["data, score", "simulated", "exact", "by `frontier_`", "within 1.5", "p1 known"]
     return {"head": head, "rows": rows}
 
 

@@ -1,13 +1,16 @@
 """Writes docs/papers/removal.md from whichever results there are.
 
 The words about an experiment are in `words/NAME.md`; `{figure_2}`, `{note_x}`, `{settings}` and the
-names of facts stand in them for what was measured. Rows of the notes called ``short`` are gathered
-in a table at the head, in whose words the names of facts begin with that of the experiment.
+names of facts stand in them for what was measured, `{x__norm__1}` for the second cell of the row
+"norm" of note x, and `{figure_2__norm__10}` for a line of the first panel of a figure at 10. Rows
+of the notes called ``short`` are gathered in a table at the head, in whose words the names begin
+with that of the experiment.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ WORDS = HERE / "words"
 DOCS = ROOT / "docs" / "papers"
 PAPER = "removal"
 NAMES = ("gaussians", "sms", "jigsaw", "cifar")
+_Filled: Any = importlib.import_module("page").Filled
 
 
 def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
@@ -28,18 +32,36 @@ def load(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
 
 def text(results: dict[str, dict[str, Any]], words: Path = WORDS) -> str:
     """Return the page."""
-    filled: Any = importlib.import_module("page").Filled
     facts = {
         f"{name}_{key}": value
         for name, result in results.items()
-        for key, value in result.get("facts", {}).items()
+        for key, value in _facts(result).items()
     }
-    head = filled(facts, commands=_commands(results), short=_short(results))
+    head = _Filled(facts, commands=_commands(results), short=_short(results))
     parts = [(words / "head.md").read_text(encoding="utf-8").format_map(head)]
     for name, result in results.items():
         there = (words / f"{name}.md").read_text(encoding="utf-8")
-        parts.append(there.format_map(filled(fillings(name, result))))
+        parts.append(there.format_map(filled(name, result)))
     return "\n".join(parts)
+
+
+def _facts(result: dict[str, Any]) -> dict[str, str]:
+    """Return the facts of an experiment, the cells of its notes, and points of its figures."""
+    found = {key: str(value) for key, value in result.get("facts", {}).items()}
+    for key, given in result.get("notes", {}).items():
+        for row in given["rows"]:
+            found |= {f"{key}__{_word(row[0])}__{i}": cell for i, cell in enumerate(row)}
+    for number, given in result["figures"].items():
+        for line in given["panels"][0]["lines"] if given["kind"] == "lines" else []:
+            points = zip(line["x"], line["y"], strict=True)
+            key = f"figure_{number}__{_word(line['label'])}"
+            found |= {f"{key}__{x:g}": f"{y:.4f}" for x, y in points if y is not None}
+    return found
+
+
+def _word(text: str) -> str:
+    """Return a text as a name of one word."""
+    return re.sub(r"\W+", "_", text).strip("_")
 
 
 def _commands(results: dict[str, dict[str, Any]]) -> str:
@@ -53,19 +75,31 @@ def _commands(results: dict[str, dict[str, Any]]) -> str:
 def _short(results: dict[str, dict[str, Any]]) -> str:
     notes = [result.get("notes", {}).get("short") for result in results.values()]
     notes = [note for note in notes if note]
-    rows = [row for note in notes for row in note["rows"]]
-    return str(report.markdown(notes[0]["head"], rows)) if notes else ""
+    rows = [
+        [*row[:4], f"{int(row[3]) / int(row[2]):.2f}", *row[4:]]
+        for note in notes
+        for row in note["rows"]
+    ]
+    head = ["data", "deleted, %, for", "paper: random", "selective", "ratio", "here: random",
+            "selective", "ratio"]  # fmt: skip
+    return str(report.markdown(head, rows)) if notes else ""
 
 
-def fillings(name: str, result: dict[str, Any]) -> dict[str, str]:
+def filled(name: str, result: dict[str, Any], paper: str = PAPER) -> dict[str, str]:
+    """Return `fillings`, which say of other names that they were not measured."""
+    made: dict[str, str] = _Filled(fillings(name, result, paper))
+    return made
+
+
+def fillings(name: str, result: dict[str, Any], paper: str = PAPER) -> dict[str, str]:
     """Return what stands for the names in the words about an experiment."""
-    made = {key: str(value) for key, value in result.get("facts", {}).items()}
+    made = _facts(result)
     made["settings"] = "\n".join(f"- {what}: {value}" for what, value in result["settings"].items())
     for key, given in result.get("notes", {}).items():
         if key != "short":
             made[f"note_{key}"] = report.markdown(given["head"], given["rows"])
     for number, given in result["figures"].items():
-        file = figures.file_of(name, number, PAPER)
+        file = figures.file_of(name, number, paper)
         made[f"figure_{number}"] = f"![{given['title']}](figures/{file})\n*{given['title']}.*"
     return made
 

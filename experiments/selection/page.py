@@ -33,7 +33,7 @@ and F are `examples/departures_that_break_greedy.py` and `examples/greedy_falls_
   times.
 - Utilities in tables 7 to 11 are exact expectations, not simulated. Metrics are means over
   simulations, ± their standard deviation; figures have bands of two standard errors. In tables 12
-  to 14 both are means of 50 runs of 10,000 fresh samples, ± the deviation over runs.
+  to 14 both are means of 50 runs (table 13: 20) of 10,000 fresh samples, ± the deviation over runs.
 - The better of two numbers of this page is bold, for any difference.
 - If nobody stays there is no model, and its metric counts as 0.
 

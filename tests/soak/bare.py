@@ -32,7 +32,7 @@ OTHERS = {
     "PIL", "dask", "distributed", "fsspec", "lightgbm", "matplotlib", "mlflow", "pandas", "polars",
     "psycopg", "pytest", "s3fs", "torch", "xgboost",
 }  # fmt: skip
-WITHOUT = {"neural": "neural", "workspace": "workspace"}
+WITHOUT = {"mlflow": "mlflow", "neural": "neural", "workspace": "workspace"}
 """Packages of erasable that cannot be imported without extras, and these extras."""
 
 

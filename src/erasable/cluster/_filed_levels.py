@@ -68,7 +68,7 @@ def reexamine(
             if stamps[slot] == FREE:
                 continue
             movement(centers, snapshots[slot], weights, former[slot], pairs, moves)
-            n_picks = take_at_risk(slot, moves.limits, alive, lists, picks, n_picks)
+            n_picks = take_at_risk(slot, moves.limits, points, alive, lists, picks, n_picks)
     if n_picks == 0:
         return 0, 0
     if 2 * n_picks > n_alive:

@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from erasable.core._jit import subroutine
+from erasable.core._prefetching import prefetch_row
 from erasable.core.arrays import Flags, Floats, Ints, Ints32
 
+from ._distances import Points
 from ._layout import BINS, FREE, Levels, RecordFiles
 from ._movement import MOST_GROWTH, SHARE, Moves, movement
 
@@ -127,11 +129,17 @@ def file_record(j: int, bound: float, slot: int, group: int, lists: Lists) -> No
 
 @subroutine
 def take_at_risk(
-    slot: int, limits: Floats, alive: Flags, lists: Lists, out: Ints, n_out: int
+    slot: int,
+    limits: Floats,
+    points: Points,
+    alive: Flags,
+    lists: Lists,
+    out: Ints,
+    n_out: int,
 ) -> int:
     """Take the records of a slot that `limits` reach; return how many `out` holds then.
 
-    Records that were deleted since are dropped on the way.
+    Records that were deleted since are dropped on the way. The others will be read soon.
     """
     bounds, following, head, lowest = lists.bounds, lists.following, lists.head, lists.lowest
     for group in range(limits.shape[0]):
@@ -151,6 +159,7 @@ def take_at_risk(
                 if alive[j]:
                     if bounds[j] <= limit:
                         out[n_out] = j
+                        prefetch_row(points.X, points.rows[j])
                         n_out += 1
                     else:
                         following[j] = kept

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import llvmlite.binding  # type: ignore[import-untyped]
+import llvmlite.binding
 from numba.core.caching import FunctionCache, _CacheLocator
 
 _ROOT = Path(__file__).parents[1]

@@ -462,9 +462,12 @@ class Attachment(Persistent):
         return self.copy_records().attach()
 
     def __reduce__(self) -> tuple[Any, tuple[HeldRecords]]:
-        """Pickle the live rows; models pickled together share records where they hold the same."""
+        """Pickle the live rows; models pickled together share records where they hold the same.
+
+        The class makes it again, and no function: skops calls nothing else.
+        """
         shared = np.array_equal(self.live, ~self.records._withdrawn)
-        return type(self.records).attach, (self.records if shared else self.copy_records(),)
+        return type(self), (self.records if shared else self.copy_records(),)
 
 
 def _unheld(rows: NDArray[np.int64], holders: list[Attachment | None]) -> NDArray[np.int64]:

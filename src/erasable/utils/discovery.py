@@ -23,7 +23,7 @@ from erasable.core.params import class_path
 
 __all__ = ["all_estimators"]
 
-_WITHOUT = ("cli", "workspace")  # packages without estimators
+_WITHOUT = ("cli", "mlflow", "workspace")  # packages without estimators
 # The first that fits: a clusterer may transform, too.
 _KINDS = (
     ("classifier", ClassifierMixin),

@@ -15,22 +15,31 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pandas
 import pytest
+import yaml
 from contexts import visits, write_csv
 
+import erasable
 from erasable.core.errors import (
+    ArtifactError,
     InvalidDataError,
     MissingPackageError,
     NotInWorkspaceError,
     WorkspaceError,
     WorkspaceServerError,
 )
+from erasable.naive_bayes import GaussianNB
 from erasable.workspace import Workspace
 from erasable.workspace.evidence import receipts
 from erasable.workspace.evidence.envelope import peek
-from erasable.workspace.models import served
+from erasable.workspace.models.mlflow_registry import LOADER
+from erasable.workspace.models.published import DESIGN, MODEL
 
 mlflow = pytest.importorskip("mlflow")
+flavor = pytest.importorskip("erasable.mlflow")
+package = pytest.importorskip("erasable.mlflow._flavor").package
+served = pytest.importorskip("erasable.workspace.models.served")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
@@ -42,20 +51,10 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 GONE = ["marker-patient-2", "marker-patient-7"]
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of MLflow with nothing in it; to make one takes seconds."""
-    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-        mlflow.MlflowClient(f"sqlite:///{path}", f"sqlite:///{path}").search_registered_models()
-    return path
-
-
 @pytest.fixture
-def uri(empty: Path, tmp_path: Path) -> str:
+def uri(empty_mlflow: Path, tmp_path: Path) -> str:
     (tmp_path / "registry").mkdir()
-    shutil.copy(empty, tmp_path / "registry" / "mlflow.db")
+    shutil.copy(empty_mlflow, tmp_path / "registry" / "mlflow.db")
     return f"sqlite:///{tmp_path}/registry/mlflow.db"
 
 
@@ -151,6 +150,13 @@ def test_it_predicts_there_as_here_after_an_erasure_too(
     (shown,) = status["published"]
     assert (shown["registered"], shown["superseded"], shown["behind"]) == ("2", ["1"], False)
     assert workspace.verify_log() == []
+    saved = mlflow.models.Model.load(str(files(uri, "2") / "MLmodel"))
+    assert saved.flavors["erasable"]["with_records"] is False
+    needed = (files(uri, "2") / "requirements.txt").read_text()
+    assert f"erasable[workspace]=={erasable.__version__}" in needed
+    workspace.export("risk", tmp_path / "exported")
+    ours = flavor.load_model(str(files(uri, "2")))
+    assert ours.digest() == erasable.load(tmp_path / "exported").digest()
 
 
 @pytest.mark.soak
@@ -373,14 +379,20 @@ def test_it_is_published_no_longer(workspace: Workspace, uri: str) -> None:
 # -- what MLflow loads -----------------------------------------------------------------------------
 
 
-def test_tables_of_all_kinds(workspace: Workspace, tmp_path: Path) -> None:
+@pytest.fixture
+def data(workspace: Workspace, tmp_path: Path) -> Path:
+    """The folder that is registered for a model."""
     folder = tmp_path / "data"
     folder.mkdir()
-    workspace.export("risk", folder / served.MODEL)
+    workspace.export("risk", folder / MODEL)
+    said = {"features": workspace.model("risk")["features"], "target": "sick", "documents": False}
+    (folder / DESIGN).write_text(json.dumps(said))
+    return folder
+
+
+def test_tables_of_all_kinds(workspace: Workspace, data: Path, tmp_path: Path) -> None:
     model = workspace.model("risk")
-    said = {"features": model["features"], "target": "sick", "documents": False}
-    (folder / served.DESIGN).write_text(json.dumps(said))
-    loaded = served._load_pyfunc(folder)
+    loaded = served._load_pyfunc(data)
     import pyarrow.csv
 
     table = pyarrow.csv.read_csv(tmp_path / "visits.csv")
@@ -391,3 +403,34 @@ def test_tables_of_all_kinds(workspace: Workspace, tmp_path: Path) -> None:
         loaded.predict(table.drop_columns(model["features"][:1]))
     with pytest.raises(InvalidDataError, match="was given a ndarray"):
         loaded.predict(table.to_pandas()[model["features"]].to_numpy())
+
+
+def test_versions_that_were_registered_before_there_was_a_flavor(
+    workspace: Workspace, data: Path, tmp_path: Path
+) -> None:
+    mlflow.pyfunc.save_model(
+        str(tmp_path / "earlier"), loader_module="erasable.workspace.models.served",
+        data_path=str(data), pip_requirements=["erasable==0.1.0"],
+    )  # fmt: skip
+    package(data, tmp_path / "now", LOADER)
+    table = pandas.read_csv(tmp_path / "visits.csv")
+    expected = workspace.predict("risk", tmp_path / "visits.csv")["prediction"].to_pylist()
+    for name in ("earlier", "now"):
+        loaded = mlflow.pyfunc.load_model(str(tmp_path / name))
+        assert loaded.predict(table).tolist() == expected
+    told = yaml.safe_load((tmp_path / "now" / "MLmodel").read_text())["flavors"]
+    before = yaml.safe_load((tmp_path / "earlier" / "MLmodel").read_text())["flavors"]
+    assert (sorted(before), sorted(told)) == (
+        ["python_function"], ["erasable", "python_function"],
+    )  # fmt: skip
+    assert told["python_function"] == before["python_function"]
+
+
+def test_a_published_model_that_is_another_is_refused(data: Path, tmp_path: Path) -> None:
+    package(data, tmp_path / "saved", LOADER)
+    other = GaussianNB().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    assert flavor.load_model(str(tmp_path / "saved")).digest() != other.digest()
+    other.save(tmp_path / "saved" / "data" / "data" / MODEL)
+    for load in (flavor.load_model, mlflow.pyfunc.load_model):
+        with pytest.raises(ArtifactError, match="with which it was saved"):
+            load(str(tmp_path / "saved"))

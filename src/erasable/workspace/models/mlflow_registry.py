@@ -1,4 +1,4 @@
-"""Versions of registered models in MLflow; no other module calls MLflow.
+"""Versions of registered models in MLflow; no other module of a workspace calls MLflow.
 
 The law kept here: a version that another made is neither changed nor deleted; errors of MLflow
 become one line without a credential.
@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from erasable import __version__
 from erasable.core._optional import needs
 from erasable.core.errors import ErasableError, WorkspaceError, WorkspaceServerError
 
@@ -101,18 +100,17 @@ class Registry:
     def push(
         self, data: Path, folder: Path, number: int, commitment: str, tags: Mapping[str, str]
     ) -> str:
-        """Register a new version, set the alias to it, and return its version in MLflow.
+        """Register a new version, and return its version in MLflow.
 
-        `data` is the folder that the loader reads; `folder`, which must not exist yet, takes
-        MLflow's temporary files. `number` is that of the version in the workspace.
+        `data` is the folder that the loader reads, with the file of the model; `folder`, which must
+        not exist yet, takes MLflow's temporary files. `number` is that of the version in the
+        workspace.
         """
         with _explained():
-            import mlflow.pyfunc
+            from erasable.mlflow._flavor import get_default_pip_requirements, package
 
-            mlflow.pyfunc.save_model(
-                str(folder), loader_module=LOADER, data_path=str(data),
-                pip_requirements=[f"erasable=={__version__}"],
-            )  # fmt: skip
+            needed = get_default_pip_requirements("workspace")
+            package(data, folder, LOADER, pip_requirements=needed)
             run = self._client.create_run(self._experiment(), run_name=f"{self.name} {number}")
             self._client.log_artifacts(run.info.run_id, str(folder), "model")
             made = self._client.create_model_version(

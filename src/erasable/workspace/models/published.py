@@ -11,6 +11,9 @@ from sqlalchemy import Connection
 from erasable.workspace.context import Context
 from erasable.workspace.models import catalogue
 
+MODEL, DESIGN = "model", "design.json"
+"""Files of the folder that is registered; `erasable.mlflow` asks for the first by this name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Published:

@@ -28,8 +28,14 @@ from erasable.workspace.ledger.schema import log_entry, task
 from erasable.workspace.ledger.treatments import FITTED
 from erasable.workspace.models import catalogue, using
 from erasable.workspace.models.deleting import design_of
-from erasable.workspace.models.published import Published, every, is_due, record_published
-from erasable.workspace.models.served import DESIGN, MODEL
+from erasable.workspace.models.published import (
+    DESIGN,
+    MODEL,
+    Published,
+    every,
+    is_due,
+    record_published,
+)
 from erasable.workspace.store.disk import Disk
 from erasable.workspace.store.own_files import refuse_own
 

@@ -1,4 +1,4 @@
-"""Prediction with an exported model that MLflow loads, without the workspace.
+"""Prediction with a published model that MLflow loads, without the workspace.
 
 MLflow calls `_load_pyfunc`. The law kept here: predictions equal those of `erasable model predict`.
 Nothing is unpickled: the folder holds the exported model, and the names of its columns.
@@ -11,18 +11,21 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from erasable.core.errors import InvalidDataError
+from erasable.mlflow import _flavor as flavor
+from erasable.workspace.data.admission import plain_columns
 from erasable.workspace.models.model_columns import ModelColumns
-
-MODEL, DESIGN = "model", "design.json"
-"""The files of the folder."""
+from erasable.workspace.models.published import DESIGN
 
 
-class Served:
+class Served(flavor.Served):
     """A fitted model, and the columns that it learned from, which predicts for tables."""
 
     def __init__(self, fitted: Any, design: ModelColumns) -> None:
-        self._fitted = fitted
+        super().__init__(fitted, "predict")
         self._design = design
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
@@ -31,10 +34,6 @@ class Served:
         `model_input` is a pandas DataFrame, or anything that pyarrow makes a table of; other
         columns are ignored, and so is `params`, which MLflow passes.
         """
-        import numpy as np
-
-        from erasable.workspace.data.admission import plain_columns
-
         wanted = list(self._design.features)
         table = _table(model_input)
         missing = [each for each in wanted if each not in table.column_names]
@@ -43,14 +42,11 @@ class Served:
                 f"the table lacks the columns {', '.join(missing)}; expected all that the model "
                 "learned from"
             )
-        return np.asarray(
-            self._fitted.predict(self._design.given(plain_columns(table.select(wanted))))
-        )
+        given = self._design.given(plain_columns(table.select(wanted)))
+        return np.asarray(super().predict(given))
 
 
 def _table(given: Any) -> Any:
-    import pyarrow as pa
-
     if isinstance(given, pa.Table):
         return given
     if hasattr(given, "columns"):
@@ -66,12 +62,7 @@ def _table(given: Any) -> Any:
 
 
 def _load_pyfunc(path: str | os.PathLike[str]) -> Served:
-    """Load a model from the folder that was registered; MLflow calls it.
-
-    Serving from a registry means trusting it: MLflow runs the code that the folder names.
-    """
-    from erasable.workspace.models.training import from_bytes
-
+    """Load a model from the folder that was registered; MLflow calls it."""
     said = json.loads(Path(path, DESIGN).read_bytes())
     design = ModelColumns(tuple(said["features"]), said["target"], said["documents"])
-    return Served(from_bytes(Path(path, MODEL).read_bytes()), design)
+    return Served(flavor.open_data(path)[0], design)
