@@ -71,6 +71,7 @@ REMOTE := <(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]* href="?(https?
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@! grep -rnoE --include='*.html' --include='*.css' '$(REMOTE)' build/site
+	@$(BIN)/python docs/search_check.py
 
 soak: setup
 	ERASABLE_SEED=$(SEED)$(QUARTER) ERASABLE_QUARTER=$(QUARTER) $(BIN)/pytest -n $(WORKERS) -m soak tests
@@ -99,11 +100,12 @@ cluster-kills: setup
 # documentation are run once more for what it adds.
 neural: setup $(VENV)/.installed-neural
 	$(BIN)/pytest -n $(WORKERS) tests/neural docs/how-to/networks.md src/erasable/neural
+	$(BIN)/pytest -n 0 tests/test_gallery.py -k network_audit
 	$(BIN)/python tests/check.py Embedding $(WORKERS)
 
 # XGBoost and LightGBM, which nothing else needs.
 boosting: setup $(VENV)/.installed-boosting
-	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py
+	$(BIN)/pytest -n $(WORKERS) tests/refit/test_boosters.py docs/how-to/boosting-libraries.md
 
 # What explains and serves exported models, which nothing else needs.
 serving: setup $(VENV)/.installed-serving

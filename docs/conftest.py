@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from command_blocks import lay_out
 
+# Notebooks are run by tests/test_gallery.py; what makes pages of them needs the extra `docs`.
+collect_ignore_glob = ["gallery/*.py", "notebooks.py", "reference.py"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -16,11 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def _own_folder(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run each page in its own folder; skip it if it needs real data or torch and there is none."""
+    """Run each page in its own folder; skip it if it needs what is not installed, or real data."""
     if request.path.suffix != ".md":
         return
     if "torch" in request.path.read_text(encoding="utf-8"):
         pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    if "import LGBM" in request.path.read_text(encoding="utf-8"):
+        for name in ("lightgbm", "xgboost"):
+            pytest.importorskip(name, reason=f"{name} is not installed: make boosting")
     if "ERASABLE_DATA" in request.path.read_text(encoding="utf-8"):
         data = Path(os.environ.get("ERASABLE_DATA") or ROOT.parent / "shared" / "data").resolve()
         if not data.is_dir():

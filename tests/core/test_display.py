@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from erasable.audit import AuditReport
 from erasable.core.display import Listing, facts, table
 from erasable.preprocessing import MinMaxScaler
+from erasable.selection import balance
 
 
 class _Cells(HTMLParser):
@@ -100,3 +103,21 @@ def test_a_workspace_and_its_lists(tmp_path: Path) -> None:
     assert request.id in _Cells(workspace.requests()._repr_html_()).cells
     assert "visits" in _Cells(workspace.datasets()._repr_html_()).cells
     assert repr(workspace) == f"Workspace({str(tmp_path / 'ws')!r})"
+    workspace.process()
+    receipt = workspace.receipt(request.id)
+    cells = _Cells(receipt._repr_html_()).cells
+    assert f"receipt of {request.id}" in cells
+    assert cells[cells.index("outcome") + 1] == "erased"
+    assert cells[cells.index("records") + 1] == "2"
+    assert cells[-4:] == ["model", "risk", "2", "deleted"]
+    assert "in-toto" in b64decode(json.loads(receipt)["envelope"]["payload"]).decode()
+    choice = workspace.select(tmp_path / "v.csv", 4, 0.9, id_column="visit", target="sick")
+    cells = _Cells(choice._repr_html_()).cells
+    assert "chosen 4 of 40 records" in cells
+    assert {"anticipating", "conventional"} <= {*cells}
+
+
+def test_the_balance_of_a_selection() -> None:
+    cells = _Cells(balance(["ill", "ill", "well", "well"], [0, 2, 3])._repr_html_()).cells
+    assert cells[:3] == ["group", "n data", "n selected"]
+    assert cells[7:10] == ["ill", "2", "1"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from erasable.core.display import Listing
 from erasable.core.errors import InvalidInputError
 from erasable.core.frames import as_series, index_of
 from erasable.selection._records import as_labels, codes_of, read_ids, read_selection
@@ -56,7 +57,7 @@ def balance(
     ids: Any = None,
     staying: Any = 1.0,
     y: Any = None,
-) -> list[GroupBalance]:
+) -> Listing[GroupBalance]:
     """Compare groups in a selection with groups in the data.
 
     Parameters
@@ -76,7 +77,7 @@ def balance(
     Returns
     -------
     list of GroupBalance
-        The group that is chosen least often for its size first.
+        The group that is chosen least often for its size first. A notebook shows it as a table.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def balance(
                 share / data,
             )
         )  # fmt: skip
-    return sorted(made, key=lambda each: each.ratio)
+    return Listing(sorted(made, key=lambda each: each.ratio))
 
 
 def _read_groups(groups: Any, ids: Any, *, by_index: bool) -> tuple[NDArray[Any], NDArray[Any]]:

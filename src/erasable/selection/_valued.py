@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from erasable.core.display import Listing
 from erasable.core.errors import InvalidInputError
 from erasable.core.seeds import seed_from
 from erasable.selection._balance import GroupBalance, balance
@@ -129,7 +130,7 @@ class Valued:
             return tradeoff(rows=rows, metric=self._fitted.problem.value, **options)
         return tradeoff(self._fitted.names[rows], metric, **options)
 
-    def balance(self, groups: Any = None, *, staying: Any = None) -> list[GroupBalance]:
+    def balance(self, groups: Any = None, *, staying: Any = None) -> Listing[GroupBalance]:
         """Compare groups among the records chosen and held with groups in the data.
 
         Parameters

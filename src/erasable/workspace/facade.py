@@ -1711,7 +1711,7 @@ class Workspace:
         Returns
         -------
         bytes
-            A signed statement, JSON.
+            A signed statement, JSON. A notebook shows what it says.
 
         Raises
         ------

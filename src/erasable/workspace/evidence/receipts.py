@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from erasable.core.display import facts, table
 from erasable.core.errors import EvidenceError, TamperedError
 from erasable.workspace.evidence.envelope import peek, read_head, unseal
 from erasable.workspace.evidence.formats import hexadecimal, unpack
@@ -38,10 +39,29 @@ class Checked:
     time: str  # when the head was signed
 
 
-def fetch(connection: Connection, request: str) -> bytes | None:
+class Receipt(bytes):
+    """The file of a receipt; a notebook shows what it says, without checking it."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        says = show(self)
+        done = ("outcome", "records", "received", "due", "completed", "in_time", "log")
+        targets = [
+            {"kind": kind, **{name: each[name] for name in ("name", "version", "treatment")}}
+            for kind, part in (("data set", "datasets"), ("model", "models"))
+            for each in says[part]
+        ]
+        return facts(f"receipt of {says['request']}", {name: says[name] for name in done}) + table(
+            targets
+        )
+
+
+def fetch(connection: Connection, request: str) -> Receipt | None:
     """Return the receipt of a request, or None."""
     kept = select(receipt.c.body).where(receipt.c.request_id == request)
-    return connection.execute(kept).scalar()
+    body = connection.execute(kept).scalar()
+    return None if body is None else Receipt(body)
 
 
 def check(body: bytes, public_pem: bytes) -> Checked:

@@ -11,13 +11,14 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from erasable.core.display import facts, table
 from erasable.core.errors import WorkspaceError
 from erasable.core.ids import shorten
 from erasable.selection import (
@@ -313,6 +314,13 @@ class ChosenRecords:
     # positions of those held and chosen, for each of `worth`
     rows: dict[str, Any] = field(repr=False)
     metric: Callable[[Any], float] = field(repr=False)  # the utility of some rows
+
+    def _repr_html_(self) -> str:
+        chosen = f"chosen {len(self.ids):,} of {self.n_records:,} records"
+        compared = {"features": ", ".join(self.features), "scaled": self.scaled}
+        parts = [self.worth, self.balance]
+        tables = [table([asdict(row) for row in part]) for part in parts if part]
+        return "".join([facts(chosen, compared), *tables])
 
     def draw(
         self, path: str | os.PathLike[str], *, format: str | None = None, seed: int = 0
