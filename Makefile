@@ -38,7 +38,7 @@ help:
 	@echo "make soak    hundreds of kills, full disks, random lives, fuzzing; what make test has no time for (an hour and more)"
 	@echo "make neural  the tests of networks, which need torch"
 	@echo "make boosting  the tests of XGBoost and LightGBM behind Refit, which need these"
-	@echo "make serving  the tests of exported models in ONNX, SHAP and skops, which need these"
+	@echo "make serving  the tests of exported models in ONNX, SHAP, skops and treelite, which need these"
 	@echo "make wheel   build a wheel, install it alone and with the command line, and use it (in build/wheel)"
 	@echo "make compatibility    the law on the lowest versions of the dependencies (in build/lowest)"
 	@echo "make bench   the online deletion benchmark (40 minutes)"

@@ -1,4 +1,4 @@
-"""Tools for estimators of scikit-learn take exported ones: plots, skops, ONNX and SHAP.
+"""Tools for estimators of scikit-learn take exported ones: plots, skops, ONNX, SHAP and treelite.
 
 Those that are no dependency of the tests are tried where they are installed.
 """
@@ -18,6 +18,7 @@ from sklearn.tree import plot_tree
 from erasable.cluster import KMeans
 from erasable.decomposition import PCA
 from erasable.ensemble import (
+    ExtraTreesRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
@@ -144,3 +145,24 @@ def test_shap_against_a_background(model: Any) -> None:
         else model.predict(X[50:70])
     )
     np.testing.assert_allclose(whole, mine, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(4, max_depth=4, random_state=0),
+        ExtraTreesRegressor(4, random_state=0),
+        HistGradientBoostingClassifier(max_iter=4, random_state=0),
+        HistGradientBoostingRegressor(max_iter=4, random_state=0),
+    ],
+    ids=named,
+)
+def test_treelite_compiles_forests_and_boosting(model: Any) -> None:
+    treelite = pytest.importorskip("treelite")
+    importer = pytest.importorskip("treelite.sklearn")
+    made = importer.import_model(fitted(model).to_sklearn())
+    rows = X if "HistGradient" in str(model) else X.astype(np.float32)
+    answers = np.squeeze(treelite.gtil.predict(made, rows))
+    mine = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+    np.testing.assert_allclose(answers, mine, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(answers[::-1], mine, rtol=1e-5, atol=1e-6)
