@@ -375,12 +375,14 @@ class Pipeline(Composition):
         return tags
 
 
-def make_pipeline(*steps: Any) -> Pipeline:
+def make_pipeline(*steps: Any, **others: Any) -> Pipeline:
     """Make a `Pipeline` of estimators, which are named after their types.
 
     Parameters
     ----------
     *steps : estimators
+    **others : `memory`, `transform_input` and `verbose` of scikit-learn
+        Ignored, or refused where they would change something.
 
     Returns
     -------
@@ -393,7 +395,7 @@ def make_pipeline(*steps: Any) -> Pipeline:
     >>> make_pipeline(StandardScaler(), KMeans())
     Pipeline(steps=[('standardscaler', StandardScaler()), ('kmeans', KMeans())])
     """
-    return Pipeline(named(steps))
+    return Pipeline(named(steps), **others)
 
 
 def _wide(rows: Values) -> Values:
