@@ -6,18 +6,26 @@ import inspect
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import all_estimators, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 import erasable
 from erasable.core._other_parameters import OTHER_PARAMETERS
 from erasable.core.errors import InvalidDataError
+from erasable.core.estimator import Erasable
+from erasable.ensemble import RandomForestClassifier
+from erasable.tree import DecisionTreeClassifier
 from law_instances import instances_of
 from naming import named
 from optional import TORCH
+from pages import module_of
 
 OURS = {name: (cls, instances_of(name, cls, tags)) for name, cls, tags in erasable.all_estimators()}
 THEIRS = dict(all_estimators())
@@ -37,31 +45,9 @@ WITHOUT_TWIN = {
     **({"Embedding": "a network of torch"} if TORCH else {}),
 }
 
-FILL = "a gap is refused, by the name of its column: SimpleImputer fills it"
-DENSE = "its kernels read dense rows: a center has no zeros to skip"
-TABLED = "its kernels read dense blocks: nearly all records differ from a query in any feature"
-EQUAL = "its records are equal: their weights are not on the grid of its sums"
-
-ONE_TARGET = "one target: fit a model for each"
-_OF_TREES = {"NaN": FILL, "several targets": ONE_TARGET, "sparse": DENSE}
-
-INPUTS = {
-    "DBSCAN": {"sparse": TABLED},
-    "DecisionTreeClassifier": _OF_TREES,
-    "DecisionTreeRegressor": _OF_TREES,
-    "ExtraTreesClassifier": _OF_TREES,
-    "ExtraTreesRegressor": _OF_TREES,
-    "KMeans": {"sparse": DENSE, "weights": EQUAL},
-    "KNeighborsClassifier": {"sparse": TABLED},
-    "KNeighborsRegressor": {"sparse": TABLED},
-    "MaxAbsScaler": {"NaN": FILL},
-    "MinMaxScaler": {"NaN": FILL},
-    "NearestCentroid": {"sparse": DENSE},
-    "RandomForestClassifier": _OF_TREES,
-    "RandomForestRegressor": _OF_TREES,
-    "RobustScaler": {"NaN": FILL},
-    "StandardScaler": {"NaN": FILL},
-}
+IRIS = load_iris(return_X_y=True)
+PAGE = module_of("docs", "twin_table")
+INPUTS = PAGE.INPUTS
 """What the twin takes in `fit` and ours does not, and why."""
 
 each_twin = pytest.mark.parametrize("name", sorted(OURS.keys() - WITHOUT_TWIN.keys()))
@@ -117,6 +103,138 @@ def test_parameters_of_the_twin_are_taken_or_named(name: str) -> None:
     known = OTHER_PARAMETERS.get(name, {}).keys()
     assert theirs - ours <= known
     assert not known & ours  # taken by now
+
+
+# -- attributes, methods, arguments ----------------------------------------------------------------
+
+NEWEST = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+every_twin = pytest.mark.parametrize("name", PAGE.twins())
+
+
+@every_twin
+def test_what_the_twin_shows_is_shown_or_named(name: str) -> None:
+    found, known = PAGE.measured(name).other, PAGE.OTHERS.get(name, {}).keys()
+    assert found <= known
+    if NEWEST:
+        assert found == known  # what is there by now is no longer named
+    assert (PAGE.OTHERS.keys() | PAGE.DIFFERENT.keys()) <= {*PAGE.twins()}
+
+
+def test_what_a_twin_has_more_is_found() -> None:
+    """A negative control: a method, an attribute and an argument of another kind of scaler."""
+    ours, theirs = PAGE.fitted("MaxAbsScaler", theirs=False), PAGE.fitted("PCA", theirs=True)
+    found = PAGE.missing(ours, theirs)
+    assert "get_covariance()" in found.methods
+    assert "components_" in found.attributes
+    assert "fit(X_val)" in PAGE.missing(ours, HistGradientBoostingClassifier().fit(*IRIS)).arguments
+
+
+def plain(value: Any) -> Any:
+    """Values that can be compared; of an object of scikit-learn, all that it holds."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Erasable):
+        return value.digest()
+    if hasattr(value, "__getstate__") and type(value).__module__.startswith("sklearn."):
+        return type(value), plain(value.__getstate__())
+    return repr(value)
+
+
+def fitted_attributes(model: Any) -> dict[str, Any]:
+    found = PAGE.public(model)
+    return {name: plain(value) for name, value in found.items() if name.endswith("_")}
+
+
+@every_twin
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_attributes_after_a_deletion_are_those_of_a_fit_without(name: str) -> None:
+    X, y = PAGE.data_for(name)
+    n = len(X)
+    gone, left = [0, n - 1], np.arange(1, n - 1)
+    part = [X[i] for i in left] if isinstance(X, list) else X.iloc[left]
+    model, fresh = (PAGE.made(name, theirs=False).set_params(**seeds(name)) for _ in range(2))
+    model.fit(X, y, ids=np.arange(n))
+    before = fitted_attributes(model)
+    model.delete(gone)
+    after = fitted_attributes(model)
+    assert after == fitted_attributes(fresh.fit(part, None if y is None else y[left], ids=left))
+    assert before != after
+    if name.startswith(("DecisionTree", "ExtraTrees", "RandomForest")):
+        (made,) = {"tree_", "estimators_"} & after.keys()
+        assert before[made] != after[made]
+
+
+def seeds(name: str) -> dict[str, int]:
+    return {"random_state": 0} if "random_state" in parameters_of(OURS[name][0]) else {}
+
+
+def test_attributes_are_those_of_scikit_learn() -> None:
+    X, y = IRIS
+    for params in ({"p": 1}, {"p": 2}, {"metric": "chebyshev"}):
+        ours, theirs = (kind(**params).fit(X, y) for kind in both("KNeighborsClassifier"))
+        assert ours.effective_metric_ == theirs.effective_metric_
+        assert ours.effective_metric_params_ == theirs.effective_metric_params_
+        assert ours.outputs_2d_ is theirs.outputs_2d_ is False
+    ours, theirs = (kind(eps=0.4).fit(X) for kind in both("DBSCAN"))
+    assert ours.core_sample_indices_.tolist() == theirs.core_sample_indices_.tolist()
+    for share in ("sqrt", 0.7, 1, None):
+        ours, theirs = (
+            kind(max_features=share).fit(X, y) for kind in both("DecisionTreeClassifier")
+        )
+        assert ours.max_features_ == theirs.max_features_ == ours.to_sklearn().max_features_
+        assert ours.n_outputs_ == theirs.n_outputs_ == 1
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    for add in (True, False):
+        ours, theirs = (kind(add_indicator=add).fit(holes) for kind in both("SimpleImputer"))
+        assert plain(ours.indicator_) == plain(theirs.indicator_)
+    ours, theirs = (
+        kind(max_iter=2, categorical_features=[1], early_stopping=True).fit(X.round(), y)
+        for kind in both("HistGradientBoostingClassifier")
+    )
+    assert ours.is_categorical_.tolist() == theirs.is_categorical_.tolist()
+    assert ours.do_early_stopping_ is theirs.do_early_stopping_ is True
+    ours, theirs = (kind().fit(X, y) for kind in both("Ridge"))
+    assert (ours.n_iter_, ours.solver_) == (theirs.n_iter_, theirs.solver_)
+
+
+def both(name: str) -> tuple[type[Any], type[Any]]:
+    return OURS[name][0], THEIRS[name]
+
+
+def test_columns_of_transformers_are_those_of_scikit_learn() -> None:
+    frame = pd.DataFrame(IRIS[0], columns=list("abcd"))
+    for rest in ("drop", "passthrough"):
+        ours, theirs = (
+            kind([("one", scaler(), ["b", "a"]), ("none", "drop", ["d"])], remainder=rest).fit(
+                frame
+            )
+            for kind, scaler in zip(both("ColumnTransformer"), both("StandardScaler"), strict=True)
+        )
+        assert [(name, list(columns)) for name, _, columns in ours.transformers_] == [
+            (name, list(columns)) for name, _, columns in theirs.transformers_
+        ]
+        assert ours.transformers_[0][1].mean_.shape == (2,)
+
+
+def test_paths_lead_to_leaves() -> None:
+    X, y = IRIS
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    path = tree.decision_path(X)
+    assert path.shape == (150, tree.tree_.node_count)
+    assert (np.diff(path.indptr) <= 4).all()
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    path, starts = forest.decision_path(X)
+    assert (
+        starts.tolist()
+        == np.cumsum([0, *(e.tree_.node_count for e in forest.estimators_)]).tolist()
+    )
+    assert type(forest.estimator_) is type(forest.estimators_[0])
+    assert not hasattr(RandomForestClassifier(), "estimators_")
 
 
 MADE = [(name, ours) for name, (_, made) in OURS.items() for ours in made]

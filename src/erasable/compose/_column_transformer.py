@@ -63,6 +63,8 @@ class ColumnTransformer(TransformerMixin, Composition):
         Transformers by name.
     output_indices_ : dict of str to slice
         Where the columns of each transformer are in the output.
+    transformers_ : list of (name, transformer, columns)
+        Fitted transformers, and "remainder" if columns are left.
     ids_, n_features_in_, feature_names_in_
         See `erasable.core.estimator.Erasable`.
 
@@ -384,6 +386,19 @@ class ColumnTransformer(TransformerMixin, Composition):
         """Transformers by name."""
         self._check_fitted()
         return Bunch(**dict(self._parts()))
+
+    @property
+    def transformers_(self) -> list[tuple[str, Any, Any]]:
+        """Fitted transformers with their columns; last, that of the columns left, if any."""
+        self._check_fitted()
+        columns = Columns(self.n_features_in_, self._column_names)
+        items = self._items()
+        taken = {place for name, _, chosen in items for place in positions(chosen, columns, name)}
+        left: list[Any] = [j for j in range(self.n_features_in_) if j not in taken]
+        names = self._column_names
+        if names is not None and all(has_names(chosen) for _, _, chosen in items):
+            left = [names[place] for place in left]
+        return [*items, *([(_REST, self._rest(), left)] if left else [])]
 
     @property
     def output_indices_(self) -> dict[str, slice]:

@@ -282,19 +282,22 @@ class Pipeline(Composition):
         return labels
 
     @_where(_final_has("score"))
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score with the last step.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
         y : array-like of shape (n_rows,), default=None
+        sample_weight : array-like of shape (n_rows,), default=None
+            How much each row counts, where the last step takes that.
 
         Returns
         -------
         float
         """
-        return float(self._ask("score", self._read_matrix(X), y))
+        weights = () if sample_weight is None else (sample_weight,)
+        return float(self._ask("score", self._read_matrix(X), y, *weights))
 
     @_where(_can_transform)
     def transform(self, X: Any) -> Any:
