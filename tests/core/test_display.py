@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import erasable
 from erasable.audit import AuditReport
 from erasable.core.display import Listing, facts, table
 from erasable.preprocessing import MinMaxScaler
+from pages import module_of
+
+PAGE = module_of("docs", "twin_table")
 
 
 class _Cells(HTMLParser):
@@ -100,3 +107,64 @@ def test_a_workspace_and_its_lists(tmp_path: Path) -> None:
     assert request.id in _Cells(workspace.requests()._repr_html_()).cells
     assert "visits" in _Cells(workspace.datasets()._repr_html_()).cells
     assert repr(workspace) == f"Workspace({str(tmp_path / 'ws')!r})"
+
+
+# -- diagrams of estimators ------------------------------------------------------------------------
+
+
+class _Boxes(HTMLParser):
+    """The texts of boxes: names, and columns; not their parameters."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._is_open = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._is_open = (self._is_open or tag in ("label", "pre")) and tag not in ("a", "span")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_open = self._is_open and tag not in ("label", "pre")
+
+    def handle_data(self, data: str) -> None:
+        if self._is_open and data.strip():
+            self.texts.append(" ".join(data.split()))
+
+
+def _shown(model: Any) -> list[str]:
+    return _Boxes(model._repr_html_()).texts
+
+
+def _compositions(library: str, rest: Any) -> Any:
+    def of(module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"{library}.{module}"), name)
+
+    scaler, pipe = of("preprocessing", "StandardScaler"), of("pipeline", "make_pipeline")
+    parts = [("one", scaler(with_std=False), ["a"]), ("two", pipe(scaler(), "passthrough"), ["b"])]
+    columns = of("compose", "ColumnTransformer")([*parts, ("gone", "drop", ["d"])], remainder=rest)
+    return pipe(columns, of("linear_model", "Ridge")(alpha=2.0))
+
+
+@pytest.mark.parametrize("rest", ["drop", "passthrough"])
+def test_a_diagram_shows_the_steps_that_scikit_learn_shows(rest: Any) -> None:
+    frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    ours, theirs = (_compositions(library, rest) for library in ("erasable", "sklearn"))
+    assert _shown(ours) == _shown(theirs)
+    assert {"one", "two", "['a']", "StandardScaler"} <= {*_shown(ours)}
+    assert _shown(ours) != _shown(ours[:1])
+    (ours.fit(frame, [1.0, 2.0, 3.0, 4.0]), theirs.fit(frame, [1.0, 2.0, 3.0, 4.0]))
+    assert _shown(ours) == _shown(theirs)
+    assert ("['c']" in _shown(ours)) is (rest == "passthrough")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PAGE.twins())
+def test_every_model_has_a_diagram(name: str, tmp_path: Path) -> None:
+    model = PAGE.made(name, theirs=False)
+    kind = type(model).__name__
+    assert kind in _shown(model)
+    model.fit(*PAGE.data_for(name)).delete([0])
+    assert kind in _shown(model)
+    model.save(tmp_path / "model")
+    assert kind in _shown(erasable.load(tmp_path / "model"))

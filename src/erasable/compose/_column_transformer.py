@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import sklearn.compose
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils import Bunch, Tags, get_tags
@@ -127,6 +128,14 @@ class ColumnTransformer(TransformerMixin, Composition):
         self.remainder = remainder
         self.sparse_threshold = sparse_threshold
         self.verbose_feature_names_out = verbose_feature_names_out
+
+    def _as_scikit_learn(self) -> sklearn.compose.ColumnTransformer:
+        if not self.__sklearn_is_fitted__():
+            return sklearn.compose.ColumnTransformer(self.transformers, remainder=self.remainder)
+        parts = self.transformers_
+        if parts[-1][0] == _REST and isinstance(parts[-1][1], str) and parts[-1][1] == "drop":
+            del parts[-1]
+        return sklearn.compose.ColumnTransformer(parts)
 
     # -- parts ---------------------------------------------------------------------------------
 

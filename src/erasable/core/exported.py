@@ -18,8 +18,8 @@ class Exported:
     >>> model = DecisionTreeRegressor().fit([[1.0], [2.0], [9.0]], [1.0, 1.0, 3.0])
     >>> model.tree_.node_count
     3
-    >>> model.delete([2]).n_deleted, model.tree_.node_count
-    (1, 1)
+    >>> model.delete([2]).action, model.tree_.node_count
+    ('refit', 1)
     """
 
     def __init__(self, doc: str) -> None:

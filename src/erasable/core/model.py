@@ -77,6 +77,8 @@ class Model(Learner, Transformer, BaseEstimator, ABC):
     _adds_stored: ClassVar[bool] = True
     _follows_table: ClassVar[bool] = False
     _updates_in_place: ClassVar[bool] = True
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"ids": True, "groups": True}
+    """What reaches `fit` through scikit-learn's metadata routing without being asked for."""
     seed_: int
     _held: Attachment | None = None
     _tape: Tape

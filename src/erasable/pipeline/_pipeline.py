@@ -193,6 +193,9 @@ class Pipeline(Composition):
         self._set_params("steps", **params)
         return self
 
+    def _as_scikit_learn(self) -> sklearn.pipeline.Pipeline:
+        return sklearn.pipeline.Pipeline(self.steps)
+
     # -- steps ---------------------------------------------------------------------------------
 
     @property
