@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 from erasable.core.errors import InvalidParameterError
@@ -37,8 +37,8 @@ def _is(value: Any, known: Any) -> bool:
     """Tell whether a value is a known one; True is not 1, and NumPy's numbers are numbers."""
     if isinstance(known, str) or known is None or isinstance(known, bool):
         return type(value) in (type(known), getattr(value, "dtype", object)) and value == known
-    number = not isinstance(value, bool | str) and hasattr(value, "__float__")
-    return number and not getattr(value, "shape", ()) and math.isclose(value, known, rel_tol=0)
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return number and float(value) == known
 
 
 _COPIED = Other("records are always copied, as they are to be erased")
