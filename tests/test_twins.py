@@ -12,7 +12,7 @@ import sklearn
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import Ridge
 from sklearn.utils import all_estimators, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -126,7 +126,7 @@ def test_what_a_twin_has_more_is_found() -> None:
     found = PAGE.missing(ours, theirs)
     assert "get_covariance()" in found.methods
     assert "components_" in found.attributes
-    assert "fit(X_val)" in PAGE.missing(ours, HistGradientBoostingClassifier().fit(*IRIS)).arguments
+    assert "fit(sample_weight)" in PAGE.missing(ours, Ridge().fit(*IRIS)).arguments
 
 
 def plain(value: Any) -> Any:
@@ -206,6 +206,7 @@ def both(name: str) -> tuple[type[Any], type[Any]]:
     return OURS[name][0], THEIRS[name]
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_columns_of_transformers_are_those_of_scikit_learn() -> None:
     frame = pd.DataFrame(IRIS[0], columns=list("abcd"))
     for rest in ("drop", "passthrough"):
@@ -215,9 +216,13 @@ def test_columns_of_transformers_are_those_of_scikit_learn() -> None:
             )
             for kind, scaler in zip(both("ColumnTransformer"), both("StandardScaler"), strict=True)
         )
-        assert [(name, list(columns)) for name, _, columns in ours.transformers_] == [
-            (name, list(columns)) for name, _, columns in theirs.transformers_
-        ]
+        (*found, left), (*known, rest_of_theirs) = (
+            [(name, list(columns)) for name, _, columns in each.transformers_]
+            for each in (ours, theirs)
+        )
+        assert found == known
+        assert left == ("remainder", ["c"])
+        assert left == rest_of_theirs or not NEWEST  # older versions say where it is
         assert ours.transformers_[0][1].mean_.shape == (2,)
 
 

@@ -118,17 +118,19 @@ class _Boxes(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.texts: list[str] = []
-        self._is_open = False
+        self._boxes = self._hints = 0
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._is_open = (self._is_open or tag in ("label", "pre")) and tag not in ("a", "span")
+        self._boxes += tag in ("label", "pre")
+        self._hints += tag in ("a", "span")
 
     def handle_endtag(self, tag: str) -> None:
-        self._is_open = self._is_open and tag not in ("label", "pre")
+        self._boxes -= tag in ("label", "pre")
+        self._hints -= tag in ("a", "span")
 
     def handle_data(self, data: str) -> None:
-        if self._is_open and data.strip():
+        if self._boxes and not self._hints and data.strip():
             self.texts.append(" ".join(data.split()))
 
 
@@ -146,6 +148,7 @@ def _compositions(library: str, rest: Any) -> Any:
     return pipe(columns, of("linear_model", "Ridge")(alpha=2.0))
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("rest", ["drop", "passthrough"])
 def test_a_diagram_shows_the_steps_that_scikit_learn_shows(rest: Any) -> None:
     frame = pd.DataFrame(np.eye(4), columns=list("abcd"))
